@@ -1,0 +1,58 @@
+# `make` alone lists the targets. Each target sets up what it needs in .venv, once.
+
+PY := .venv/bin/python
+JOBS ?= auto
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+FUZZ_ARGS ?=
+
+# An installation in place belongs to one place: the stamps carry the checkout's path, so a moved one is redone.
+PLACE := $(shell pwd | cksum | cut -d' ' -f1)
+ready = .venv/.ready-$(PLACE)-$(1)
+
+.PHONY: help setup demo test lint oracles bench fuzz wheel layers clean distclean
+
+help:  ## this list
+	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
+
+setup: $(call ready,test) layers  ## .venv with layerc in place and all that the tests need
+
+demo: $(call ready,demo) layers  ## compile the example layers and train a net with them
+	$(PY) examples/digits.py
+
+test: $(call ready,test) layers  ## the quick test suite
+	$(PY) -m pytest -n $(JOBS) --dist loadfile -m "not slow" --ignore=tests/oracles $(PYTEST_ARGS)
+
+lint: $(call ready,test)  ## ruff, its formatter (check only) and mypy
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	.ci/typecheck
+
+oracles: $(call ready,test) $(call ready,oracles) layers  ## compare with PyTorch and JAX (installs both)
+	$(PY) -m pytest tests/oracles $(PYTEST_ARGS)
+
+bench: $(call ready,bench) layers  ## measure against PyTorch, JAX and Numba (installs them)
+	$(PY) benchmarks/run.py $(BENCH_ARGS)
+
+fuzz: $(call ready,test) layers  ## random programs: NumPy, compiled code and gradients must agree
+	$(PY) tests/fuzz.py $(FUZZ_ARGS)
+
+wheel: $(call ready,test)  ## build the wheel into dist/
+	$(PY) -m pip wheel --no-build-isolation --no-deps --wheel-dir dist .
+
+layers:
+	@.ci/layers
+
+.venv/.ready-$(PLACE)-%: pyproject.toml .ci/setup
+	@.ci/setup $*
+	@touch $@
+
+# The stamps are made by a pattern rule: not to be taken for intermediate files and removed.
+.PRECIOUS: .venv/.ready-$(PLACE)-%
+
+clean:  ## remove what was built; .venv stays (make distclean removes it)
+	rm -rf .build dist layerc.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis examples/out .venv/.layers
+	find . -name .venv -prune -o \( -name '*_compiled' -o -name __pycache__ \) -type d -prune -exec rm -rf {} +
+
+distclean: clean
+	rm -rf .venv

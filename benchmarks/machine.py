@@ -1,0 +1,92 @@
+"""The machine a run was made on, and how much of it other processes took meanwhile."""
+
+import datetime
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+import numpy as np
+from settings import ROOT, THREADS
+
+
+def describe() -> dict:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "cores used": len(os.sched_getaffinity(0)),
+        "threads": THREADS,
+        "caches": _caches(),
+        "memory GB": round(memory / 1e9),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "commit": _commit(),
+        "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+    }
+
+
+def _cpu() -> str:
+    fields = [line.split(":", 1) for line in _text("/proc/cpuinfo").splitlines() if ":" in line]
+    facts = {key.strip(): value.strip() for key, value in reversed(fields)}
+    if "model name" not in facts:
+        return platform.processor() or platform.machine()
+    widest = next((f for f in ("avx512f", "avx2", "asimd") if f in facts.get("flags", "")), "")
+    return f"{facts['model name']} (family {facts.get('cpu family')}, model {facts.get('model')}, {widest})"
+
+
+def _caches() -> str:
+    found = {}
+    for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        if _text(index / "type").strip() != "Instruction":
+            found["L" + _text(index / "level").strip()] = _text(index / "size").strip()
+    return ", ".join(f"{level} {size}" for level, size in found.items())
+
+
+def _commit() -> str:
+    def git(*command):
+        done = subprocess.run(["git", "-C", str(ROOT), *command], capture_output=True, text=True, check=False)
+        return done.stdout.strip()
+
+    changes = git("status", "--porcelain", "-uno")
+    return git("rev-parse", "--short", "HEAD") + (" with changes" if changes else "")
+
+
+def _text(path: str | Path) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""
+
+
+class Foreign:
+    """The share of the machine that processes outside the run take between two looks (steal included)."""
+
+    def __init__(self, sessions):
+        self.sessions = sessions  # () -> the session ids of the workers
+        self.look()
+
+    def look(self) -> float:
+        busy, total, own = *_machine_ticks(), self._own_ticks()
+        share = 0.0
+        if hasattr(self, "last"):
+            was_busy, was_total, was_own = self.last
+            share = max(0, busy - was_busy - (own - was_own)) / max(total - was_total, 1)
+        self.last = (busy, total, own)
+        return share
+
+    def _own_ticks(self) -> int:
+        mine, ticks = {os.getpid(), *self.sessions()}, 0
+        for entry in Path("/proc").glob("[0-9]*/stat"):
+            fields = _text(entry).rpartition(")")[2].split()  # session is 3, utime 11, stime 12
+            if fields and (int(fields[3]) in mine or entry.parent.name == str(os.getpid())):
+                ticks += int(fields[11]) + int(fields[12])
+        return ticks
+
+
+def _machine_ticks() -> tuple[int, int]:
+    """(busy, all) ticks of every core since boot."""
+    fields = [int(f) for f in _text("/proc/stat").partition("\n")[0].split()[1:9]]
+    idle = sum(fields[3:5])  # idle, iowait
+    return sum(fields) - idle, max(sum(fields), 1)

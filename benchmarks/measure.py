@@ -1,0 +1,222 @@
+"""Measuring a case: prepare every peer, check that they agree, then time them in interleaved rounds."""
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+import pace
+from agree import catches_scaling, compare
+from cases import CASES, Case
+from machine import Foreign
+from peers import PEERS, Absent
+from progress import Progress
+from worker import PeerFailed, Worker
+
+WHAT = ("gradient", "forward")  # gradient: forward and every gradient; forward: the value only
+QUIET = 0.04  # seconds between turns: an idle OpenMP pool spins on its core for up to 20 ms
+TRIES = 6  # of a turn, while the machine is in a slow spell
+FOREIGN = 0.08  # a round in which other processes took more of the machine is measured again
+
+
+@dataclass(frozen=True)
+class Options:
+    rounds: int = 15
+    turn: float = 0.06  # seconds of timed calls
+    samples: int = 400  # at most, in a turn
+    limit: float = 60.0  # seconds for a twin's first call
+
+
+class Disagreement(Exception):
+    """A peer computes something else: no timing of the case may count."""
+
+
+@dataclass
+class Bench:
+    """A run: its workers, its reference peer (layerc where it is there), and what came out."""
+
+    names: list[str]  # peers, the reference first
+    options: Options
+    progress: Progress
+    workers: dict[str, Worker] = field(default_factory=dict)
+    facts: dict[str, dict] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)
+    turns: int = 0
+    slow: int = 0
+
+    def start(self) -> None:
+        for name in self.names:
+            worker = Worker(name)
+            try:
+                self.facts[name] = worker.ask("facts")
+                self.workers[name] = worker
+            except (Absent, PeerFailed) as reason:
+                worker.stop()
+                self.absent[name] = str(reason)
+                self.progress.say(f"{PEERS[name].title}: absent ({last_line(reason)})")
+        self.pace = pace.usual()
+        self.foreign = Foreign(lambda: {w.process.pid for w in self.workers.values() if w.process})
+
+    def stop(self) -> None:
+        for worker in self.workers.values():
+            worker.stop()
+
+    def case(self, case: Case) -> dict:
+        """Everything about one case, ready for JSON."""
+        peers = self._prepare(case)
+        running = [name for name, entry in peers.items() if "variant" in entry]
+        result = {"shapes": case.shape_text, "first argument bytes": case.nbytes, "peers": peers}
+        if case.traffic:
+            result["traffic"] = case.traffic._asdict()
+        samples, facts = self._rounds(case, {name: peers[name]["variant"] for name in running})
+        for name in running:
+            for what in WHAT:
+                peers[name][what] = summary(samples[what][name])
+        if self.names[0] in running:
+            result["ratios"] = {what: ratios(samples[what], self.names[0]) for what in WHAT}
+        return result | facts
+
+    def _prepare(self, case: Case) -> dict[str, dict]:
+        """First calls, agreement, each peer's fastest twin: {peer: entry}; one without 'variant' failed."""
+        peers, reference = {}, None
+        for name, worker in self.workers.items():
+            variants = PEERS[name]().variants(case)
+            if not variants:
+                continue
+            tried = {}
+            for variant in variants:
+                self.progress.step(f"{case.name}: {PEERS[name].title} {variant}")
+                tried[variant], results = self._try(worker, case, variant)
+                if results is not None and name != "stream":
+                    reference = reference or (name, results)
+                    tried[variant]["distance"] = self._guard(case, name, variant, results, reference)
+            peers[name] = self._choose(worker, case, tried)
+        return peers
+
+    def _try(self, worker: Worker, case: Case, variant: str) -> tuple[dict, list | None]:
+        """One twin's first call and a short look at its speed: ({..}, its results)."""
+        try:
+            seconds, y, gradients = worker.ask("prepare", case.name, variant, limit=self.options.limit)
+            probe, _ = worker.ask("turn", variant, WHAT[0], self.options.turn, 50, limit=self.options.limit)
+        except PeerFailed as reason:
+            self.progress.say(f"{case.name}: {PEERS[worker.peer].title} {variant}: {last_line(reason)}")
+            return {"failed": last_line(reason), "detail": str(reason)}, None
+        return {"first call": seconds, "probe": min(probe)}, [*y, *gradients]
+
+    def _guard(self, case, name, variant, results, reference) -> float:
+        outputs = len(results) - len(case.arguments)
+        labels = [f"output {i}" for i in range(outputs)] + [f"gradient of {a}" for a in case.arguments]
+        largest = max(np.size(a) for a in reference[1] if a is not None)
+        verdict = compare(labels, results, reference[1], largest)
+        who = f"{case.name}: {PEERS[name].title} ({variant})"
+        if not verdict.agrees:
+            far = f"{verdict.worst:.3g} tolerances from {PEERS[reference[0]].title}"
+            raise Disagreement(f"{who} is {far}: {verdict.where}")
+        if not catches_scaling(labels, reference[1], largest):
+            raise Disagreement(f"{who}: the guard would let a result scaled by 1.001 pass")
+        return verdict.worst
+
+    def _choose(self, worker: Worker, case: Case, tried: dict[str, dict]) -> dict:
+        """The fastest twin by the look taken; prepared again if the worker was restarted since."""
+        entry = {"tried": tried}
+        good = [v for v, facts in tried.items() if "probe" in facts]
+        if not good:
+            return entry
+        entry["variant"] = best = min(good, key=lambda v: tried[v]["probe"])
+        entry["first call"] = tried[best]["first call"]
+        try:
+            worker.ask("keep", best)
+        except PeerFailed:
+            worker.ask("prepare", case.name, best, limit=2 * self.options.limit)
+        return entry
+
+    def _rounds(self, case: Case, variants: dict[str, str]) -> tuple[dict, dict]:
+        """Rounds A B C, B C A, ...: {what: {peer: [samples, a list a round]}}; disturbed ones again."""
+        wanted, made = self.options.rounds, []
+        while sum(share <= FOREIGN for share, _ in made) < wanted and len(made) < 2 * wanted:
+            self.progress.step(f"{case.name}: round {len(made) + 1}", minor=True)
+            self.foreign.look()
+            round_ = self._round(variants, len(made))
+            made.append((self.foreign.look(), round_))
+        kept = sorted(made, key=lambda pair: pair[0])[:wanted]
+        shares = [share for share, _ in kept]
+        samples = {what: {n: [r[what][n] for _, r in kept] for n in variants} for what in WHAT}
+        return samples, {
+            "rounds": wanted,
+            "rounds made": len(made),
+            "foreign load": float(np.median(shares)),
+            "worst foreign load": max(shares),
+        }
+
+    def _round(self, variants: dict[str, str], turn: int) -> dict:
+        names = list(variants)
+        start = turn % max(len(names), 1)
+        taken: dict = {what: {} for what in WHAT}
+        for name in names[start:] + names[:start]:
+            for what in WHAT:
+                taken[what][name] = self._turn(name, variants[name], what)
+        return taken
+
+    def _turn(self, name: str, variant: str, what: str) -> list[float]:
+        """A peer's samples, taken again while the machine itself is slow."""
+        for _ in range(TRIES):
+            time.sleep(QUIET)
+            samples, pace_then = self.workers[name].ask(
+                "turn", variant, what, self.options.turn, self.options.samples
+            )
+            self.turns += 1
+            if pace_then <= pace.SLOW * self.pace:
+                break
+            self.slow += 1
+        return samples
+
+
+def summary(rounds: list[list[float]]) -> dict:
+    """Seconds a call: quartiles over the samples of all rounds, and the median of every round."""
+    q1, median, q3 = np.quantile(np.concatenate(rounds), (0.25, 0.5, 0.75))
+    return {
+        "median": float(median),
+        "q1": float(q1),
+        "q3": float(q3),
+        "samples": sum(map(len, rounds)),
+        "round medians": [float(np.median(r)) for r in rounds],
+    }
+
+
+def ratios(rounds: dict[str, list[list[float]]], reference: str) -> dict[str, dict]:
+    """Peer's time over the reference's, formed round by round: slow spells of the machine cancel."""
+    base = np.array([np.median(r) for r in rounds[reference]])
+    found = {}
+    for name, samples in rounds.items():
+        q1, median, q3 = np.quantile(np.array([np.median(r) for r in samples]) / base, (0.25, 0.5, 0.75))
+        found[name] = {"median": float(median), "q1": float(q1), "q3": float(q3)}
+    return found
+
+
+def last_line(reason: Exception | str) -> str:
+    return (str(reason).strip().splitlines() or ["failed"])[-1]
+
+
+def run(names: list[str], case_names: list[str], options: Options, progress: Progress) -> dict:
+    """Measure the cases with the peers; the reference is the first. Failures are kept per case."""
+    bench = Bench(names, options, progress)
+    cases, failures = {}, {}
+    try:
+        bench.start()
+        for name in case_names:
+            try:
+                cases[name] = bench.case(CASES[name])
+            except (Disagreement, PeerFailed) as reason:
+                failures[name] = str(reason)
+                progress.say(f"{name}: FAILED: {reason}")
+        for name, worker in bench.workers.items():
+            bench.facts[name] = worker.ask("facts") if worker.process else bench.facts[name]
+    finally:
+        bench.stop()
+        progress.close()
+    return {
+        "peers": bench.facts,
+        "absent": bench.absent,
+        "cases": cases,
+        "failures": failures,
+        "turns": {"made": bench.turns, "in a slow spell": bench.slow},
+    }

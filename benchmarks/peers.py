@@ -1,0 +1,308 @@
+"""The peers: how each binds a case's twin to its own arrays. One class a peer; all run in worker processes.
+
+Every peer gets its arguments and the outputs' gradients in its own arrays beforehand; that is never timed.
+"""
+
+import importlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from pathlib import Path
+from types import FunctionType
+
+import numpy as np
+from cases import COMPILES_ITSELF, Bound, Case, as_tuple
+from settings import ROOT, THREADS
+
+
+class Absent(Exception):
+    """The peer is not installed here; the text says what is missing."""
+
+
+class Peer:
+    title: str
+
+    def variants(self, case: Case) -> tuple[str, ...]:
+        """The twins of the case, by name: the parent asks this, so it imports nothing."""
+        raise NotImplementedError
+
+    def start(self) -> dict:
+        """Import what it needs, set the threads; returns facts for the report (versions)."""
+        raise NotImplementedError
+
+    def bind(self, case: Case, variant: str) -> Bound:
+        raise NotImplementedError
+
+    def ready(self, case: Case) -> None:
+        """What precedes every first call and is not part of it."""
+
+    def clear(self) -> None:
+        """Forget what the last case compiled."""
+
+    def native(self, arrays: list[np.ndarray]) -> list:
+        return arrays
+
+    def numpy(self, array) -> np.ndarray | None:
+        return None if array is None else np.asarray(array)
+
+
+def require(name: str):
+    if importlib.util.find_spec(name) is None:
+        raise Absent(f"{name} is not installed")
+    return importlib.import_module(name)
+
+
+class Layerc(Peer):
+    """The package `layerc build` makes, built afresh for the run in a directory of its own."""
+
+    title = "layerc"
+
+    def variants(self, case):
+        return ("layerc",)
+
+    def start(self):
+        require("layerc")
+        self.packages: dict[str, object] = {}
+        self.facts: dict = {"build seconds": {}}
+        return self.facts
+
+    def package(self, source: str):
+        if source not in self.packages:
+            name = Path(source).stem + "_compiled"
+            directory = Path(tempfile.mkdtemp(prefix="layerc_bench_"))
+            begin = time.perf_counter()
+            command = [*_layerc_command(), "build", str(ROOT / source), "-o", str(directory / name)]
+            build = subprocess.run(command, capture_output=True, text=True, check=False)
+            if build.returncode:
+                said = f"{build.stdout}{build.stderr}"
+                raise RuntimeError(f"{said}\nlayerc build {source}: exit {build.returncode}")
+            self.facts["build seconds"][source] = time.perf_counter() - begin
+            sys.path.insert(0, str(directory))
+            self.packages[source] = importlib.import_module(name)
+            shutil.rmtree(directory)  # the library stays mapped
+        return self.packages[source]
+
+    def ready(self, case):
+        self.package(case.source)  # the build is a figure of its own
+
+    def bind(self, case, variant):
+        return case.layerc(self.package(case.source), case.draw())
+
+
+def _layerc_command() -> list[str]:
+    script = Path(sysconfig.get_path("scripts")) / "layerc"
+    return [str(script)] if script.exists() else [sys.executable, "-m", "layerc"]
+
+
+class StandIn(Layerc):
+    """NumPy under the compiled package's API: tries the harness where there is no compiler. Not a result."""
+
+    title = "NumPy stand-in"
+
+    def start(self):
+        return {"numpy": np.__version__}
+
+    def package(self, source):
+        return importlib.import_module("stand_in")
+
+
+class TorchEager(Peer):
+    title = "torch eager"
+
+    def variants(self, case):
+        return case.torch
+
+    def start(self):
+        self.torch = require("torch")
+        self.torch.set_num_threads(THREADS)
+        self.torch.set_num_interop_threads(1)
+        self.twins = importlib.import_module("twins_torch")
+        return {
+            "torch": self.torch.__version__,
+            "threads": self.torch.get_num_threads(),
+            "vectors": self.torch.backends.cpu.get_cpu_capability(),
+        }
+
+    def native(self, arrays):
+        return [self.torch.from_numpy(a) for a in arrays]
+
+    def numpy(self, array):
+        return None if array is None else array.detach().numpy()
+
+    def arguments(self, case):
+        """Tensors, and those of them that have gradients (the floating ones)."""
+        tensors = self.native(list(case.draw().values()))
+        leaves = [t.requires_grad_() for t in tensors if t.is_floating_point()]
+        return tensors, leaves
+
+    def twin(self, name: str):
+        return getattr(self.twins, name)
+
+    def bind(self, case, variant):
+        torch, twin = self.torch, self.twin(variant)
+        tensors, leaves = self.arguments(case)
+
+        def forward():
+            with torch.no_grad():
+                return twin(*tensors)
+
+        def gradient(*dy):
+            y = as_tuple(twin(*tensors))
+            return y, _in_order(tensors, torch.autograd.grad(y, leaves, dy))
+
+        return Bound(forward, gradient)
+
+
+def _in_order(tensors, gradients) -> tuple:
+    """The gradients with None in the places of integer tensors."""
+    rest = iter(gradients)
+    return tuple(next(rest) if t.is_floating_point() else None for t in tensors)
+
+
+class TorchOwn(TorchEager):
+    """torch's own kernel for the layer, eager."""
+
+    title = "torch's own"
+
+    def variants(self, case):
+        return (case.own,) if case.own else ()
+
+
+class TorchCompile(TorchEager):
+    """Two ways, the faster counts: a compiled forward under autograd, or `torch.func.vjp` as one graph."""
+
+    title = "torch.compile"
+    JOINT = " joint"
+
+    def variants(self, case):
+        names = case.torch if case.compiled is None else case.compiled
+        names += (case.own,) if case.own and case.own not in names else ()
+        return (*names, *(n + self.JOINT for n in names if n not in COMPILES_ITSELF))
+
+    def start(self):
+        os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"  # the first call is to be a first call
+        facts = super().start()
+        torch = self.torch
+        x = torch.ones(8, requires_grad=True)  # loads the compiler, before any first call counts
+        torch.compile(lambda x: x.sin() + 1)(x).sum().backward()
+        return facts | {"compiler": _compiler_version(os.environ.get("CXX", "g++"))}
+
+    def twin(self, name):
+        twin = super().twin(name)
+        return twin if name in COMPILES_ITSELF else self.torch.compile(twin)
+
+    def clear(self):
+        self.torch.compiler.reset()  # or the next case's shapes would count as a change, compiled dynamic
+
+    def bind(self, case, variant):
+        if not variant.endswith(self.JOINT):
+            return super().bind(case, variant)
+        torch, name = self.torch, variant.removesuffix(self.JOINT)
+        twin = getattr(self.twins, name)
+        tensors, _ = self.arguments(case)
+
+        def both(tensors, dy):
+            def of_leaves(*leaves):
+                rest = iter(leaves)
+                return twin(*(next(rest) if t.is_floating_point() else t for t in tensors))
+
+            y, pullback = torch.func.vjp(of_leaves, *(t for t in tensors if t.is_floating_point()))
+            return y, pullback(dy if isinstance(y, tuple) else dy[0])
+
+        forward = super().bind(case, name).forward
+        plain = [t.detach() for t in tensors]
+        compiled = torch.compile(_own_code(both, variant))
+
+        def gradient(*dy):
+            y, gradients = compiled(plain, dy)
+            return as_tuple(y), _in_order(plain, gradients)
+
+        return Bound(forward, gradient)
+
+
+def _own_code(f: FunctionType, name: str) -> FunctionType:
+    """A copy of f with a code object of its own: by that torch files its compiled versions."""
+    return FunctionType(f.__code__.replace(co_name=name), f.__globals__, name, f.__defaults__, f.__closure__)
+
+
+class Jax(Peer):
+    """Value and vjp in one jitted function."""
+
+    title = "jax.jit"
+
+    def variants(self, case):
+        return case.jax
+
+    def start(self):
+        self.jax = require("jax")
+        self.twins = importlib.import_module("twins_jax")
+        self.jax.jit(lambda x: x + 1)(np.float32(1)).block_until_ready()  # loads XLA
+        return {
+            "jax": self.jax.__version__,
+            "jaxlib": importlib.import_module("jaxlib").__version__,
+            "threads": os.environ["NPROC"],
+        }
+
+    def native(self, arrays):
+        return [self.jax.block_until_ready(self.jax.numpy.array(a)) for a in arrays]
+
+    def bind(self, case, variant):
+        jax, twin = self.jax, getattr(self.twins, variant)
+        arrays = self.native(list(case.draw().values()))
+        floating = [a.dtype == np.float32 for a in arrays]
+
+        @jax.jit
+        def both(arrays, dy):
+            def of_leaves(*leaves):
+                rest = iter(leaves)
+                return twin(*(next(rest) if f else a for a, f in zip(arrays, floating, strict=True)))
+
+            y, pullback = jax.vjp(of_leaves, *(a for a, f in zip(arrays, floating, strict=True) if f))
+            rest = iter(pullback(dy if isinstance(y, tuple) else dy[0]))
+            return as_tuple(y), tuple(next(rest) if f else None for f in floating)
+
+        value = jax.jit(twin)
+        return Bound(
+            lambda: jax.block_until_ready(value(*arrays)), lambda *dy: jax.block_until_ready(both(arrays, dy))
+        )
+
+
+class Stream(Peer):
+    """STREAM's triad on arrays of the case's size: what memory gives in the same rounds."""
+
+    title = "STREAM triad"
+
+    def variants(self, case):
+        return ("triad",) if case.traffic else ()
+
+    def start(self):
+        self.triad = importlib.import_module("stream").Triad
+        return self.triad.facts()
+
+    def bind(self, case, variant):
+        triad = self.triad(case.nbytes // 4)
+        return Bound(triad, lambda *dy: ((triad(),), ()))
+
+
+def _compiler_version(command: str) -> str:
+    if shutil.which(command) is None:
+        return f"{command}: absent"
+    version = subprocess.run([command, "--version"], capture_output=True, text=True, check=False)
+    return version.stdout.partition("\n")[0]
+
+
+PEERS: dict[str, type[Peer]] = {
+    "layerc": Layerc,
+    "stand-in": StandIn,
+    "torch": TorchEager,
+    "own": TorchOwn,
+    "compile": TorchCompile,
+    "jax": Jax,
+    "stream": Stream,
+}
+ASKABLE = ("torch", "own", "compile", "jax")

@@ -1,0 +1,78 @@
+"""`make bench`: layerc beside PyTorch, torch.compile and JAX, forward and every gradient, in one run.
+
+    python benchmarks/run.py [--cases srelu,mish] [--peers torch,own,compile,jax] [--quick]
+
+Exit status: 0 measured; 1 a peer and layerc disagree, or layerc failed; 2 usage.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from settings import RESULTS, pin_threads
+
+pin_threads()  # before anything below imports numpy
+
+import machine  # noqa: E402
+import measure  # noqa: E402
+import report  # noqa: E402
+import tables  # noqa: E402
+from cases import CASES  # noqa: E402
+from peers import ASKABLE, PEERS  # noqa: E402
+from progress import Progress  # noqa: E402
+
+QUICK = {"rounds": 5, "turn": 0.02, "limit": 30.0}
+
+
+def names_of(allowed) -> callable:
+    def parse(text: str) -> list[str]:
+        names = [name for name in text.split(",") if name]
+        for name in names:
+            if name not in allowed:
+                raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(allowed)}")
+        return names
+
+    return parse
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    every = [name for name, case in CASES.items() if not case.call]
+    parser.add_argument("--cases", type=names_of(CASES), default=every, help="comma-separated (default: all)")
+    parser.add_argument("--peers", type=names_of(ASKABLE), default=list(ASKABLE), help=",".join(ASKABLE))
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, shorter turns")
+    parser.add_argument("--limit", type=float, help="seconds for a peer's first call (default 60)")
+    parser.add_argument("--stand-in", action="store_true", help="NumPy in layerc's place, to try the harness")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="directory of the report")
+    return parser.parse_args()
+
+
+def options(args: argparse.Namespace) -> measure.Options:
+    chosen = QUICK if args.quick else {}
+    return measure.Options(**(chosen | ({"limit": args.limit} if args.limit else {})))
+
+
+def run(args: argparse.Namespace, cases: list[str]) -> dict:
+    first = "stand-in" if args.stand_in else "layerc"
+    names = [first, *(p for p in ASKABLE if p in args.peers), "stream"]
+    opts = options(args)
+    steps = sum(len(PEERS[n]().variants(CASES[c])) for n in names for c in cases) + opts.rounds * len(cases)
+    facts = {"machine": machine.describe(), "options": vars(opts)}
+    return facts | measure.run(names, cases, opts, Progress(steps))
+
+
+def main() -> int:
+    args = arguments()
+    result = run(args, args.cases)
+    print(tables.text(report.sections(result)))
+    whole = set(args.cases) >= {n for n, c in CASES.items() if not c.call} and args.peers == list(ASKABLE)
+    name = "stand_in" if args.stand_in else "bench" if whole and not args.quick else "partial"
+    for path in report.write(result, args.out, name):
+        print(f"wrote {path}")
+    built = "layerc" in result["peers"]
+    broken = [c for c, entry in result["cases"].items() if built and "ratios" not in entry]
+    return 1 if result["failures"] or broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""The cases as a torch user would write them. A twin takes the case's arguments in order and returns y."""
+
+import functools
+
+import torch
+import torch.nn.functional as F
+
+
+def _channel(p: torch.Tensor) -> torch.Tensor:
+    return p[:, None, None]
+
+
+def srelu_where(x, tl, al, tr, ar):
+    tl, al, tr, ar = map(_channel, (tl, al, tr, ar))
+    return torch.where(x <= tl, tl + al * (x - tl), torch.where(x >= tr, tr + ar * (x - tr), x))
+
+
+def srelu_clamp(x, tl, al, tr, ar):
+    """The same as a sum of three clipped pieces; equal gradients but at ties, which do not occur."""
+    tl, al, tr, ar = map(_channel, (tl, al, tr, ar))
+    return torch.clamp(x, tl, tr) - al * F.relu(tl - x) + ar * F.relu(x - tr)
+
+
+def mish_formula(x):
+    return x * torch.tanh(torch.log1p(torch.exp(x)))
+
+
+def mish_softplus(x):
+    return x * torch.tanh(F.softplus(x))
+
+
+def mish_own(x):
+    return F.mish(x)
+
+
+def rbf_broadcast(x, centers, gamma):
+    return torch.exp(-gamma * (x[:, None, :] - centers).square().sum(-1))
+
+
+def rbf_matmul(x, centers, gamma):
+    """|x - c|^2 = |x|^2 + |c|^2 - 2 x.c, the product by one GEMM."""
+    squares = x.square().sum(1, keepdim=True) + centers.square().sum(1)
+    return torch.exp(-gamma * torch.addmm(squares, x, centers.T, alpha=-2))
+
+
+def ema_loop(x, decay):
+    h, ys = torch.zeros_like(x[:, 0]), []
+    for x_t in ((1 - decay) * x).unbind(1):
+        h = torch.addcmul(x_t, decay, h)
+        ys.append(h)
+    return torch.stack(ys, 1)
+
+
+def ema_doubling(x, decay):
+    """Hillis and Steele's scan: after the pass with shift s, y[t] sums the last 2s terms."""
+    y, power, shift = (1 - decay) * x, decay, 1
+    while shift < x.shape[1]:
+        y = y + power * F.pad(y, (0, 0, shift, 0))[:, :-shift]
+        power, shift = power * power, 2 * shift
+    return y
+
+
+def ema_chunks(x, decay, length=32):
+    """Inside a chunk of time a batched matmul with decay^(t-s), from chunk to chunk a short loop."""
+    n, t, d = x.shape
+    step = torch.arange(length)
+    lag = step[:, None] - step
+    kernel = torch.where(lag[..., None] >= 0, decay ** lag.clamp(min=0)[..., None], 0.0)  # (t, s, d)
+    chunks = ((1 - decay) * x).view(n, t // length, length, d)
+    local = torch.einsum("tsd,ncsd->nctd", kernel, chunks)
+    h, carried = torch.zeros_like(x[:, 0]), []
+    for last in local[:, :, -1].unbind(1):
+        carried.append(h)
+        h = torch.addcmul(last, decay**length, h)
+    y = local + decay ** (step + 1)[:, None] * torch.stack(carried, 1)[:, :, None]
+    return y.view(n, t, d)
+
+
+def _newton(E, mean, e):
+    return (E - e * torch.sin(E) - mean) / (1 - e * torch.cos(E))
+
+
+def _newton_until_converged(step_of, mean, e):
+    E = mean + e * torch.sin(mean)
+    for _ in range(50):
+        step = step_of(E, mean, e)
+        E = E - step
+        if step.abs().max() <= 1e-5:
+            break
+    return E
+
+
+def _at_the_root(E, mean, e):
+    """The implicit function theorem as one Newton step whose slope is a constant: exact at the root."""
+    slope = (1 - e * torch.cos(E)).detach()
+    return E - (E - e * torch.sin(E) - mean) / slope
+
+
+def kepler_while(mean, e):
+    return _newton_until_converged(_newton, mean, e)
+
+
+def kepler_implicit(mean, e):
+    with torch.no_grad():
+        E = _newton_until_converged(_newton, mean, e)
+    return _at_the_root(E, mean, e)
+
+
+_compiled_newton = functools.cache(lambda: torch.compile(_newton))
+_compiled_root = functools.cache(lambda: torch.compile(_at_the_root))
+
+
+def kepler_compiled_step(mean, e):
+    return _newton_until_converged(_compiled_newton(), mean, e)
+
+
+def kepler_implicit_compiled_step(mean, e):
+    with torch.no_grad():
+        E = _newton_until_converged(_compiled_newton(), mean, e)
+    return _compiled_root()(E, mean, e)
+
+
+def kepler_fixed(mean, e, iterations=8):
+    """A trip count chosen beforehand for these arguments, so that the whole is one graph."""
+    E = mean + e * torch.sin(mean)
+    for _ in range(iterations):
+        E = E - _newton(E, mean, e)
+    return E
+
+
+def kepler_implicit_fixed(mean, e):
+    return _at_the_root(kepler_fixed(mean.detach(), e.detach()), mean, e)

@@ -1,0 +1,91 @@
+"""One library for every CPU: the C text compiled once per instruction set, and a dispatcher in front.
+
+The C text spells each exported function `LC_NAME(mish_f32)`, which is the plain name unless a -D says otherwise.
+For each level the writer compiles it with `LC_NAME(name)=name##_v3`; the dispatcher, compiled for any CPU,
+exports the plain names and looks the level up when the library is loaded.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from layerc.build.compiler import Compiler, Unit, baseline
+
+Prototype = tuple[str, str]  # name and C parameter list: ("mish_f32", "int64_t batch, const float *x, ...")
+
+
+@dataclass(frozen=True)
+class Level:
+    """An instruction set: the suffix of its functions, the gcc flags, and the features that it stands for."""
+
+    suffix: str
+    flags: tuple[str, ...]
+    features: tuple[str, ...]
+
+
+# Best first. The features are the ones that every compiler can ask a CPU for; no CPU has them without the rest.
+X86_LEVELS = (
+    Level(
+        "_v4",
+        ("-march=x86-64-v4", "-mprefer-vector-width=512"),
+        ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
+    ),
+    Level("_v3", ("-march=x86-64-v3",), ("avx2", "fma", "bmi", "bmi2")),
+    Level("_v1", ("-march=x86-64",), ()),
+)
+
+
+def units_for_any_cpu(compiler: Compiler, source: str, stem: str) -> list[Unit]:
+    """What to compile for any CPU of the compiler's kind: one unit on other CPUs than x86-64."""
+    if not compiler.has_macro("__x86_64__"):
+        return [Unit(source)]
+    levels = [
+        Unit(source, (*level.flags, f"-DLC_NAME(name)=name##{level.suffix}"), name=f"{stem}{level.suffix}")
+        for level in X86_LEVELS
+    ]
+    return [*levels, Unit("_dispatch.c", anywhere=True)]
+
+
+def any_cpu(compiler: Compiler) -> Compiler:
+    """The compiler without flags for this CPU; each unit brings its own."""
+    plain = baseline(compiler)
+    kept = tuple(f for f in plain.flags if not f.startswith("-mprefer"))
+    return Compiler(plain.command, kept, (), plain.version, plain.macros)
+
+
+def read_prototypes(header: str) -> list[Prototype]:
+    """The functions that a header declares as `int name(parameters);`, in their order."""
+    text = re.sub(r"/\*.*?\*/|//[^\n]*", "", header, flags=re.DOTALL)
+    found = re.findall(r"\bint\s+(\w+)\s*\(([^()]*)\)\s*;", text)
+    return [(name, " ".join(parameters.split())) for name, parameters in found]
+
+
+def dispatcher(header: str, functions: Sequence[Prototype]) -> str:
+    """C text that exports every function and passes the call on to the variant for this CPU."""
+    return "\n\n".join([f'#include "{header}"', _CHOOSE, *[_forward(*function) for function in functions]]) + "\n"
+
+
+def _forward(name: str, parameters: str) -> str:
+    arguments = ", ".join(re.findall(r"(\w+)\s*(?:\[\s*\])?\s*$", p)[0] for p in parameters.split(","))
+    declared = "\n".join(f"int {name}{level.suffix}({parameters});" for level in X86_LEVELS)
+    cases = "\n".join(
+        f"    {f'if (lc_level == {number}) ' if number + 1 < len(X86_LEVELS) else ''}"
+        f"return {name}{level.suffix}({arguments});"
+        for number, level in enumerate(X86_LEVELS)
+    )
+    return f"{declared}\nint {name}({parameters})\n{{\n{cases}\n}}"
+
+
+def _supported(level: Level) -> str:
+    return " && ".join(f'__builtin_cpu_supports("{feature}")' for feature in level.features) or "1"
+
+
+_CHOOSE = (
+    "static int lc_level;\n\n"
+    "__attribute__((constructor)) static void lc_choose_level(void)\n{\n    __builtin_cpu_init();\n    lc_level = "
+    + " : ".join(
+        f"{_supported(level)} ? {number}" if level.features else str(number)
+        for number, level in enumerate(X86_LEVELS)
+    )
+    + ";\n}"
+)

@@ -1,0 +1,268 @@
+"""Writes a built package: all of it, or nothing.
+
+Everything is made in a directory beside the target, which then takes the target's place in one step. What has not
+changed is carried over as it is, bytes and time of modification; where nothing has changed, nothing is written, and
+the C compiler is not even run.
+"""
+
+import contextlib
+import ctypes
+import hashlib
+import io
+import json
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import cffi
+
+from layerc.build import guard, stubs
+from layerc.build.compiler import Compiler, Unit, find
+from layerc.build.portable import Prototype, any_cpu, dispatcher, read_prototypes, units_for_any_cpu
+
+LIBRARY = "_native.abi3.so"
+
+
+class UnusableOutput(Exception):
+    """The package cannot be written there; the message says where and why."""
+
+
+def write_package(
+    directory: Path | str,
+    manifest: Mapping[str, Any],
+    *,
+    c_text: str,
+    h_text: str,
+    cdef: str,
+    gradients_text: str,
+    source_text: str,
+    compiler: Compiler | None = None,
+    portable: bool = False,
+    prototypes: Sequence[Prototype] | None = None,
+) -> bool:
+    """Compile the C text and write the package `directory`. False where it was up to date already.
+
+    manifest: as the contract says; "native", what the library was made of, is added to it. cdef: the functions of
+    the header with every array as `void *`, and `lc_call`. portable: one library for any CPU (see
+    `layerc.build.portable`); `prototypes`, by default read from the header, are then the exported functions.
+
+    Raises NoCompiler, CompilerFailed, UnusableOutput; the package that was there is then as it was.
+    """
+    target = _target(Path(directory))
+    stem = Path(manifest["source"]).stem
+    compiler = compiler or find(portable)
+    inputs = _Native(stem, c_text, h_text, cdef, compiler, portable, prototypes)
+    texts = {
+        "__init__.py": stubs.init_text(manifest),
+        "__init__.pyi": stubs.stub_text(manifest),
+        "gradients.py": gradients_text,
+        "_source.py": source_text,
+        f"{stem}.c": c_text,
+        f"{stem}.h": h_text,
+    }
+    native = _still_good(target, inputs.digest)
+    if native is not None and _same(target, {**texts, "manifest.json": _json(manifest, native)}):
+        return False
+    with _beside(target) as fresh:
+        if native is None:
+            native = inputs.build(fresh)
+        else:
+            _carry(target / LIBRARY, fresh / LIBRARY)
+        for name, text in {**texts, "manifest.json": _json(manifest, native)}.items():
+            _write(fresh / name, text, target / name)
+        if (fresh / LIBRARY).read_bytes() == _bytes(target / LIBRARY):
+            _carry(target / LIBRARY, fresh / LIBRARY)
+        _swap(fresh, target)
+    return True
+
+
+class _Native:
+    """What goes into the library, and how it is made."""
+
+    def __init__(
+        self,
+        stem: str,
+        c_text: str,
+        h_text: str,
+        cdef: str,
+        compiler: Compiler,
+        for_any_cpu: bool,
+        prototypes: Sequence[Prototype] | None,
+    ) -> None:
+        self.compiler = any_cpu(compiler) if for_any_cpu else compiler
+        self.units = [Unit("_native.c", anywhere=True)]
+        self.files = {f"{stem}.c": c_text, f"{stem}.h": h_text}
+        if for_any_cpu:
+            functions = read_prototypes(h_text) if prototypes is None else prototypes
+            self.units += units_for_any_cpu(self.compiler, f"{stem}.c", stem)
+            self.files["_dispatch.c"] = dispatcher(f"{stem}.h", functions)
+        else:
+            self.units.append(Unit(f"{stem}.c"))
+        self.files["_native.c"] = _wrapper(f"{stem}.h", cdef, guard.guard(self.compiler))
+        self.digest = self._digest()
+
+    def _digest(self) -> str:
+        """Equal where the library would come out the same: texts, flags, compiler and CPU."""
+        what = [sorted(self.files.items()), [repr(unit) for unit in self.units], self.compiler.flags]
+        text = json.dumps([*what, self.compiler.native, self.compiler.version, self.compiler.macros])
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def build(self, into: Path) -> dict[str, Any]:
+        """Compile in a directory inside `into`, leave the library there; the manifest's "native"."""
+        workshop = into / ".c"
+        workshop.mkdir()
+        for name, text in self.files.items():
+            workshop.joinpath(name).write_text(text, encoding="utf-8")
+        self.compiler.build(self.units, LIBRARY, workshop)
+        os.replace(workshop / LIBRARY, into / LIBRARY)
+        shutil.rmtree(workshop)
+        return {
+            "inputs": self.digest,
+            "library": hashlib.sha256((into / LIBRARY).read_bytes()).hexdigest(),
+            "compiler": self.compiler.version,
+            "flags": [*self.compiler.flags, *self.compiler.native],
+            "openmp": self.compiler.openmp,
+            "portable": not self.compiler.native,
+        }
+
+
+def _wrapper(header: str, cdef: str, guard_text: str) -> str:
+    """The C text of the extension that lets Python call the functions: cffi's API mode."""
+    ffi = cffi.FFI()
+    ffi.cdef(f"{cdef}\n{guard.CDEF}")
+    ffi.set_source("_native", f'#include "{header}"\n\n{guard_text}')
+    text = io.StringIO()
+    ffi.emit_c_code(text)
+    return text.getvalue()
+
+
+def _target(directory: Path) -> Path:
+    """The real path of the package, if it can be written; what is no built package is never replaced."""
+    try:
+        target = directory.resolve()
+        if target.exists() and not target.is_dir():
+            raise UnusableOutput(f"{directory}: there is a file of this name")
+        if target.is_dir() and any(target.iterdir()) and not _is_package(target):
+            raise UnusableOutput(f"{directory}: the directory holds other files and is no package built by layerc")
+    except OSError as error:
+        raise UnusableOutput(f"{directory}: {error.strerror or error}") from None
+    return target
+
+
+def _is_package(directory: Path) -> bool:
+    try:
+        return "layers" in json.loads(directory.joinpath("manifest.json").read_bytes())
+    except (OSError, ValueError, TypeError):
+        return False
+
+
+def _still_good(target: Path, digest: str) -> dict[str, Any] | None:
+    """The "native" of the package that is there, if its library is what a build would make again."""
+    try:
+        native = json.loads((target / "manifest.json").read_bytes())["native"]
+        library = hashlib.sha256((target / LIBRARY).read_bytes()).hexdigest()
+        good = native["inputs"] == digest and native["library"] == library
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return native if good else None
+
+
+def _json(manifest: Mapping[str, Any], native: Mapping[str, Any]) -> str:
+    return json.dumps({**manifest, "native": native}, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
+
+
+def _same(target: Path, texts: Mapping[str, str]) -> bool:
+    return all(_bytes(target / name) == text.encode() for name, text in texts.items())
+
+
+def _bytes(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _write(path: Path, text: str, old: Path) -> None:
+    if _bytes(old) == text.encode():
+        _carry(old, path)
+    else:
+        path.write_bytes(text.encode())
+
+
+def _carry(old: Path, new: Path) -> None:
+    """The same file in a new place: its bytes, its time and, where the file system can, itself."""
+    new.unlink(missing_ok=True)
+    try:
+        os.link(old, new)
+    except OSError:
+        shutil.copy2(old, new)
+
+
+@contextlib.contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """A fresh directory on the target's file system. It is gone afterwards, whatever happens."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        fresh = target.parent / f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
+        fresh.mkdir()
+    except OSError as error:
+        raise UnusableOutput(f"{target}: {error.strerror or error}") from None
+    try:
+        yield fresh
+    except OSError as error:  # the disk is full, say
+        raise UnusableOutput(f"{target}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _swap(fresh: Path, target: Path) -> None:
+    """Put `fresh` where `target` is, in one step where the system has one; files of others move along."""
+    if not target.exists():
+        os.rename(fresh, target)
+        return
+    ours = _files_of(target)
+    for other in target.iterdir():
+        if other.name not in ours and not (fresh / other.name).exists():
+            _carry_tree(other, fresh / other.name)
+    if _exchange(fresh, target):
+        return
+    old = fresh.with_suffix(".old")
+    os.rename(target, old)
+    try:
+        os.rename(fresh, target)
+    except OSError:
+        os.rename(old, target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _files_of(package: Path) -> set[str]:
+    """What layerc itself may have put into a package besides the files that every package has."""
+    manifest = _bytes(package / "manifest.json")
+    stem = Path(json.loads(manifest)["source"]).stem if manifest else ""
+    return {"__pycache__", f"{stem}.c", f"{stem}.h"}
+
+
+def _carry_tree(old: Path, new: Path) -> None:
+    if old.is_dir() and not old.is_symlink():
+        shutil.copytree(old, new, symlinks=True)
+    elif old.is_symlink():
+        new.symlink_to(os.readlink(old))
+    else:
+        _carry(old, new)
+
+
+def _exchange(a: Path, b: Path) -> bool:
+    """Swap two directories atomically (Linux's renameat2); False where that does not exist."""
+    if sys.platform != "linux":
+        return False
+    at_cwd, exchange = -100, 2
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return False
+    return rename(at_cwd, os.fsencode(a), at_cwd, os.fsencode(b), exchange) == 0

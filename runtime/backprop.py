@@ -1,0 +1,113 @@
+"""Which gradients a net computes: what needs one, what a loss or seed reaches, and what forbids it."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from layerc.runtime.layer import LayerState
+from layerc.runtime.topology import Graph, TopologyError, titled
+
+
+@dataclass(frozen=True)
+class Plan:
+    """steps: to be run, last first; needed: wires whose gradient is computed, in the order of the run."""
+
+    steps: tuple[int, ...]
+    needed: frozenset[int]
+
+
+class Analysis:
+    """The flow of gradients through a graph whose layers are set up.
+
+    is_float: per wire; seeds: wires that a gradient is imposed on; force: float blobs need gradients too;
+    wanted: wires that do anyhow.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        states: Sequence[LayerState],
+        is_float: Callable[[int], bool],
+        *,
+        seeds: Collection[int] = (),
+        force: bool = False,
+        wanted: Collection[int] = (),
+    ) -> None:
+        self.graph, self.states, self.is_float, self.seeds = graph, states, is_float, seeds
+        # A wire is `felt` if a gradient can flow to it, `used` if a loss depends on it at all.
+        self.felt: set[int] = set(seeds)
+        self.used: set[int] = set(seeds)
+        self.live: set[int] = set()  # steps that a gradient flows into
+        self._walk_back()
+        self.cause: dict[int, int] = {}  # needed wire -> the step whose parameters need it, or -1
+        self._walk_forward(force, set(wanted))
+
+    def _walk_back(self) -> None:
+        for i in reversed(range(len(self.graph.steps))):
+            step = self.graph.steps[i]
+            layer = step.layer
+            if layer.has_loss or any(w in self.used for w in step.tops):
+                self.used.update(step.bottoms)
+            if layer.can_do_bp and (layer.has_loss or any(w in self.felt for w in step.tops)):
+                self.live.add(i)
+                self.felt.update(w for w in step.bottoms if self.is_float(w))
+
+    def _walk_forward(self, force: bool, wanted: set[int]) -> None:
+        for i, step in enumerate(self.graph.steps):
+            learns = self.learns(i)
+            causes = [self.cause[w] for w in step.bottoms if w in self.cause]
+            for w in step.tops:
+                if not self.is_float(w):
+                    continue
+                if step.layer.can_do_bp and (learns or causes):
+                    self.cause[w] = i if learns else max(causes)
+                elif w in wanted or (force and w in self.felt):
+                    self.cause[w] = -1
+
+    def learns(self, i: int) -> bool:
+        """Whether the step has parameters that are not frozen."""
+        return any(not p.frozen for p in self.states[i].parameters)
+
+    @property
+    def needed(self) -> frozenset[int]:
+        return frozenset(self.cause)
+
+    def plan(self) -> Plan:
+        """The steps of a backward pass."""
+        steps = [
+            i
+            for i in reversed(range(len(self.graph.steps)))
+            if i in self.live and (self.learns(i) or any(w in self.cause for w in self.graph.steps[i].bottoms))
+        ]
+        return Plan(tuple(steps), self.needed)
+
+    def check(self) -> None:
+        """TopologyError if there is nothing to differentiate, or a parameter whose gradient cannot be had."""
+        steps = self.graph.steps
+        if not self.seeds and not any(s.layer.has_loss for s in steps):
+            raise TopologyError("the net has no loss layer, and backward was given no seed")
+        for i, step in enumerate(steps):
+            self._check_blocked(i)
+            if not self.learns(i):
+                continue
+            names = ", ".join(repr(p.name) for p in self.states[i].parameters if not p.frozen)
+            if not step.layer.can_do_bp:
+                raise TopologyError(f"{titled(step.layer)} has parameters ({names}) but cannot do bp; freeze them")
+            if i not in self.live:
+                blobs = ", ".join(repr(self.graph.wires[w].name) for w in step.tops)
+                raise TopologyError(
+                    f"no loss and no seed is reached from {titled(step.layer)}, hence none from its parameters "
+                    f"{names}: nothing trains blob {blobs}; freeze the layer or take it out"
+                )
+
+    def _check_blocked(self, i: int) -> None:
+        """A layer that cannot do bp must not stand between a parameter and a loss."""
+        step = self.graph.steps[i]
+        if step.layer.can_do_bp or not (step.layer.has_loss or any(w in self.used for w in step.tops)):
+            return
+        for w in step.bottoms:
+            source = self.cause.get(w, -1)
+            if source >= 0:
+                raise TopologyError(
+                    f"{titled(step.layer)} cannot do bp, but stands between the parameters of "
+                    f"{titled(self.graph.steps[source].layer)} and a loss: it reads blob {self.graph.wires[w].name!r}"
+                )

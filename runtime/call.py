@@ -1,0 +1,213 @@
+"""Compiled functions: `L.mish(x)`, `L.mish.vjp(x)`; and whole batches by name, for the Net."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from layerc.runtime import arrays as ar
+from layerc.runtime.core import Call, Core
+from layerc.runtime.kernel import Case, Launch, receive
+from layerc.runtime.pullback import Pullback, no_gradient
+from layerc.runtime.seeds import seed_of
+
+if TYPE_CHECKING:
+    from layerc.runtime.package import Package
+
+__all__ = ["CompiledFunction", "Described", "Pullback"]
+
+
+class Described:
+    """What a compiled layer tells of itself, and its kernels on whole batches, by name."""
+
+    core: Core
+    package: "Package"
+
+    def __init__(self, package: "Package", core: Core) -> None:
+        self.package, self.core = package, core
+        self.__doc__ = "\n\n".join(filter(None, [self.signature, self.manifest.get("doc")]))
+
+    @property
+    def name(self) -> str:
+        return self.core.name
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """The layer's entry in the package's manifest."""
+        return self.core.manifest
+
+    @property
+    def signature(self) -> str:
+        return str(self.manifest["signature"])
+
+    @property
+    def source(self) -> str:
+        """The layer as its author wrote it."""
+        return str(self.manifest["sources"]["source"])
+
+    @property
+    def gradient_source(self) -> str:
+        """Its gradient, in the language of layer files."""
+        return str(self.manifest["sources"]["gradient"])
+
+    @property
+    def c_source(self) -> str:
+        """The C of its kernels."""
+        return str(self.manifest["sources"]["c"])
+
+    def run(
+        self,
+        method: str,
+        arrays: Mapping[str, np.ndarray],
+        config: Mapping[str, Any],
+        batched: bool = True,
+        *,
+        out: Mapping[str, np.ndarray] | None = None,
+        seed: int | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Run "predict" or "forward" on inputs, params and states; all outputs by name.
+
+        batched: axis 0 of the inputs is the batch (in a layer of whole batches it always is). out: arrays to
+        write outputs to, by name. seed: of the layer's random numbers.
+        """
+        names = self.core.array_names
+        case = self.core.by_name(names, self._all(names, arrays), config, batched)
+        return self._launch(case.launch(method).seeded(seed), arrays, out)
+
+    def pull(
+        self,
+        arrays: Mapping[str, np.ndarray],
+        config: Mapping[str, Any],
+        want: str = "all",
+        batched: bool = True,
+        *,
+        out: Mapping[str, np.ndarray] | None = None,
+        seed: int | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Run backward; the gradients by the names of what they are of.
+
+        arrays: inputs, params, states, outputs of the forward ("y") and cotangents ("dy"): those that give the
+        shapes, and those that backward reads. want: "params" or "inputs" leaves the others out, and their work where
+        there is a kernel for that. out: arrays to write gradients to, by the names of what they are of.
+        """
+        core = self.core
+        if "backward" not in core.methods:
+            raise no_gradient(core.name)
+        names = tuple(name for name in core.all_names if name in arrays)
+        case = core.by_name(names, self._all(names, arrays), config, batched)
+        of = {output["name"]: output["of"] for output in core.method("backward", want)["outputs"]}
+        given = None if out is None else {name: out[of[name]] for name in of if of[name] in out}
+        found = self._launch(case.launch("backward", want).seeded(seed), arrays, given)
+        role = {"params": "param", "inputs": "input"}.get(want)
+        return {of[n]: array for n, array in found.items() if role is None or core.roles[of[n]] == role}
+
+    def _all(self, names: Sequence[str], arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        try:
+            return [arrays[name] for name in names]
+        except KeyError as error:
+            raise TypeError(f"{self.name}: argument {error.args[0]!r} is missing") from None
+
+    def _launch(
+        self, launch: Launch, arrays: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray] | None
+    ) -> dict[str, np.ndarray]:
+        library = self.core.library
+        read = self._all(launch.arguments, arrays)
+        into = {}
+        if out:
+            given = [out.get(name) for name, _, _ in launch.specs]
+            found = ar.destinations(self.name, launch.specs, given, read)
+            into = {i: one for i, one in enumerate(found) if one is not None}
+        outputs = receive(launch, into)
+        launch(list(map(library.address, read)), list(map(library.from_buffer, outputs)))
+        for i, one in into.items():
+            outputs[i] = one.finish(outputs[i])
+        return {name: array for (name, _, _), array in zip(launch.specs, outputs)}
+
+
+class CompiledFunction(Described):
+    """A layer function of a built package."""
+
+    def __call__(self, *arrays: Any, out: Any = None, batch: bool | None = None, **options: Any) -> Any:
+        """Evaluate: on one example where the ranks are the declared ones, on a batch where they are one more.
+
+        arrays: inputs, params and states in the order of the signature, of any kind with `__dlpack__`; the same
+        kind comes out. batch: True maps axis 0, False does not, whatever the ranks say. out: an array, or a tuple of
+        them, to write to. options: the configuration; arrays by name too.
+
+        ValueError for shapes, TypeError for types; IndexError, AssertionError, ZeroDivisionError from inside the
+        layer. All name the layer, and the argument or the line.
+        """
+        core = self.core
+        if out is None:
+            found = core.find(arrays, batch, options)
+            if found is not None:
+                case, addresses = found
+                outputs, _ = core.start(case.predict, addresses)
+                return outputs[0] if case.predict.single else _public(case.predict, outputs)
+        call = self._prepare(arrays, batch, options)
+        results, _ = evaluate(core.name, call, call.case.predict, core.addresses(call.arrays), out)
+        return results
+
+    def vjp(
+        self, *arrays: Any, out: Any = None, batch: bool | None = None, **options: Any
+    ) -> tuple[Any, Pullback]:
+        """Evaluate, and return the result with its pullback. Arguments and errors as in a call.
+
+        NotImplementedError if the author disabled the gradient.
+        """
+        core = self.core
+        if out is None:
+            found = core.find(arrays, batch, options)
+            if found is not None:
+                case, addresses = found
+                outputs, into = core.start(case.forward, addresses)
+                result = outputs[0] if case.forward.single else _public(case.forward, outputs)
+                return result, Pullback(core.name, case, addresses, into)
+        if "backward" not in core.methods:
+            raise no_gradient(core.name)
+        call = self._prepare(arrays, batch, options)
+        addresses = core.addresses(call.arrays)
+        results, into = evaluate(core.name, call, call.case.forward, addresses, out)
+        return results, Pullback(core.name, call.case, addresses, into, call)
+
+    def reference(self, *arrays: Any, **options: Any) -> Any:
+        """The NumPy meaning: the layer file itself, run. Arguments as in a call, but for `out`."""
+        return getattr(self.package.source_module(), self.name)(*arrays, **options)
+
+    def _prepare(self, args: Sequence[Any], batch: bool | None, options: Mapping[str, Any]) -> Call:
+        core = self.core
+        values, rest = core.sort(core.name, args, options)
+        seed = None
+        if core.random is not None:
+            seed = seed_of(core.name, core.random, values.pop(core.random, None))
+        call = core.prepare(core.name, values, core.config(core.name, rest), batch, seed=seed)
+        core.learn(args, batch, options, call)
+        return call
+
+    def __repr__(self) -> str:
+        return f"<compiled {self.signature}>"
+
+
+def evaluate(where: str, call: Call, launch: Launch, addresses: Sequence[Any], out: Any) -> tuple[Any, list[Any]]:
+    """Run a forward kernel of a checked call: the result for the caller, and the addresses of all outputs."""
+    launch = launch.seeded(call.seed)
+    library, into = launch.library, {}
+    if out is not None:
+        found = ar.destinations(where, [launch.specs[i] for i in launch.public], out, call.arrays)
+        into = {i: one for i, one in zip(launch.public, found) if one is not None}
+    outputs = receive(launch, into)
+    written = list(map(library.from_buffer, outputs))
+    launch(addresses if launch.keep is None else [addresses[i] for i in launch.keep], written)
+    export = call.export
+    results = []
+    for i in launch.public:
+        if i in into:
+            results.append(into[i].finish(outputs[i]))
+        else:
+            results.append(outputs[i] if export is None else export(outputs[i]))
+    return (results[0] if len(results) == 1 else tuple(results)), written
+
+
+def _public(launch: Launch, outputs: Sequence[np.ndarray]) -> Any:
+    results = [outputs[i] for i in launch.public]
+    return results[0] if len(results) == 1 else tuple(results)

@@ -1,0 +1,326 @@
+"""What compiled functions and compiled class layers have in common: checking a call, finding its case, running it.
+
+A call whose arrays have the shapes and types of one before it is recognised by them alone and nothing is checked
+twice. Everything else goes through `prepare`, where every message to the user is made.
+"""
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from layerc.runtime import arrays as ar
+from layerc.runtime.kernel import Case, Launch, allocate
+from layerc.runtime.library import Library
+from layerc.runtime.shapes import Shape, batch_size, bind, parse
+
+_MOST_CASES = 512
+
+# All that a kernel's correctness hangs on, but contiguity, which `from_buffer` checks itself.
+key_of = attrgetter("__class__", "shape", "dtype", "flags.aligned")
+
+
+def _is_plain(given: Any, taken: np.ndarray) -> bool:
+    return isinstance(given, np.ndarray) and given.shape == taken.shape and given.dtype == taken.dtype and given.flags.aligned
+
+
+@dataclass(frozen=True)
+class Call:
+    """A checked call: its case, the arrays as the kernels take them, and how results go back.
+
+    exports: for each array, how to give its gradient in its own kind; shared: positions of the scalars that
+    were repeated over the batch, so that their gradients have to be summed.
+    """
+
+    case: Case
+    arrays: list[np.ndarray]
+    exports: list[ar.Export | None]
+    shared: tuple[int, ...]
+    seed: int | None
+
+    @property
+    def export(self) -> ar.Export | None:
+        """How results are given: as the first array that is not NumPy's own."""
+        return next((export for export in self.exports if export), None)
+
+
+class Core:
+    """One layer of a package: its kernels and the rules for calling them."""
+
+    def __init__(self, library: Library, layer: Mapping[str, Any]) -> None:
+        self.library, self.manifest = library, layer
+        self.name: str = layer["name"]
+        self.batched: bool = layer["batched"]
+        self.methods: dict[str, Any] = dict(layer["methods"])
+        self.methods.setdefault("predict", self.methods.get("forward"))
+        self.methods.setdefault("forward", self.methods["predict"])
+        parameters = layer["parameters"]
+        arrays = [p for p in parameters if p["role"] in ("input", "param", "state")]
+        self.array_names = tuple(p["name"] for p in arrays)
+        self.dtypes = {p["name"]: p["dtype"] for p in arrays}
+        self.declared: dict[str, Shape] = {p["name"]: parse(p["shape"]) for p in arrays}
+        self.roles = {p["name"]: p["role"] for p in parameters}
+        self.input_names = tuple(p["name"] for p in arrays if p["role"] == "input")
+        self.settings = {p["name"]: p for p in parameters if p["role"] == "config"}
+        self.config_types = {name: p["dtype"] for name, p in self.settings.items()}
+        self._checks = {n: _compile_check(p["check"]) for n, p in self.settings.items() if p.get("check")}
+        self.random: str | None = next((p["name"] for p in parameters if p["role"] == "random"), None)
+        outputs = self.methods["forward"]["outputs"]
+        self.output_names = tuple(o["name"] for o in outputs)
+        self.public = tuple(o["name"] for o in outputs if o["role"] == "output")
+        self.output_declared = {o["name"]: o for o in outputs}
+        self.cotangent_names = tuple("d" + name for name in self.public)
+        self.all_names = (*self.array_names, *self.output_names, *self.cotangent_names)
+        self.gradient_names = tuple(name for name in self.array_names if self.roles[name] != "state")
+        self.gradient_slots = self._gradient_slots()
+        self.positional = tuple(p["name"] for p in parameters if p["role"] != "config")
+        self._cases: dict[Any, Case] = {}
+
+    def _gradient_slots(self) -> tuple[int | None, ...]:
+        """For each input and param, in the order of the signature: which output of backward is its gradient."""
+        if "backward" not in self.methods:
+            return ()
+        of = [output["of"] for output in self.methods["backward"]["outputs"]]
+        return tuple(of.index(name) if name in of else None for name in self.gradient_names)
+
+    # -- config ------------------------------------------------------------------------------------------
+
+    def config(self, where: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """All settings, defaults included. TypeError for unknown or missing ones and wrong types, ValueError for
+        values that fail their check."""
+        for name in given:
+            if name not in self.settings:
+                raise TypeError(f"{where}: no argument {name!r}; it takes {self._takes()}")
+        return {name: self._setting(where, name, given) for name in self.settings}
+
+    def _setting(self, where: str, name: str, given: Mapping[str, Any]) -> Any:
+        spec = self.settings[name]
+        if name not in given:
+            if spec.get("required"):
+                raise TypeError(f"{where}: argument {name!r} is required")
+            return spec["default"]
+        value = _convert(where, name, spec["dtype"], given[name])
+        check = self._checks.get(name)
+        if check is not None and not check(value):
+            raise ValueError(f"{where}: argument {name!r} = {value!r} fails its check: {spec['check']}")
+        return value
+
+    def _takes(self) -> str:
+        names = [*self.array_names, *self.settings, *([self.random] if self.random else [])]
+        return ", ".join(names) or "none"
+
+    # -- calls -------------------------------------------------------------------------------------------
+
+    def sort(self, where: str, args: Sequence[Any], options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Arguments by name: the arrays (and the random one), and the others. TypeError where they do not add up."""
+        if len(args) > len(self.positional):
+            hint = "; configuration is passed by keyword" if self.settings else ""
+            raise TypeError(
+                f"{where}: takes {len(self.positional)} arguments ({', '.join(self.positional)}), got {len(args)}{hint}"
+            )
+        values = dict(zip(self.positional, args))
+        rest = {}
+        for name, value in options.items():
+            if name in values:
+                raise TypeError(f"{where}: argument {name!r} is given twice")
+            (values if name in self.positional else rest)[name] = value
+        for name in self.array_names:
+            if name not in values:
+                raise TypeError(f"{where}: argument {name!r} is missing")
+        return values, rest
+
+    def find(self, args: Sequence[Any], batch: bool | None, options: Mapping[str, Any]) -> tuple[Case, list[Any]] | None:
+        """A call like one before, by shapes and types alone: its case and the arrays' addresses."""
+        try:
+            key: Any = tuple(map(key_of, args))
+            if options or batch is not None:
+                key = key, batch, tuple(options.items())
+            return self._cases[key], list(map(self.library.from_buffer, args))
+        except (KeyError, AttributeError, TypeError, ValueError):  # ValueError: an array is not contiguous
+            return None
+
+    def learn(self, args: Sequence[Any], batch: bool | None, options: Mapping[str, Any], call: "Call") -> None:
+        """Let `find` find calls like this one, if nothing was converted in it but the order in memory."""
+        plain = len(args) == len(self.array_names) and self.random is None and options.keys() <= self.settings.keys()
+        if not plain or not all(map(_is_plain, args, call.arrays)):
+            return
+        key: Any = tuple(map(key_of, args))
+        self.remember((key, batch, tuple(options.items())) if options or batch is not None else key, call.case)
+
+    def remember(self, key: Any, case: Case) -> None:
+        """Find the case by this key from now on. The oldest keys are forgotten beyond a bound."""
+        while len(self._cases) >= _MOST_CASES:
+            self._cases.pop(next(iter(self._cases)), None)
+        self._cases[key] = case
+
+    def prepare(
+        self,
+        where: str,
+        values: Mapping[str, Any],
+        config: Mapping[str, Any],
+        batch: bool | None = None,
+        ranks: Sequence[int] | None = None,
+        seed: int | None = None,
+    ) -> Call:
+        """Check a call. values: what the caller gave for each array; config: checked; ranks: of one example's
+        inputs, where known. Raises TypeError and ValueError naming `where` and the argument."""
+        exports = [ar.exporter(values[name]) for name in self.array_names]
+        taken = {n: v if ar.is_weak(v) else ar.take(where, n, v) for n, v in values.items()}
+        real = self._real(where, taken)
+        arrays = {name: self._fitted(where, name, value, real) for name, value in taken.items()}
+        size, shared = self._batch(where, arrays, batch, ranks)
+        case = self._case(where, arrays, config, size, shared, real)
+        for name in shared:
+            arrays[name] = np.full(case.batch or 0, arrays[name])
+        places = tuple(self.array_names.index(name) for name in shared)
+        return Call(case, [arrays[name] for name in self.array_names], exports, places, seed)
+
+    def _real(self, where: str, values: Mapping[str, Any]) -> str:
+        """Whether `real` is float32 or float64 in this call: the arrays say, and must agree."""
+        found, first = "", ""
+        for name, value in values.items():
+            if self.dtypes[name] != "real" or ar.is_weak(value):
+                continue
+            kind = ar.REALS.get(value.dtype.newbyteorder("="))
+            if kind is None:
+                raise TypeError(f"{where}: argument {name!r}: expected float32 or float64, got {value.dtype}")
+            if found and kind != found:
+                raise TypeError(
+                    f"{where}: argument {name!r} is {ar.DTYPES[kind]}, but {first!r} is {ar.DTYPES[found]}: "
+                    "all real arrays of a call have one type"
+                )
+            found, first = kind, first or name
+        if found:
+            return found
+        kernels = self.methods["predict"]["kernels"]
+        return "f64" if "f64" in kernels else next(iter(kernels))
+
+    def _fitted(self, where: str, name: str, value: Any, real: str) -> np.ndarray:
+        dtype = ar.DTYPES[real if self.dtypes[name] == "real" else self.dtypes[name]]
+        if ar.is_weak(value):
+            return ar.weak(where, name, value, dtype)
+        return ar.fit(where, name, value, dtype)
+
+    def _batch(
+        self, where: str, arrays: Mapping[str, np.ndarray], batch: bool | None, ranks: Sequence[int] | None
+    ) -> tuple[int | None, tuple[str, ...]]:
+        """The number of examples, None for a single one; and the scalars that all examples share."""
+        if self.batched:
+            if batch is False:
+                raise ValueError(f"{where}: takes whole batches (batched=True); batch=False cannot be had")
+            return None, ()
+        scalar = [n for n in self.input_names if arrays[n].ndim == 0 and not self.declared[n].dims]
+        rest = [i for i, n in enumerate(self.input_names) if n not in scalar or len(scalar) == len(self.input_names)]
+        names = [self.input_names[i] for i in rest]
+        inputs = [(n, self.declared[n], arrays[n].shape) for n in names]
+        size = batch_size(inputs, where, batch, None if ranks is None else [ranks[i] for i in rest])
+        return size, () if size is None else tuple(scalar)
+
+    def _case(
+        self,
+        where: str,
+        arrays: Mapping[str, np.ndarray],
+        config: Mapping[str, Any],
+        size: int | None,
+        shared: Sequence[str],
+        real: str,
+    ) -> Case:
+        shapes = {n: (size, *a.shape) if n in shared and size is not None else a.shape for n, a in arrays.items()}
+        key = (tuple(shapes.items()), tuple(config.items()), size, real)
+        case = self._cases.get(key)
+        if case is None:
+            case = self.case(where, shapes, config, size, real)
+            self.remember(key, case)
+        return case
+
+    def case(
+        self,
+        where: str,
+        shapes: Mapping[str, tuple[int, ...]],
+        config: Mapping[str, Any],
+        size: int | None,
+        real: str,
+    ) -> Case:
+        """Bind the dimensions. shapes: of arrays and outputs by name, batch axis included. Raises ValueError."""
+        declared = []
+        for name, shape in shapes.items():
+            lead = size is not None and self.roles.get(name, "input") == "input"
+            known = self.declared.get(name)
+            declared.append((name, known or self._output_shape(name), shape[1:] if lead else shape))
+        binding = bind(declared, config, where)
+        try:
+            return Case(self, real, binding, size, config, shapes)
+        except KeyError as error:
+            raise ValueError(f"{where}: nothing gives the dimension {error.args[0]}") from None
+        except ValueError as error:
+            raise ValueError(f"{where}: the arguments do not fit: {error}") from None
+
+    def method(self, name: str, want: str = "all") -> Mapping[str, Any]:
+        """A METHOD of the manifest; the variant for only some gradients where there is one."""
+        spec: Mapping[str, Any] = self.methods[name]
+        variant: Mapping[str, Any] = spec.get("variants", {}).get(want, spec)
+        return variant
+
+    def _output_shape(self, name: str) -> Shape:
+        return parse(self.output_declared[name.removeprefix("d") if name in self.cotangent_names else name]["shape"])
+
+    # -- running -----------------------------------------------------------------------------------------
+
+    def by_name(
+        self, names: Sequence[str], arrays: Sequence[np.ndarray], config: Mapping[str, Any], batched: bool
+    ) -> Case:
+        """The case for whole batches given by name, kept for the next time. config: given by the caller."""
+        key = (names, tuple(map(key_of, arrays)), tuple(config.items()), batched)
+        case = self._cases.get(key)
+        if case is not None:
+            return case
+        settings = self.config(self.name, config)
+        given = dict(zip(names, arrays))
+        for name in self.dtypes.keys() & given.keys():
+            if ar.is_weak(given[name]):
+                raise TypeError(f"{self.name}: argument {name!r}: expected an array, got {type(given[name]).__name__}")
+        real = self._real(self.name, {n: a for n, a in given.items() if n in self.dtypes})
+        for name in self.dtypes.keys() & given.keys():
+            self._fitted(self.name, name, given[name], real)
+        size = None
+        if batched and not self.batched:
+            inputs = [(n, self.declared[n], given[n].shape) for n in self.input_names if n in given]
+            size = batch_size(inputs, self.name, True)
+        case = self.case(self.name, {n: a.shape for n, a in given.items()}, settings, size, real)
+        self.remember(key, case)
+        return case
+
+    def addresses(self, arrays: Sequence[np.ndarray]) -> list[Any]:
+        """Of contiguous arrays."""
+        return list(map(self.library.from_buffer, arrays))
+
+    def start(self, launch: Launch, pointers: Sequence[Any]) -> tuple[list[np.ndarray], list[Any]]:
+        """Run a kernel of the forward; its outputs, and their addresses."""
+        outputs = allocate(launch)
+        into = list(map(self.library.from_buffer, outputs))
+        launch(pointers if launch.keep is None else [pointers[i] for i in launch.keep], into)
+        return outputs, into
+
+
+def _convert(where: str, name: str, kind: str, value: Any) -> Any:
+    """A setting in its declared type; integers count as floats, and NumPy's scalars as Python's."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    accepted = {"float": (float, int), "int": (int,), "bool": (bool,), "str": (str,)}.get(kind)
+    if accepted is None:
+        return value
+    if not isinstance(value, accepted) or (isinstance(value, bool) and kind != "bool"):
+        raise TypeError(f"{where}: argument {name!r}: expected {kind}, got {type(value).__name__} {value!r}")
+    return float(value) if kind == "float" else value
+
+
+def _compile_check(text: str) -> Callable[[Any], Any]:
+    """The author's own `lambda k: k > 0`, from the manifest."""
+    tree = ast.parse(text, mode="eval")
+    if not isinstance(tree.body, ast.Lambda):
+        raise ValueError(f"not a lambda in the manifest: {text}")
+    made: Callable[[Any], Any] = eval(compile(tree, "<check>", "eval"), {})
+    return made

@@ -1,0 +1,177 @@
+"""From a manifest's METHOD to a C call.
+
+A `Case` is one combination of shapes, element types and config, worked out once; it is kept and found again by the
+shapes and types of the arrays. A `Launch` is one kernel in that case: everything but the arrays' addresses.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from layerc.runtime import threads
+from layerc.runtime.arrays import DTYPES, Destination, Spec
+from layerc.runtime.library import Library
+from layerc.runtime.shapes import Binding, Size, evaluate, parse
+
+if TYPE_CHECKING:
+    from layerc.runtime.core import Core
+
+_BATCHED_ROLES = ("input", "output", "memory")
+_AXIS_OF = re.compile(r"(\w+)\[(\d+)\]")
+
+
+class Launch:
+    """A kernel with everything but its arrays: what a call with known shapes comes down to.
+
+    arguments: the names of the arrays it reads, in its own order; specs: of those it writes.
+    keep: where those it reads are among the call's arrays followed by the forward's outputs; order: how they,
+    followed by all cotangents, are arranged as arguments. None for either: as they come.
+    public: which of the outputs the caller gets.
+    """
+
+    __slots__ = ("arguments", "function", "keep", "library", "made", "order", "public", "scalars", "seed_at")
+    __slots__ += ("single", "specs", "where")
+
+    def __init__(self, case: "Case", method: Mapping[str, Any]) -> None:
+        core, outputs = case.core, method["outputs"]
+        self.where, self.library = core.name, core.library
+        self.function = case.function(method)
+        self.scalars, self.seed_at = case.scalars(method)
+        self.arguments: tuple[str, ...] = tuple(method["arguments"])
+        self.specs = tuple(case.spec(output) for output in outputs)
+        self.made = tuple((shape, dtype) for _, shape, dtype in self.specs)
+        self.public = tuple(i for i, output in enumerate(outputs) if output["role"] == "output")
+        self.single = len(outputs) == 1 == len(self.public)
+
+        known = [*core.array_names, *core.output_names]
+        forward = tuple(name for name in self.arguments if name in known)
+        given = [*forward, *(core.cotangent_names if any("of" in o for o in outputs) else ())]
+        self.keep = None if forward == core.array_names else tuple(known.index(name) for name in forward)
+        order = tuple(given.index(name) for name in self.arguments)
+        self.order = None if order == tuple(range(len(given))) else order
+
+    def seeded(self, seed: int | None) -> "Launch":
+        """The same with this seed for the layer's random numbers."""
+        at = self.seed_at
+        if at is None:
+            return self
+        made = Launch.__new__(Launch)
+        for name in Launch.__slots__:
+            setattr(made, name, getattr(self, name))
+        made.scalars = (*self.scalars[:at], seed or 0, *self.scalars[at + 1 :])
+        return made
+
+    def __call__(self, pointers: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Run on addresses, of what `arguments` names and of the outputs. Raises what the status means."""
+        library = self.library
+        try:
+            call = library.calls.pop()
+        except IndexError:
+            call = library.new_call()
+        call.threads = threads.count
+        status = self.function(*self.scalars, *pointers, *outputs, call)
+        if status:
+            library.fail(self.where, status, call.info)
+        library.calls.append(call)
+
+
+class Case:
+    """One combination of shapes, element types and config of a layer, with its launches."""
+
+    __slots__ = ("_launches", "backward", "batch", "binding", "config", "core", "cotangent_key", "cotangents")
+    __slots__ += ("forward", "predict", "real", "shapes")
+
+    def __init__(
+        self,
+        core: "Core",
+        real: str,
+        binding: Binding,
+        batch: int | None,
+        config: Mapping[str, Any],
+        shapes: Mapping[str, tuple[int, ...]],
+    ) -> None:
+        """real: "f32" or "f64"; batch: None for one example; shapes: of the arrays, with the batch axis."""
+        self.core, self.real, self.binding, self.batch = core, real, binding, batch
+        self.config, self.shapes = dict(config), dict(shapes)
+        self._launches: dict[tuple[str, str], Launch] = {}
+        # What every call needs is kept as attributes: that is the quickest way to it.
+        self.predict = self.launch("predict")
+        self.forward = self.launch("forward")
+        self.backward = self.launch("backward") if "backward" in core.methods else None
+        outputs = [self.forward.specs[i] for i in self.forward.public]
+        self.cotangents: tuple[Spec, ...] = tuple(("d" + name, shape, dtype) for name, shape, dtype in outputs)
+        self.cotangent_key = tuple((np.ndarray, shape, dtype, True) for _, shape, dtype in outputs)
+
+    def launch(self, method: str, want: str = "all") -> Launch:
+        """The kernel of that method; want: "params" or "inputs" for only those gradients, where there is one."""
+        found = self._launches.get((method, want))
+        if found is None:
+            found = self._launches[method, want] = Launch(self, self.core.method(method, want))
+        return found
+
+    def function(self, method: Mapping[str, Any]) -> Callable[..., int]:
+        kernels = method["kernels"]
+        if self.real not in kernels:
+            built = " and ".join(str(DTYPES[kind]) for kind in kernels)
+            raise TypeError(f"{self.core.name}: built for {built} only, got {DTYPES[self.real]}")
+        function: Callable[..., int] = getattr(self.core.library.functions, kernels[self.real])
+        return function
+
+    def scalars(self, method: Mapping[str, Any]) -> tuple[tuple[float, ...], int | None]:
+        """What comes before the arrays: batch, dims, config; and which of them is the random seed."""
+        values: list[float] = [] if self.core.batched else [1 if self.batch is None else self.batch]
+        values += [self._dim(dim) for dim in method["dims"]]
+        seed_at = None
+        for name in method["config"]:
+            if name == self.core.random:
+                seed_at = len(values)
+                values.append(0)
+            else:
+                value = self.config[name]
+                values.append(float(value) if self.core.config_types[name] == "float" else int(value))
+        return tuple(values), seed_at
+
+    def _dim(self, dim: str) -> int:
+        """A name ("C"; the product for a group), an axis of an argument ("x[1]", for `_`), or an expression."""
+        axis = _AXIS_OF.fullmatch(dim)
+        if axis:
+            name = axis[1]
+            return self.core.declared[name].flatten(self._example(name))[int(axis[2])]
+        if dim in self.binding:
+            size = self.binding[dim]
+            return math.prod(size) if isinstance(size, tuple) else size
+        (only,) = parse(dim).dims
+        if not isinstance(only, Size):
+            raise KeyError(dim)
+        return evaluate(only.tree, self.binding)
+
+    def _example(self, name: str) -> tuple[int, ...]:
+        """The shape of an argument without the batch axis."""
+        shape = self.shapes[name]
+        return shape[1:] if self.batch is not None and self.core.roles[name] == "input" else shape
+
+    def spec(self, output: Mapping[str, Any]) -> Spec:
+        """Name, shape and type of an output. A gradient is shaped as what it is of."""
+        dtype = DTYPES[self.real if output["dtype"] == "real" else output["dtype"]]
+        of = output.get("of")
+        if of in self.shapes:
+            return output["name"], self.shapes[of], dtype
+        shape = parse(output["shape"]).evaluate(self.binding)
+        lead = (self.batch,) if self.batch is not None and output["role"] in _BATCHED_ROLES else ()
+        return output["name"], (*lead, *shape), dtype
+
+
+def allocate(launch: Launch) -> list[np.ndarray]:
+    """Fresh arrays for a launch's outputs."""
+    return [np.empty(shape, dtype) for shape, dtype in launch.made]
+
+
+def receive(launch: Launch, into: Mapping[int, Destination]) -> list[np.ndarray]:
+    """Arrays for a launch's outputs: the caller's own where the kernel can write there, else fresh ones."""
+    return [
+        into[i].view if i in into and into[i].direct else np.empty(shape, dtype)
+        for i, (shape, dtype) in enumerate(launch.made)
+    ]

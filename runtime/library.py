@@ -1,0 +1,55 @@
+"""A built C library seen from Python: its functions, and its errors as exceptions."""
+
+import builtins
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NoReturn
+
+import numpy as np
+
+OUT_OF_MEMORY = 1
+
+# What a kernel may raise: nothing in a manifest can name another class.
+_EXCEPTIONS = (
+    *("ArithmeticError", "AssertionError", "FloatingPointError", "IndexError", "MemoryError", "OverflowError"),
+    *("RuntimeError", "TypeError", "ValueError", "ZeroDivisionError"),
+)
+
+
+class Library:
+    """The cffi module of a package, with the table of its errors.
+
+    `calls` holds `lc_call` structs between calls: making one costs as much as a small kernel. Taking one out of a
+    list is atomic, so threads never share one.
+    """
+
+    def __init__(self, native: Any, errors: Sequence[Mapping[str, Any]]) -> None:
+        self.functions = native.lib
+        self.from_buffer = native.ffi.from_buffer
+        self.buffer = native.ffi.buffer
+        self.new_call = partial(native.ffi.new, native.ffi.typeof("lc_call *"))
+        self.calls: list[Any] = []
+        self.errors = {error["number"]: error for error in errors}
+
+    def address(self, array: np.ndarray) -> Any:
+        """The array's address, or that of a copy where kernels cannot take it as it lies."""
+        flags = array.flags
+        return self.from_buffer(array if flags.c_contiguous and flags.aligned else array.copy(order="C"))
+
+    def memory(self, address: Any) -> np.ndarray:
+        """The bytes behind an address made by `from_buffer`."""
+        return np.frombuffer(self.buffer(address), np.uint8)
+
+    def fail(self, where: str, status: int, info: Any) -> NoReturn:
+        """Raise what a kernel's status means, with the file and line of the user's source."""
+        if status == OUT_OF_MEMORY:
+            raise MemoryError(f"{where}: out of memory")
+        error = self.errors.get(status)
+        if error is None:
+            raise RuntimeError(f"{where}: unknown error {status} from the compiled code; please report it")
+        kind = getattr(builtins, error["exception"]) if error["exception"] in _EXCEPTIONS else RuntimeError
+        try:
+            message = error["message"].format(*info)
+        except (IndexError, KeyError, ValueError):
+            message = error["message"]
+        raise kind(f"{error['file']}:{error['line']}: {where}: {message}")

@@ -1,0 +1,105 @@
+"""Loads a built package: its manifest, its library, its layers."""
+
+import importlib.machinery
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from layerc.runtime.call import CompiledFunction
+from layerc.runtime.compiled import CompiledClass, class_of
+from layerc.runtime.core import Core
+from layerc.runtime.library import Library
+
+FORMAT = 1
+_SUFFIXES = (".abi3.so", ".pyd")
+
+
+class Package:
+    """A built package. Attributes: `name`, `directory`, `manifest`, `library`."""
+
+    def __init__(self, name: str, directory: Path) -> None:
+        self.name, self.directory = name, directory
+        self.manifest = _manifest(directory)
+        self.library = Library(_native(name, directory, self.manifest), self.manifest["errors"])
+        self._layers = {layer["name"]: layer for layer in self.manifest["layers"]}
+        self._source: ModuleType | None = None
+
+    def function(self, name: str) -> CompiledFunction:
+        """The compiled function of that name."""
+        return CompiledFunction(self, self._core(name, "function"))
+
+    def layer(self, name: str) -> type[CompiledClass]:
+        """The class that the class layer of that name is derived from."""
+        return class_of(self, self._core(name, "class"))
+
+    def source_module(self) -> ModuleType:
+        """The user's layer file as a module, run when it is first asked for."""
+        if self._source is None:
+            self._source = _run(f"{self.name}._source", self.directory / "_source.py")
+        return self._source
+
+    def _core(self, name: str, kind: str) -> Core:
+        layer = self._layers.get(name)
+        if layer is None or layer["kind"] != kind:
+            raise ImportError(f"{self.directory}: the manifest has no {kind} {name!r}; build the package again")
+        return Core(self.library, layer)
+
+    def __repr__(self) -> str:
+        return f"<package {self.name} of layerc: {', '.join(self._layers)}>"
+
+
+def load(module_name: str, file: str) -> Package:
+    """The package whose `__init__.py` is `file`. ImportError, saying what to do, if it cannot be used here."""
+    return Package(module_name, Path(file).parent)
+
+
+def _manifest(directory: Path) -> dict[str, Any]:
+    path = directory / "manifest.json"
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise ImportError(f"{path}: cannot be read ({error}); build the package again") from None
+    if manifest.get("format") != FORMAT:
+        made = manifest.get("layerc", "another version")
+        raise ImportError(f"{directory}: built by layerc {made}, which this one cannot read; build the package again")
+    return manifest
+
+
+def _native(name: str, directory: Path, manifest: dict[str, Any]) -> Any:
+    """The library's module. Its name holds the library's digest: built again in one session, it is loaded again."""
+    module = manifest["module"]
+    path = next((p for p in (directory / f"{module}{suffix}" for suffix in _SUFFIXES) if p.is_file()), None)
+    if path is None:
+        raise ImportError(f"{directory}: the compiled library is missing; build the package again")
+    digest = manifest.get("native", {}).get("library", "")[:16]
+    full = f"{name}.{digest}.{module}" if digest else f"{name}.{module}"
+    if full in sys.modules and getattr(sys.modules[full], "__file__", None) == str(path):
+        return sys.modules[full]
+    loader = importlib.machinery.ExtensionFileLoader(full, str(path))
+    spec = importlib.util.spec_from_file_location(full, path, loader=loader)
+    assert spec is not None
+    try:
+        native = importlib.util.module_from_spec(spec)
+        loader.exec_module(native)
+    except ImportError as error:
+        raise ImportError(f"{path}: cannot be loaded here ({error}); build the package again") from None
+    missing = native.lib.lc_missing_feature()
+    if missing:
+        feature = native.ffi.string(missing).decode()
+        raise ImportError(
+            f"{path}: built for a CPU with {feature}, which this one lacks; build it here, or with --portable"
+        )
+    sys.modules[full] = native
+    return native
+
+
+def _run(name: str, path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,26 @@
+"""Seeds of random layers: each evaluation has its own, so backward can draw the same numbers again."""
+
+import secrets
+from typing import Any
+
+_MOST = 2**63 - 1
+
+
+def seed_of(where: str, name: str, value: Any) -> int:
+    """The seed of one evaluation. value: None for a fresh one, an integer, or a generator, which is asked for one."""
+    if value is None:
+        return secrets.randbits(63)
+    if hasattr(value, "integers"):  # np.random.Generator, layerc.Random
+        return int(value.integers(0, _MOST))
+    if hasattr(value, "__index__") and not isinstance(value, bool):
+        return int(value) & _MOST
+    raise TypeError(f"{where}: argument {name!r}: expected a seed or a generator, got {type(value).__name__}")
+
+
+def nth(seed: int, count: int) -> int:
+    """The seed of evaluation `count` of a layer: splitmix64, which is one to one in `count`."""
+    mask = 2**64 - 1
+    z = (seed + 0x9E3779B97F4A7C15 * (count + 1)) & mask
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+    return (z ^ (z >> 31)) & _MOST

@@ -1,0 +1,140 @@
+"""From a graph of layers to states: sets each layer up as soon as its bottoms are known, and checks what it made."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from layerc.runtime.blob import Blob, NullBlob
+from layerc.runtime.execution import Track
+from layerc.runtime.layer import Layer, LayerState, implements, setup_layer
+from layerc.runtime.parameters import Parameter, ParameterBuffer
+from layerc.runtime.streams import Stream, generator
+from layerc.runtime.topology import Graph, TopologyError, titled
+
+
+class Assembly:
+    """A net being set up. `track` is complete once `missing` is empty.
+
+    A source whose shapes are not known yet (`Input` with `None`) leaves all that follows it for the first call.
+    """
+
+    def __init__(self, graph: Graph, backend: Any, seed: int) -> None:
+        self.graph, self.backend, self.seed = graph, backend, seed
+        nobody: Any = None
+        self.track = Track(graph, backend, [nobody] * len(graph.steps), [nobody] * len(graph.wires))
+        self.parameters: dict[tuple[str, str], Parameter] = {}  # by (param_key, name)
+        self.users: dict[tuple[str, str], Layer] = {}  # who made each
+        self._needed: set[int] = set()
+
+    @property
+    def missing(self) -> list[int]:
+        """Steps that are not set up."""
+        return [i for i, state in enumerate(self.track.states) if state is None]
+
+    def advance(self, given: Mapping[int, np.ndarray]) -> None:
+        """Set up every step whose bottoms are known; `given`: arrays for wires of sources."""
+        blobs = self.track.blobs
+        for w, array in given.items():
+            if blobs[w] is None:
+                blobs[w] = Blob.empty(array.shape, array.dtype)
+        for i in self.missing:
+            step = self.graph.steps[i]
+            if step.layer.is_source and not self._source_is_known(i, given):
+                continue
+            if all(blobs[w] is not None for w in step.bottoms):
+                self._setup(i)
+
+    def _source_is_known(self, i: int, given: Mapping[int, np.ndarray]) -> bool:
+        """Whether a placeholder has its shapes: declared, or those of the arrays given."""
+        step = self.graph.steps[i]
+        shapes = getattr(step.layer, "placeholder_shapes", None)
+        if shapes is None:
+            return True
+        return all(s is not None for s in shapes()) or all(w in given for w in step.tops)
+
+    def _setup(self, i: int) -> None:
+        step, track = self.graph.steps[i], self.track
+        layer = step.layer
+        _check_methods(layer)
+        inputs = [track.blobs[w] for w in step.bottoms]
+        own = step.in_place and not layer.is_builtin
+        if own:  # what it writes into must not be its producer's output
+            inputs = [Blob(b.to_array()) for b in inputs]
+        diffs = [Blob.empty(b.shape, b.dtype) if w in self._needed else NullBlob() for w, b in zip(step.bottoms, inputs)]
+        with track.blaming(i, "setup"):
+            state = setup_layer(self.backend, layer, inputs, diffs)
+        if not isinstance(state, LayerState):
+            raise TypeError(f"{titled(layer)}: setup returned {type(state).__name__}, not a LayerState")
+        if own:
+            state.own_inputs = inputs
+            state.blobs = state.blobs or list(inputs)
+        state.rng = Stream(self.seed, layer.name)
+        _check_made(layer, state, len(step.tops))
+        self._share(layer, state)
+        track.states[i] = state
+        learns = any(not p.frozen for p in state.parameters)
+        for w, blob in zip(step.tops, state.blobs):
+            if track.blobs[w] is not None:  # a placeholder's array came first
+                blob.data = track.blobs[w].data
+            track.blobs[w] = blob
+            is_float = blob.dtype.kind == "f"
+            if layer.can_do_bp and is_float and (learns or any(b in self._needed for b in step.bottoms)):
+                self._needed.add(w)
+
+    def _share(self, layer: Layer, state: LayerState) -> None:
+        """Parameters of one key are one object: that of the layer that came first."""
+        for k, p in enumerate(state.parameters):
+            key = getattr(p, "key", None) or (getattr(layer, "param_key", layer.name), p.name)
+            known = self.parameters.get(key)
+            if known is None:
+                self.parameters[key], self.users[key] = p, layer
+            elif known is not p:
+                if known.shape != p.shape:
+                    raise TopologyError(
+                        f"{titled(layer)} and {titled(self.users[key])} share parameter {p.name!r} by the key "
+                        f"{key[0]!r}, but need shapes {p.shape} and {known.shape}"
+                    )
+                state.parameters[k] = known
+
+    def buffer(self, dtype: np.dtype) -> ParameterBuffer:
+        """All parameters side by side. New ones are drawn, each layer's from its own stream; others keep their
+        values."""
+        values = {}
+        for key, p in self.parameters.items():
+            if p.is_bound:
+                values[key] = p.data.copy()
+            else:
+                layer = self.users[key]
+                try:
+                    values[key] = p.init.draw(generator(self.seed, layer.name, "init", p.name), p.shape, dtype)
+                except ValueError as error:
+                    raise ValueError(f"{titled(layer)}, parameter {p.name!r}: {error}") from None
+        buffer = ParameterBuffer(list(self.parameters.values()), dtype)
+        for key, p in self.parameters.items():
+            p.data[...] = values[key]
+        return buffer
+
+
+def _check_methods(layer: Layer) -> None:
+    needed = ["setup", "forward"]
+    needed += ["backward"] if layer.can_do_bp else []
+    needed += ["dump_statistics", "reset_statistics"] if layer.has_stats else []
+    for method in needed:
+        if not implements(layer, method):
+            why = " (it can_do_bp)" if method == "backward" else " (it has_stats)" if "stat" in method else ""
+            raise TopologyError(f"{titled(layer)} has no method {method}, which it needs{why}")
+
+
+def _check_made(layer: Layer, state: LayerState, tops: int) -> None:
+    who = titled(layer)
+    if layer.has_param and not state.parameters:
+        raise TopologyError(f"{who} has_param, but setup made no parameters")
+    if state.parameters and not layer.has_param:
+        raise TopologyError(f"{who} made parameters, but does not say has_param")
+    if len(state.blobs) != tops:
+        raise TopologyError(f"{who} has {tops} tops {list(layer.tops)}, but setup made {len(state.blobs)} blobs")
+    if not all(isinstance(b, Blob) for b in state.blobs):
+        raise TypeError(f"{who}: setup must make Blobs, got {state.blobs}")
+    if state.owns_diffs and len(state.blobs_diff) != tops:
+        raise TopologyError(f"{who} has {tops} tops, but setup made {len(state.blobs_diff)} blobs_diff")

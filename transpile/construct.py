@@ -1,0 +1,191 @@
+"""Makes typed expressions: applies the type rule of an operation's row, computes symbolic integer values.
+
+The checker, the adjoint and the lowering all build expressions here, so an ill-typed one cannot be made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from .dims import ONE, ZERO, Dim, Facts, maximum, minimum, nonnegative, product
+from .operations import ROWS
+from .program import NOWHERE, At, Call, Const, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, Span, Type
+from .typing import TypingError, shape_text
+
+
+def const(value: bool | int | float) -> Const:
+    dtype = "bool" if isinstance(value, bool) else "int" if isinstance(value, int) else "float"
+    return Const(value, Type(dtype))
+
+
+def dim(value: Dim) -> Expr:
+    """A symbolic integer as an expression."""
+    if value.value is not None:
+        return const(value.value)
+    return Call("dim", (), (("dim", value),), Type("int"), value)
+
+
+def value_of(expr: Expr) -> Dim | None:
+    """The symbolic value of an integer expression, if it has one."""
+    if isinstance(expr, Const):
+        return Dim.of(expr.value) if isinstance(expr.value, int) and not isinstance(expr.value, bool) else None
+    return expr.value
+
+
+def call(op: str, *args: Expr, span: Span = NOWHERE, **static: Any) -> Expr:
+    row = ROWS[op]
+    for argument in row.signature:
+        if argument.kind not in ("array", "arrays"):
+            static.setdefault(argument.name, argument.default)
+    type = row.type([a.type for a in args], static)
+    return Call(op, args, tuple(sorted(static.items())), type, _value(op, args, static, type), span)
+
+
+def _value(op: str, args: Sequence[Expr], static: dict[str, Any], type: Type) -> Dim | None:
+    if not type.is_integer or type.rank:
+        return None
+    if op == "extent":
+        return args[0].type.shape[static["axis"]]
+    if op == "size":
+        return product(args[0].type.shape)
+    values = [value_of(a) for a in args]
+    if not values or any(v is None for v in values):
+        return None
+    match op, values:
+        case "add", [Dim() as a, Dim() as b]:
+            return a + b
+        case "subtract", [Dim() as a, Dim() as b]:
+            return a - b
+        case "multiply", [Dim() as a, Dim() as b]:
+            return a * b
+        case "negative", [Dim() as a]:
+            return -a
+        case "positive" | "cast", [Dim() as a]:
+            return a
+        case "floor_divide", [Dim() as a, Dim() as b] if b.value != 0:
+            return a // b
+        case "mod", [Dim() as a, Dim() as b] if b.value != 0:
+            return a % b
+        case "power", [Dim() as a, Dim() as b] if b.value is not None and 0 <= b.value <= 8:
+            return product([a] * b.value)
+        case "maximum", [Dim() as a, Dim() as b]:
+            return maximum(a, b)
+        case "minimum", [Dim() as a, Dim() as b]:
+            return minimum(a, b)
+    return None
+
+
+# -- indexing --------------------------------------------------------------------------------------------------
+def slice_of(start: Expr | None, stop: Expr | None, step: int, extent: Dim, facts: Facts) -> Slice:
+    """start:stop:step on an axis, with Python's clamping."""
+    if step == 0:
+        raise TypingError("index", "a slice step cannot be zero")
+    last = extent - 1
+    if step > 0:
+        first = _bound(start, extent, ZERO, ZERO, extent, facts)
+        end = _bound(stop, extent, extent, ZERO, extent, facts)
+        span = end - first
+    else:
+        first = _bound(start, extent, last, Dim.of(-1), last, facts)
+        end = _bound(stop, extent, Dim.of(-1), Dim.of(-1), last, facts)
+        span = first - end
+    taken = maximum((span + (abs(step) - 1)) // abs(step), ZERO, facts)
+    return Slice(start, stop, step, first, taken)
+
+
+def _bound(given: Expr | None, extent: Dim, default: Dim, low: Dim, high: Dim, facts: Facts) -> Dim:
+    if given is None:
+        return default
+    value = value_of(given)
+    if value is None:
+        raise TypingError(
+            "shape", "the bound of a slice depends on values, so the shape of the result would",
+            "slice by shapes, config and loop counters; or mask: np.where(np.arange(n) < k, x, 0)",
+        )
+    if nonnegative(-value - 1, facts):
+        value = value + extent
+    elif not nonnegative(value, facts):
+        raise TypingError("index", f"cannot tell whether the slice bound {value} is negative", "write max(bound, 0)")
+    return minimum(maximum(value, low, facts), high, facts)
+
+
+def full_slice(extent: Dim) -> Slice:
+    return Slice(None, None, 1, ZERO, extent)
+
+
+def is_full(item: Item, extent: Dim) -> bool:
+    return isinstance(item, Slice) and item.step == 1 and item.first == ZERO and item.extent == extent
+
+
+def index(base: Expr, items: Sequence[Item], span: Span = NOWHERE) -> Expr:
+    """base[items]; items may leave out the last axes."""
+    items = complete(base, items)
+    shape: list[Dim] = []
+    gathered = [i for i in items if isinstance(i, Gather)]
+    placed = False
+    axis = 0
+    for item in items:
+        match item:
+            case NewAxis():
+                shape.append(ONE)
+                continue
+            case Slice(extent=extent):
+                shape.append(extent)
+            case Gather():
+                if not placed:
+                    from .typing import broadcast
+
+                    shape.extend(broadcast([g.index.type.shape for g in gathered]))
+                    placed = True
+            case Mask(condition):
+                raise TypingError(
+                    "shape", "x[mask] has a result whose shape depends on values",
+                    "use np.where(mask, x, 0), or x[mask] = v to store",
+                )
+        axis += 1
+    return Index(base, tuple(items), Type(base.type.dtype, tuple(shape)), None, span)
+
+
+def complete(base: Expr, items: Sequence[Item]) -> tuple[Item, ...]:
+    """The items with full slices for the axes left out; a mask takes as many axes as it has."""
+    taken = sum(i.condition.type.rank if isinstance(i, Mask) else 0 if isinstance(i, NewAxis) else 1 for i in items)
+    if taken > base.type.rank:
+        raise TypingError("index", f"too many indices: {taken} for an array of shape {shape_text(base.type.shape)}")
+    return (*items, *(full_slice(d) for d in base.type.shape[taken:]))
+
+
+def item_extents(base: Expr, items: Sequence[Item]) -> list[Dim]:
+    """The extent of base that each item indexes (ONE for NewAxis)."""
+    extents, axis = [], 0
+    for item in items:
+        if isinstance(item, NewAxis):
+            extents.append(ONE)
+        else:
+            extents.append(base.type.shape[axis])
+            axis += item.condition.type.rank if isinstance(item, Mask) else 1
+    return extents
+
+
+def cast(expr: Expr, dtype: str) -> Expr:
+    return expr if expr.type.dtype == dtype else call("cast", expr, dtype=dtype)
+
+
+def convert(expr: Expr, type: Type) -> Expr:
+    """expr as a value of exactly this type; it must broadcast to it."""
+    if expr.type.dtype != type.dtype:
+        if isinstance(expr, Const) and type.dtype not in ("bool", "int", "float"):
+            expr = replace(expr, type=Type(expr.type.dtype))
+        expr = cast(expr, type.dtype)
+    if expr.type.shape != type.shape:
+        expr = call("broadcast_to", expr, shape=type.shape)
+    return expr
+
+
+def name(id: str, type: Type, value: Dim | None = None, span: Span = NOWHERE) -> Name:
+    return Name(id, type, value, span)
+
+
+def at(value: Expr) -> At:
+    return At(value)

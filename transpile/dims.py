@@ -1,0 +1,304 @@
+"""Symbolic integers: extents, indices and loop bounds as polynomials in canonical form.
+
+A `Dim` is a sum of integer multiples of products of atoms. An atom is a symbol (a named dimension, a configuration
+integer, a loop variable) or an opaque operation on dims (`floordiv`, `mod`, `min`, `max`) or on anything hashable
+(`load`: an integer read from memory). Two dims are equal exactly if their canonical forms are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Union
+
+
+@dataclass(frozen=True)
+class Atom:
+    """An operation that polynomials cannot express; `kind` floordiv, mod, min, max or load."""
+
+    kind: str
+    args: tuple[Any, ...]
+
+    def __repr__(self) -> str:
+        return f"{self.kind}({', '.join(map(str, self.args))})"
+
+
+Symbol = Union[str, Atom]
+Monomial = tuple[Symbol, ...]  # sorted, repeated for powers; () is the constant term
+
+
+def _key(monomial: Monomial) -> tuple[int, str]:
+    return (-len(monomial), " ".join(map(str, monomial)))
+
+
+@dataclass(frozen=True)
+class Dim:
+    terms: tuple[tuple[Monomial, int], ...]
+
+    # -- making ------------------------------------------------------------------------------------------------
+    @staticmethod
+    def of(value: Union[int, str, Atom, Dim]) -> Dim:
+        if isinstance(value, Dim):
+            return value
+        if isinstance(value, int):
+            return Dim((((), value),) if value else ())
+        return Dim((((value,), 1),))
+
+    @staticmethod
+    def _from(terms: Mapping[Monomial, int]) -> Dim:
+        return Dim(tuple(sorted(((m, c) for m, c in terms.items() if c), key=lambda t: _key(t[0]))))
+
+    # -- asking ------------------------------------------------------------------------------------------------
+    @property
+    def value(self) -> int | None:
+        """The integer, if it is known at build time."""
+        if not self.terms:
+            return 0
+        if len(self.terms) == 1 and self.terms[0][0] == ():
+            return self.terms[0][1]
+        return None
+
+    @property
+    def symbol(self) -> Symbol | None:
+        """The single atom this is, if it is just that."""
+        if len(self.terms) == 1 and len(self.terms[0][0]) == 1 and self.terms[0][1] == 1:
+            return self.terms[0][0][0]
+        return None
+
+    def atoms(self) -> set[Symbol]:
+        """All symbols in it, those inside opaque atoms too, and the opaque atoms."""
+        found: set[Symbol] = set()
+        for monomial, _ in self.terms:
+            for atom in monomial:
+                found.add(atom)
+                if isinstance(atom, Atom):
+                    for arg in atom.args:
+                        if isinstance(arg, Dim):
+                            found |= arg.atoms()
+        return found
+
+    def symbols(self) -> set[str]:
+        found = {a for a in self.atoms() if isinstance(a, str)}
+        for atom in self.atoms() - found:
+            found |= _inside(atom)
+        return found
+
+    def split(self, symbol: str) -> tuple[Dim, Dim] | None:
+        """(coefficient, rest) with self = coefficient * symbol + rest, or None where not linear in it."""
+        coefficient: dict[Monomial, int] = {}
+        rest: dict[Monomial, int] = {}
+        for monomial, c in self.terms:
+            count = monomial.count(symbol)
+            if any(isinstance(a, Atom) and symbol in _inside(a) for a in monomial) or count > 1:
+                return None
+            if count:
+                lowered = list(monomial)
+                lowered.remove(symbol)
+                coefficient[tuple(lowered)] = c
+            else:
+                rest[monomial] = c
+        return Dim._from(coefficient), Dim._from(rest)
+
+    # -- arithmetic --------------------------------------------------------------------------------------------
+    def __add__(self, other: Union[int, Dim]) -> Dim:
+        terms = dict(self.terms)
+        for monomial, c in Dim.of(other).terms:
+            terms[monomial] = terms.get(monomial, 0) + c
+        return Dim._from(terms)
+
+    def __mul__(self, other: Union[int, Dim]) -> Dim:
+        terms: dict[Monomial, int] = {}
+        for m1, c1 in self.terms:
+            for m2, c2 in Dim.of(other).terms:
+                monomial = tuple(sorted(m1 + m2, key=str))
+                terms[monomial] = terms.get(monomial, 0) + c1 * c2
+        return Dim._from(terms)
+
+    def __neg__(self) -> Dim:
+        return self * -1
+
+    def __sub__(self, other: Union[int, Dim]) -> Dim:
+        return self + -Dim.of(other)
+
+    def __radd__(self, other: int) -> Dim:
+        return self + other
+
+    def __rmul__(self, other: int) -> Dim:
+        return self * other
+
+    def __rsub__(self, other: int) -> Dim:
+        return -self + other
+
+    def __floordiv__(self, other: Union[int, Dim]) -> Dim:
+        other = Dim.of(other)
+        if other.value == 1:
+            return self
+        if other.value and all(c % other.value == 0 for _, c in self.terms):
+            return Dim._from({m: c // other.value for m, c in self.terms})
+        if self.value is not None and other.value:
+            return Dim.of(self.value // other.value)
+        if exact := _exact_quotient(self, other):
+            return exact
+        return Dim.of(Atom("floordiv", (self, other)))
+
+    def __mod__(self, other: Union[int, Dim]) -> Dim:
+        other = Dim.of(other)
+        if self.value is not None and other.value:
+            return Dim.of(self.value % other.value)
+        if self == other or not self.terms or (other.value and all(c % other.value == 0 for _, c in self.terms)):
+            return Dim.of(0)
+        return Dim.of(Atom("mod", (self, other)))
+
+    def subs(self, values: Mapping[str, Dim]) -> Dim:
+        """Replaces symbols, inside opaque atoms too."""
+        if not values or not (self.symbols() & values.keys()):
+            return self
+        total = Dim.of(0)
+        for monomial, c in self.terms:
+            product = Dim.of(c)
+            for atom in monomial:
+                product = product * _subs_atom(atom, values)
+            total = total + product
+        return total
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        done = self.subs({k: Dim.of(v) for k, v in values.items()}).value
+        if done is None:
+            raise KeyError(f"{self} needs more than {sorted(values)}")
+        return done
+
+    # -- text --------------------------------------------------------------------------------------------------
+    def render(self, atom: Callable[[Symbol], str]) -> str:
+        """As an expression in Python's (and C's) syntax, with atoms spelled by `atom`."""
+        if not self.terms:
+            return "0"
+        text = ""
+        for monomial, c in sorted(self.terms, key=lambda t: t[1] < 0):
+            factors = [atom(a) for a in monomial]
+            if abs(c) != 1 or not factors:
+                factors.insert(0, str(abs(c)))
+            product = "*".join(factors)
+            if text:
+                text += (" - " if c < 0 else " + ") + product
+            else:
+                text = ("-" if c < 0 else "") + product
+        return text
+
+    def __str__(self) -> str:
+        return self.render(_atom_text)
+
+    __repr__ = __str__
+
+
+ZERO, ONE = Dim.of(0), Dim.of(1)
+
+
+def _atom_text(atom: Symbol) -> str:
+    if isinstance(atom, str):
+        return atom
+    if atom.kind in ("floordiv", "mod"):
+        left, right = (f"({a})" if len(a.terms) > 1 else str(a) for a in atom.args)
+        return f"({left}{'//' if atom.kind == 'floordiv' else '%'}{right})"
+    return repr(atom)
+
+
+def _inside(atom: Symbol) -> set[Any]:
+    if isinstance(atom, str):
+        return {atom}
+    found: set[Any] = set()
+    for arg in atom.args:
+        found |= arg.symbols() if isinstance(arg, Dim) else getattr(arg, "free", lambda: set())()
+    return found
+
+
+def _subs_atom(atom: Symbol, values: Mapping[str, Dim]) -> Dim:
+    if isinstance(atom, str):
+        return values.get(atom, Dim.of(atom))
+    args = [a.subs(values) if hasattr(a, "subs") else a for a in atom.args]
+    match atom.kind:
+        case "floordiv":
+            return args[0] // args[1]
+        case "mod":
+            return args[0] % args[1]
+        case "min":
+            return minimum(*args)
+        case "max":
+            return maximum(*args)
+    return Dim.of(Atom(atom.kind, tuple(args)))
+
+
+def _exact_quotient(a: Dim, b: Dim) -> Dim | None:
+    """a / b where b is one monomial that divides every term of a (so (K*D)//D is K)."""
+    if len(b.terms) != 1 or not a.terms:
+        return None
+    divisor, coefficient = b.terms[0]
+    quotient: dict[Monomial, int] = {}
+    for monomial, c in a.terms:
+        left = list(monomial)
+        for atom in divisor:
+            if atom not in left:
+                return None
+            left.remove(atom)
+        if c % coefficient:
+            return None
+        quotient[tuple(left)] = c // coefficient
+    return Dim._from(quotient)
+
+
+def product(dims: Iterable[Dim]) -> Dim:
+    total = ONE
+    for dim in dims:
+        total = total * dim
+    return total
+
+
+Facts = Mapping[str, tuple[Dim, Dim]]  # symbol -> (lowest, highest) value; a symbol without a fact is an extent, >= 0
+
+
+def nonnegative(dim: Dim, facts: Facts | None = None) -> bool:
+    """Whether dim >= 0 can be proven. False means only: not proven."""
+    facts = facts or {}
+    for symbol in [s for s in reversed(list(facts)) if s in dim.symbols()]:
+        parts = dim.split(symbol)
+        if parts is None:
+            return False
+        coefficient, rest = parts
+        lowest, highest = facts[symbol]
+        if _plain(coefficient):
+            dim = coefficient * lowest + rest
+        elif _plain(-coefficient):
+            dim = coefficient * highest + rest
+        else:
+            return False
+    return _plain(dim)
+
+
+def _plain(dim: Dim) -> bool:
+    """All coefficients and all atoms are nonnegative."""
+    return all(c >= 0 and all(_nonnegative_atom(a) for a in m) for m, c in dim.terms)
+
+
+def _nonnegative_atom(atom: Symbol) -> bool:
+    if isinstance(atom, str):
+        return True
+    if atom.kind in ("floordiv", "min"):
+        return all(_plain(a) for a in atom.args)
+    if atom.kind == "max":
+        return any(_plain(a) for a in atom.args)
+    return atom.kind == "mod" and _plain(atom.args[1])
+
+
+def minimum(a: Dim, b: Dim, facts: Facts | None = None) -> Dim:
+    if nonnegative(b - a, facts):
+        return a
+    if nonnegative(a - b, facts):
+        return b
+    return Dim.of(Atom("min", tuple(sorted((a, b), key=str))))
+
+
+def maximum(a: Dim, b: Dim, facts: Facts | None = None) -> Dim:
+    if nonnegative(a - b, facts):
+        return a
+    if nonnegative(b - a, facts):
+        return b
+    return Dim.of(Atom("max", tuple(sorted((a, b), key=str))))

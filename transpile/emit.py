@@ -1,0 +1,348 @@
+"""Kernel x float type -> C text, its header, and its declaration for cffi.
+
+    int LC_NAME(mish_f32)(int64_t batch, int64_t S, const float *restrict x, float *restrict y, lc_call *call)
+
+The text is meant to be read: one function a kernel, loops as the IR has them, temporaries where `emit_storage` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from .emit_simd import pragma
+from .emit_storage import Region, Storage, plan, stored_first
+from .emit_text import Speller, bare
+from .ir import Buffer, Check, Comment, For, Grow, If, Kernel, Stmt, Store, While
+from .passes.tree import own_accesses, roots, walk
+
+Job = tuple[Kernel, str]  # a kernel and its float type, "f32" or "f64"
+
+PARALLEL_WORK = 40_000  # flops below which a thread is not worth waking: about 30 us
+_C_OPS = {"add": "+=", "mul": "*=", "or": "|=", "and": "&="}
+
+CALL = """\
+#ifndef LC_CALL
+#define LC_CALL
+/* threads: how many may be used (0: one). code, info: set when a function returns nonzero; code 1 is out of memory. */
+typedef struct { int32_t threads; int32_t code; int64_t info[4]; } lc_call;
+#endif
+#ifndef LC_NAME
+#define LC_NAME(name) name
+#endif
+"""
+
+
+def c_file(jobs: Sequence[Job], prelude: str | None = None, title: str = "") -> str:
+    """The C text of a library: prelude (default: math.h of this folder), what kernels need, the kernels."""
+    here = Path(__file__).parent
+    prelude = (here / "math.h").read_text(encoding="utf-8") if prelude is None else prelude
+    support = (here / "support.h").read_text(encoding="utf-8")
+    head = f"/* {_comment(title)} */\n" if title else ""
+    return "\n".join([head + "#include <math.h>\n#include <stdint.h>\n" + CALL, prelude, support, *(function(k, d) for k, d in jobs)])
+
+
+def header(jobs: Sequence[Job], guard: str = "LC_LAYERS_H", title: str = "") -> str:
+    """A plain C header; C++ may include it too."""
+    head = f"/* {_comment(title)} */\n" if title else ""
+    lines = [f"#ifndef {guard}", f"#define {guard}", "#include <stdint.h>", CALL, "#ifdef __cplusplus", 'extern "C" {', "#endif"]
+    lines += [prototype(k, d, restrict="") + ";" for k, d in jobs]
+    lines += ["#ifdef __cplusplus", "}", "#endif", "#endif"]
+    return head + "\n".join(lines) + "\n"
+
+
+def cdef(jobs: Sequence[Job]) -> str:
+    """What cffi's `cdef` takes: every array a `void *`, so that `ffi.from_buffer` needs no cast."""
+    lines = ["typedef struct { int32_t threads; int32_t code; int64_t info[4]; } lc_call;"]
+    for kernel, dtype in jobs:
+        arguments = ", ".join(f"{'void *' if '*' in a else a.rpartition(' ')[0] + ' '}{a.split()[-1].lstrip('*')}"
+                              for a in _arguments(kernel, dtype, ""))
+        lines.append(f"int {symbol(kernel, dtype)}({arguments});")
+    return "\n".join(lines) + "\n"
+
+
+def symbol(kernel: Kernel, dtype: str) -> str:
+    return f"{kernel.name}_{dtype}"
+
+
+def prototype(kernel: Kernel, dtype: str, restrict: str = "restrict ") -> str:
+    return f"int LC_NAME({symbol(kernel, dtype)})({', '.join(_arguments(kernel, dtype, restrict))})"
+
+
+def _arguments(kernel: Kernel, dtype: str, restrict: str) -> list[str]:
+    spell = Speller(kernel, dtype)
+    sizes = (kernel.batch, *kernel.dims) if kernel.batch and kernel.batch not in kernel.dims else kernel.dims
+    found = [f"int64_t {spell.names.add(d)}" for d in sizes]
+    for s in kernel.scalars:
+        found.append(f"{'double' if s.dtype in ('real', 'f32', 'f64') else 'int64_t'} {spell.names[s.name]}")
+    for b in kernel.buffers:
+        if b.kind in ("in", "out"):
+            const = "const " if b.kind == "in" else ""
+            found.append(f"{const}{spell.ctype(b.dtype)} *{restrict}{spell.names[b.name]}")
+    return [*found, "lc_call *call"]
+
+
+def _comment(text: str) -> str:
+    return text.replace("*/", "* /").replace("/*", "/ *").replace("\n", " ")
+
+
+def function(kernel: Kernel, dtype: str) -> str:
+    """The C function of a kernel."""
+    return _Function(kernel, dtype).text()
+
+
+@dataclass(frozen=True)
+class _Exit:
+    """How the code of a region leaves early: where to, and where it notes why."""
+
+    label: str
+    fault: str
+
+
+class _Function:
+    def __init__(self, kernel: Kernel, dtype: str):
+        self.kernel, self.dtype = kernel, dtype
+        self.spell = Speller(kernel, dtype)
+        if kernel.batch:
+            self.spell.names.add(kernel.batch)
+        self.root = roots(kernel)
+        self.storage: Storage = plan(kernel, dtype)
+        self.spell.local = {b.name for locals_ in self.storage.locals.values() for b in locals_}
+        self.constant = _stored_once(kernel, self.spell.local)
+        self.declared: set[str] = set()
+        self.lines: list[str] = []
+        self.depth = 1
+        self.exit = _Exit("lc_done", "lc_fault")
+        self.regions = 0
+
+    def put(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    # -- the whole ---------------------------------------------------------------------------------------------
+    def text(self) -> str:
+        kernel, regions = self.kernel, self.storage.regions
+        fails = can_fail(kernel.body, any(r.arena for r in regions.values()))
+        threads = any(isinstance(s, For) and s.parallel for s in walk(kernel.body))
+        if threads:
+            self.put("const int lc_threads = call && call->threads > 0 ? call->threads : 1;")
+        if fails:
+            self.put("lc_fault_t lc_fault = {0, {0}};")
+        self.arena()
+        self.enter(regions[()])
+        self.body(kernel.body, ())
+        if fails:
+            self.lines.append("lc_done:")
+            self.leave(regions[()])
+            if any(r.arena for r in regions.values()):
+                self.put("free(lc_arena);")
+            self.put("return lc_leave(call, &lc_fault);")
+        else:
+            self.put("return lc_leave(call, 0);")
+        used = "\n".join(self.lines)
+        unused = [n for a in _arguments(kernel, self.dtype, "") if (n := a.split()[-1].lstrip("*")) and not _mentions(used, n)]
+        voids = ["    " + " ".join(f"(void){n};" for n in unused)] if unused else []
+        return "\n".join([prototype(kernel, self.dtype), "{", *voids, *self.lines, "}", ""])
+
+    def arena(self) -> None:
+        """One allocation for every temporary that needs one: offsets first, then the memory."""
+        regions = [r for r in self.storage.regions.values() if r.arena]
+        if not regions:
+            return
+        self.put("size_t lc_room = 0;")
+        for region in regions:
+            if region.loop is not None:
+                self.regions += 1
+                self.put(f"const size_t lc_own{self.regions} = lc_room;")
+            for b in region.arena:
+                extents = ", ".join(self.spell.dim(d) for d in region.bounds[b.name]) or "1"
+                count = max(len(b.shape), 1)
+                self.put(f"const size_t lc_at_{self.spell.names[b.name]} = lc_reserve(&lc_room, "
+                         f"sizeof({self.spell.ctype(b.dtype)}), (const int64_t[]){{{extents}}}, {count});")
+            if region.loop is not None:
+                self.put(f"const size_t lc_step{self.regions} = lc_copies(&lc_room, lc_own{self.regions}, lc_threads);")
+        self.put("char *const lc_arena = lc_take(lc_room);")
+        self.put("if (!lc_arena) { lc_fault.code = 1; goto lc_done; }")
+        self.regions = 0
+
+    def enter(self, region: Region) -> None:
+        names = self.spell.names
+        for b in region.stack:
+            size = 1
+            for extent in b.shape:
+                size *= extent.value or 0
+            self.put(f"{self.spell.ctype(b.dtype)} {names[b.name]}[{max(size, 1)}] __attribute__((aligned(64)));")
+        for b in region.lists:
+            self.put(f"{self.spell.ctype(b.dtype)} *{names[b.name]} = 0; int64_t lc_room_{names[b.name]} = 0;")
+        base = "lc_arena"
+        if region.arena and region.loop is not None:
+            self.regions += 1
+            base = f"lc_mine{self.regions}"
+            self.put(f"char *const {base} = lc_arena + (size_t)lc_thread() * lc_step{self.regions};")
+        for b in region.arena:
+            ctype = self.spell.ctype(b.dtype)
+            self.put(f"{ctype} *restrict const {names[b.name]} = ({ctype} *)({base} + lc_at_{names[b.name]});")
+
+    def leave(self, region: Region) -> None:
+        for b in region.lists:
+            self.put(f"free({self.spell.names[b.name]});")
+
+    # -- statements --------------------------------------------------------------------------------------------
+    def body(self, body: tuple[Stmt, ...], path: tuple) -> None:
+        waiting = self.declare(body, path)
+        for position, stmt in enumerate(body):
+            self.stmt(stmt, (*path, (position, 0)), waiting)
+
+    def declare(self, body: tuple[Stmt, ...], path: tuple) -> set[str]:
+        """Declares the variables of a block, except those whose first store will."""
+        waiting = set()
+        for b in self.storage.locals.get(path, ()):
+            if stored_first(body, b.name, self.root):
+                waiting.add(b.name)
+            else:
+                self.put(f"{self.spell.ctype(b.dtype)} {self.spell.names[b.name]} = 0;")
+        return waiting
+
+    def stmt(self, stmt: Stmt, path: tuple, waiting: set[str]) -> None:
+        match stmt:
+            case Store():
+                self.store(stmt, waiting)
+            case For(parallel=True):
+                self.parallel(stmt, path)
+            case For():
+                self.loop(stmt, path)
+            case While(before, cond, body):
+                self.put("for (;;) {")
+                self.depth += 1
+                inner = self.declare(before + body, path)
+                for position, s in enumerate(before + body):
+                    if position == len(before):
+                        self.put(f"if (!{self.condition(cond)}) break;")
+                    self.stmt(s, (*path, (position, 0)), inner)
+                if not body:
+                    self.put(f"if (!{self.condition(cond)}) break;")
+                self.close()
+            case If(cond, then, orelse):
+                self.put(f"if {self.condition(cond)} {{")
+                self.inside(then, path)
+                if orelse:
+                    self.put("} else {")
+                    self.inside(orelse, (*path[:-1], (path[-1][0], 1)))
+                self.put("}")
+            case Grow(buffer, count):
+                self.grow(self.spell.root(buffer), self.spell.dim(count))
+            case Check(cond, number, info):
+                self.check(cond, number, [self.spell.dim(d) for d in info])
+            case Comment(text):
+                self.put(f"/* {_comment(text)} */")
+
+    def close(self) -> None:
+        self.depth -= 1
+        self.put("}")
+
+    def inside(self, body: tuple[Stmt, ...], path: tuple) -> None:
+        self.depth += 1
+        self.body(body, path)
+        self.depth -= 1
+
+    def condition(self, cond: object) -> str:
+        return f"({bare(self.spell.expr(cond))})"  # type: ignore[arg-type]
+
+    def store(self, stmt: Store, waiting: set[str]) -> None:
+        place, value = self.spell.place(stmt.buffer, stmt.index), bare(self.spell.expr(stmt.value))
+        buffer = self.spell.root(stmt.buffer)
+        head = ""
+        if buffer.name in waiting:
+            waiting.discard(buffer.name)
+            head = ("const " if buffer.name in self.constant else "") + self.spell.ctype(buffer.dtype) + " "
+        if stmt.op in ("max", "min"):
+            self.put(f"{place} = {_extreme(stmt.op, self.spell.ctype(buffer.dtype))}({place}, {value});")
+        else:
+            self.put(f"{head}{place} {_C_OPS[stmt.op] if stmt.op else '='} {value};")
+
+    def loop(self, loop: For, path: tuple) -> None:
+        def outer(name: str) -> str | None:
+            inside = any(b.name == name for b in self.storage.locals.get(path, ()))
+            inside |= any(b.name == name for p, bs in self.storage.locals.items() if p[: len(path)] == path for b in bs)
+            return None if inside or name not in self.spell.local else self.spell.ctype(self.spell.table[name].dtype)
+
+        if line := pragma(loop, outer):
+            for name in sorted(self.spell.local, key=len, reverse=True):
+                if self.spell.names[name] != name:
+                    line = line.replace(name, self.spell.names[name])
+            self.put(line)
+        self.open(loop)
+        self.inside(loop.body, path)
+        self.put("}")
+        del self.spell.facts[loop.var]
+
+    def open(self, loop: For) -> None:
+        var = self.spell.names.add(loop.var)
+        lo, hi = self.spell.dim(loop.lo), self.spell.dim(loop.hi)
+        self.spell.facts[loop.var] = (loop.lo, loop.hi - 1)
+        self.put(f"for (int64_t {var} = {lo}; {var} < {hi}; {var}++) {{")
+
+    def parallel(self, loop: For, path: tuple) -> None:
+        """Iterations share nothing but faults: the first one in order of the index is reported."""
+        region = self.storage.regions.get(path, Region(loop, path))
+        fails = can_fail(loop.body, False)
+        outside, number = self.exit, sum("lc_first" in line and "int64_t" in line for line in self.lines) + 1
+        work = f" && {self.spell.tight(loop.work * (loop.hi - loop.lo))} > {PARALLEL_WORK}" if loop.work is not None else ""
+        if fails:
+            self.put(f"int64_t lc_first{number} = INT64_MAX;")
+        self.put(f"#pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1{work})")
+        self.open(loop)
+        self.depth += 1
+        if fails:
+            self.exit = _Exit(f"lc_next{number}", f"lc_fault{number}")
+            self.put(f"lc_fault_t {self.exit.fault} = {{0, {{0}}}};")
+        self.enter(replace(region, loop=loop))
+        self.body(loop.body, path)
+        if fails:
+            self.lines.append(f"{self.exit.label}:")
+            self.put(f"if ({self.exit.fault}.code) {{")
+            self.put("    #pragma omp critical(lc_faults)")
+            self.put(f"    if ({(var := self.spell.names[loop.var])} < lc_first{number}) "
+                     f"{{ lc_first{number} = {var}; {outside.fault} = {self.exit.fault}; }}")
+            self.put("}")
+        self.leave(region)
+        self.close()
+        self.exit = outside
+        if fails:
+            self.put(f"if (lc_first{number} != INT64_MAX) goto {outside.label};")
+        del self.spell.facts[loop.var]
+
+    def grow(self, buffer: Buffer, count: str) -> None:
+        name = self.spell.names[buffer.name]
+        row = ", ".join(self.spell.dim(d) for d in buffer.shape[1:]) or "1"
+        self.put(f"if ({count} > lc_room_{name} && !lc_grow((void **)&{name}, &lc_room_{name}, {count}, "
+                 f"sizeof({self.spell.ctype(buffer.dtype)}), (const int64_t[]){{{row}}}, {max(len(buffer.shape) - 1, 1)})) "
+                 f"{{ {self.exit.fault}.code = 1; goto {self.exit.label}; }}")
+
+    def check(self, cond: object, number: int, info: list[str]) -> None:
+        notes = "".join(f" {self.exit.fault}.info[{n}] = {text};" for n, text in enumerate(info[:4]))
+        self.put(f"if (!{self.condition(cond)}) {{ {self.exit.fault}.code = {number};{notes} goto {self.exit.label}; }}")
+
+
+def _extreme(op: str, ctype: str) -> str:
+    if ctype in ("float", "double"):
+        return f"lc_{op}{'f' if ctype == 'float' else ''}"
+    return "lc_larger" if op == "max" else "lc_smaller"
+
+
+def can_fail(body: tuple[Stmt, ...], allocates: bool) -> bool:
+    return allocates or any(isinstance(s, (Check, Grow)) for s in walk(body))
+
+
+def _stored_once(kernel: Kernel, names: set[str]) -> set[str]:
+    count: dict[str, int] = dict.fromkeys(names, 0)
+    for stmt in walk(kernel.body):
+        for name, _, mode in own_accesses(stmt):
+            if mode != "r" and name in count:
+                count[name] += 1
+    return {n for n, c in count.items() if c == 1}
+
+
+def _mentions(text: str, name: str) -> bool:
+    padded = "".join(c if c.isalnum() or c == "_" else " " for c in text)
+    return f" {name} " in f" {padded} "

@@ -1,0 +1,74 @@
+"""Which innermost loops may be vectorised, and the pragma that says so.
+
+gcc is told, not asked: `omp simd` waives its alias and dependence tests, so the claim must hold here. Iterations of a map loop
+are independent but for accumulation: into a variable (a `reduction` clause) or into memory, where two iterations must not meet
+in one place (`a[i//2] += x`, or a scatter through an index array, stays scalar).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .dims import Atom, Dim
+from .ir import Comment, For, If, Load, Stmt, Store
+from .passes.tree import own_accesses, walk
+
+# max and min carry NaN, so they are reductions of our own (declared in the prelude); integers have none to carry.
+_CLAUSE = {"add": "+", "mul": "*", "or": "|", "and": "&"}
+
+
+def pragma(loop: For, outer: Callable[[str], str | None]) -> str | None:
+    """The line before the loop, or None. `outer` gives the C type of a variable that lives outside it, else None."""
+    if loop.kind != "map" or loop.parallel or not all(isinstance(s, (Store, If, Comment)) for s in walk(loop.body)):
+        return None
+    reductions: dict[str, str] = {}
+    for stmt in walk(loop.body):
+        if not isinstance(stmt, Store):
+            continue
+        if stmt.index:
+            if not injective(stmt.index, loop.var):
+                return None
+        elif outer(stmt.buffer) is not None:
+            if stmt.op is None or reductions.setdefault(stmt.buffer, stmt.op) != stmt.op:
+                return None
+    reads = {b for s in walk(loop.body) for b, _, mode in own_accesses(s) if mode == "r"}
+    if reads & reductions.keys():
+        return None
+    clauses: dict[str, list[str]] = {}
+    for name, op in reductions.items():
+        clauses.setdefault(_clause(op, outer(name) or ""), []).append(name)
+    return "#pragma omp simd" + "".join(f" reduction({c}:{', '.join(names)})" for c, names in clauses.items())
+
+
+def _clause(op: str, ctype: str) -> str:
+    if op in ("max", "min"):
+        return f"lc_{op}{'f' if ctype == 'float' else ''}" if ctype in ("float", "double") else op
+    return _CLAUSE[op]
+
+
+def injective(index: tuple[Dim, ...], var: str) -> bool:
+    """Whether different values of var give different places. An extent as coefficient counts as nonzero: an array with an
+    empty axis has no place at all."""
+    for dim in index:
+        parts = dim.split(var)
+        if parts is not None and parts[0].terms and all(c > 0 and not any(isinstance(a, Atom) for a in m)
+                                                        for m, c in parts[0].terms):
+            return True
+        if parts is not None and parts[0].terms and all(c < 0 and not any(isinstance(a, Atom) for a in m)
+                                                        for m, c in parts[0].terms):
+            return True
+    return _digits(index, var)
+
+
+def _digits(index: tuple[Dim, ...], var: str) -> bool:
+    """(v // n, v % n): together they are v."""
+    for high, low in zip(index, index[1:]):
+        match high.symbol, low.symbol:
+            case Atom("floordiv", (a, n)), Atom("mod", (b, m)) if a == b and n == m:
+                parts = a.split(var)
+                return parts is not None and parts[0] == Dim.of(1)
+    return False
+
+
+def names_of(stmt: Stmt) -> set[str]:
+    return {b for s in walk((stmt,)) for b, _, _ in own_accesses(s)} if not isinstance(stmt, Load) else set()

@@ -1,0 +1,215 @@
+"""Where temporaries live.
+
+    rank 0                 a C variable in the innermost block that holds all its uses
+    small, constant size   an array on the stack of its region
+    lists                  a growing allocation of its region, freed when the region is left
+    all others             a place in one arena, taken once a call; one copy a thread for those inside a parallel loop
+
+A region is the whole kernel or one iteration of a parallel loop. A temporary belongs to a parallel loop if it is used nowhere
+else and its indices do not name the loop's variable: then iterations would collide if they shared it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .dims import Atom, Dim, Facts, nonnegative
+from .ir import Buffer, For, If, Kernel, Stmt, Store, While
+from .passes.tree import own_accesses, roots, walk
+
+STACK_ARRAY, STACK_REGION = 4096, 32768  # bytes
+SIZES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8, "bool": 1}
+
+Path = tuple[tuple[int, int], ...]  # (position of a statement in its list, which of its lists), from the top
+
+
+@dataclass
+class Region:
+    """What is allocated when a region is entered."""
+
+    loop: For | None
+    path: Path
+    stack: list[Buffer] = field(default_factory=list)
+    lists: list[Buffer] = field(default_factory=list)
+    arena: list[Buffer] = field(default_factory=list)
+    bounds: dict[str, tuple[Dim, ...]] = field(default_factory=dict)  # buffer -> its shape at its largest
+
+
+@dataclass
+class Storage:
+    locals: dict[Path, list[Buffer]]  # block -> the variables it declares
+    regions: dict[Path, Region]  # () is the kernel itself
+
+
+@dataclass
+class _Use:
+    paths: list[Path] = field(default_factory=list)
+    symbols: set[str] = field(default_factory=set)
+
+
+def plan(kernel: Kernel, real: str) -> Storage:
+    root = roots(kernel)
+    uses: dict[str, _Use] = {}
+    loops: dict[Path, Stmt] = {}
+    facts: dict[Path, Facts] = {(): {}}
+    _visit(kernel.body, (), uses, loops, facts, root)
+    storage = Storage({}, {(): Region(None, ())})
+    for buffer in kernel.buffers:
+        if buffer.kind not in ("temp", "list") or buffer.alias or buffer.name not in uses:
+            continue
+        use = uses[buffer.name]
+        home = _common(use.paths)
+        if not buffer.shape and buffer.kind == "temp":
+            home = _lift(home, loops, kernel, buffer.name, root)
+            storage.locals.setdefault(home, []).append(buffer)
+            continue
+        region = storage.regions.setdefault(path := _region(home, loops, use.symbols), Region(None, path))
+        region.loop = loops.get(path)  # type: ignore[assignment]
+        _place(region, buffer, real, facts.get(path, {}), _inner_facts(home, facts))
+    return storage
+
+
+def _visit(body: tuple[Stmt, ...], path: Path, uses: dict[str, _Use], loops: dict[Path, Stmt],
+           facts: dict[Path, Facts], root: dict[str, str]) -> None:
+    for position, stmt in enumerate(body):
+        inner = (*path, (position, 0))
+        where = inner if isinstance(stmt, While) else path  # the condition of a While is evaluated inside it
+        for name, index, _ in own_accesses(stmt):
+            use = uses.setdefault(root[name], _Use())
+            use.paths.append(where)
+            for dim in index or ():
+                use.symbols |= dim.symbols()
+        match stmt:
+            case For(var, lo, hi, inside):
+                loops[inner] = stmt
+                facts[inner] = {**facts[path], var: (lo, hi - 1)}
+                _visit(inside, inner, uses, loops, facts, root)
+            case While(before, _, inside):
+                loops[inner] = stmt
+                facts[inner] = facts[path]
+                _visit(before + inside, inner, uses, loops, facts, root)
+            case If(_, then, orelse):
+                for which, branch in enumerate((then, orelse)):
+                    facts[(*path, (position, which))] = facts[path]
+                    _visit(branch, (*path, (position, which)), uses, loops, facts, root)
+
+
+def _common(paths: list[Path]) -> Path:
+    first, last = min(paths), max(paths)
+    length = 0
+    while length < min(len(first), len(last)) and first[length] == last[length]:
+        length += 1
+    return first[:length]
+
+
+def block(kernel: Kernel, path: Path) -> tuple[Stmt, ...]:
+    body = kernel.body
+    for position, which in path:
+        stmt = body[position]
+        match stmt:
+            case For(body=inside):
+                body = inside
+            case While(before, _, inside):
+                body = before + inside
+            case If(_, then, orelse):
+                body = (then, orelse)[which]
+    return body
+
+
+def _lift(home: Path, loops: dict[Path, Stmt], kernel: Kernel, name: str, root: dict[str, str]) -> Path:
+    """Out of every loop that carries the value from one iteration to the next: all but those that store it first.
+    Iterations of a map loop are independent, so nothing is carried through one."""
+    while home and not stored_first(block(kernel, home), name, root):
+        outer = next((n for n in range(len(home), 0, -1) if home[:n] in loops), 0)
+        loop = loops.get(home[:outer])
+        if outer == 0 or (isinstance(loop, For) and loop.kind == "map"):
+            break
+        home = home[: outer - 1]
+    return home
+
+
+def stored_first(body: tuple[Stmt, ...], name: str, root: dict[str, str]) -> bool:
+    for stmt in body:
+        touched = [mode for s in walk((stmt,)) for b, _, mode in own_accesses(s) if root[b] == name]
+        if touched:
+            return isinstance(stmt, Store) and root[stmt.buffer] == name and stmt.op is None and "r" not in touched
+    return False
+
+
+def _region(home: Path, loops: dict[Path, Stmt], symbols: set[str]) -> Path:
+    for length in range(len(home), 0, -1):
+        loop = loops.get(home[:length])
+        if isinstance(loop, For) and loop.parallel and loop.var not in symbols:
+            return home[:length]
+    return ()
+
+
+def _inner_facts(home: Path, facts: dict[Path, Facts]) -> Facts:
+    return facts.get(home, {})
+
+
+def _place(region: Region, buffer: Buffer, real: str, outside: Facts, inside: Facts) -> None:
+    # Extents may name loop variables (a slice up to i): room is made for the largest they can be. The arena is taken
+    # at the top, where no loop variable is known.
+    region.bounds[buffer.name] = shape = tuple(largest(d, inside) for d in buffer.shape)
+    if buffer.kind == "list":
+        region.lists.append(buffer)
+        return
+    size = _bytes(buffer.dtype, shape, real)
+    room = sum(_bytes(b.dtype, region.bounds[b.name], real) or 0 for b in region.stack)
+    if size is not None and size <= STACK_ARRAY and room + size <= STACK_REGION:
+        region.stack.append(buffer)
+    else:
+        region.arena.append(buffer)
+
+
+def _bytes(dtype: str, shape: tuple[Dim, ...], real: str) -> int | None:
+    total = SIZES[real if dtype == "real" else dtype]
+    for extent in shape:
+        if extent.value is None:
+            return None
+        total *= extent.value
+    return total
+
+
+def largest(dim: Dim, facts: Facts) -> Dim:
+    """An upper bound of dim that names no loop variable of facts."""
+    for var in reversed(list(facts)):
+        if var not in dim.symbols():
+            continue
+        low, high = facts[var]
+        parts = dim.split(var)
+        if parts is not None and nonnegative(parts[0], facts):
+            dim = parts[0] * high + parts[1]
+        elif parts is not None and nonnegative(-parts[0], facts):
+            dim = parts[0] * low + parts[1]
+        else:
+            dim = _largest_terms(dim, var, facts)
+    return dim
+
+
+def _largest_terms(dim: Dim, var: str, facts: Facts) -> Dim:
+    """Term by term, for atoms that grow with their arguments."""
+    total = Dim.of(0)
+    for monomial, c in dim.terms:
+        term = Dim.of(c)
+        for atom in monomial:
+            known = Dim.of(atom)
+            if isinstance(atom, Atom) and var in known.symbols() and c > 0 and len(monomial) == 1:
+                known = _largest_atom(atom, facts)
+            elif var in known.symbols():
+                raise ValueError(f"no bound for the extent {dim} of a temporary")
+            term = term * known
+        total = total + term
+    return total
+
+
+def _largest_atom(atom: Atom, facts: Facts) -> Dim:
+    a, b = atom.args[0], atom.args[-1]
+    if atom.kind == "floordiv" and nonnegative(b, facts):
+        return largest(a, facts) // b
+    if atom.kind == "mod":
+        return b - 1
+    if atom.kind in ("min", "max"):
+        return Dim.of(Atom(atom.kind, (largest(a, facts), largest(b, facts))))
+    raise ValueError(f"no bound for the extent {atom} of a temporary")

@@ -1,0 +1,221 @@
+"""How the parts of the IR are spelled in C: names, types, numbers, index arithmetic, expressions."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable
+
+from .dims import Atom, Dim, Facts, Symbol, nonnegative
+from .ir import Buffer, Cast, Const, Expr, Int, Kernel, Load, Op, Scalar
+from .operations import scalar_c
+
+C_TYPES = {"f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "bool": "uint8_t"}
+HUGE = Dim.of(2**62)
+
+_RESERVED = set(
+    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
+    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while asm typeof "
+    "call done main I NAN INFINITY NULL EOF complex bool true false linux unix errno stdin stdout stderr "
+    # functions of math.h, stdlib.h and string.h: hiding one by a local name draws a warning, or a wrong call
+    "abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh div erf erfc exp exp2 expm1 fabs floor fma "
+    "fmax fmin fmod free frexp gamma hypot j0 j1 jn labs ldexp lgamma llabs log log10 log1p log2 logb malloc memcpy "
+    "memset modf nan pow remainder rint round sin sinh sqrt strlen tan tanh tgamma trunc y0 y1 yn".split()
+)
+
+
+class CNames:
+    """IR name -> C name, one to one: reserved words and letters beyond ASCII are spelled round."""
+
+    def __init__(self, names: Iterable[str]):
+        self.table: dict[str, str] = {}
+        self.taken: set[str] = set()
+        for name in names:
+            self.add(name)
+
+    def add(self, name: str) -> str:
+        if name not in self.table:
+            text = "".join(c if c.isascii() and (c.isalnum() or c == "_") else f"_u{ord(c):x}" for c in name)
+            if text in _RESERVED or text.lower().startswith("lc_") or text[0].isdigit() or text.startswith("_"):
+                text = "v_" + text.lstrip("_")
+            while text in self.taken:
+                text += "_"
+            self.taken.add(text)
+            self.table[name] = text
+        return self.table[name]
+
+    def __getitem__(self, name: str) -> str:
+        return self.table[name]
+
+
+def bare(text: str) -> str:
+    """Without the parentheses around the whole, if there are."""
+    if not (text.startswith("(") and text.endswith(")")):
+        return text
+    depth = 0
+    for position, c in enumerate(text):
+        depth += (c == "(") - (c == ")")
+        if depth == 0:
+            return text[1:-1] if position == len(text) - 1 else text
+    return text
+
+
+def literal(value: bool | int | float, dtype: str) -> str:
+    if dtype in ("f32", "f64"):
+        number = float(value)
+        if math.isnan(number):
+            return "NAN"
+        if math.isinf(number):
+            return "INFINITY" if number > 0 else "(-INFINITY)"
+        text = _shortest_f32(number) if dtype == "f32" else repr(number)
+        return f"({text})" if text.startswith("-") else text
+    number = int(value)
+    if number == -(2**63):
+        return "INT64_MIN"
+    text = str(number) if abs(number) < 2**31 else f"INT64_C({number})"
+    return f"({text})" if number < 0 else text
+
+
+def _shortest_f32(number: float) -> str:
+    """The float32 nearest to the number, in the fewest digits that name it."""
+    try:
+        rounded = struct.unpack("f", struct.pack("f", number))[0]
+    except OverflowError:
+        return "INFINITY" if number > 0 else "(-INFINITY)"
+    for digits in range(1, 10):
+        text = f"{rounded:.{digits}g}"
+        if struct.unpack("f", struct.pack("f", float(text)))[0] == rounded:
+            break
+    return (text if any(c in text for c in ".e") else text + ".0") + "f"
+
+
+class Speller:
+    """Spells expressions of one kernel at one float type. `facts` (loop variable -> its range) follows the emitter."""
+
+    def __init__(self, kernel: Kernel, dtype: str):
+        self.real = dtype
+        self.table = {b.name: b for b in kernel.buffers}
+        self.scalars = {s.name: s for s in kernel.scalars}
+        self.names = CNames([*kernel.dims, *self.scalars, *self.table])
+        self.local: set[str] = set()  # rank-0 buffers that are C variables
+        # A configuration integer may be negative; an extent may not.
+        self.facts: dict[str, tuple[Dim, Dim]] = {name: (-HUGE, HUGE) for name in self.scalars}
+
+    def kind(self, dtype: str) -> str:
+        return self.real if dtype == "real" else dtype
+
+    def ctype(self, dtype: str) -> str:
+        return C_TYPES[self.kind(dtype)]
+
+    # -- integers ----------------------------------------------------------------------------------------------
+    def dim(self, dim: Dim) -> str:
+        return dim.render(self.atom)
+
+    def tight(self, dim: Dim) -> str:
+        """Fit to stand beside * and /."""
+        text = self.dim(dim)
+        return text if len(dim.terms) <= 1 and not text.startswith("-") else f"({text})"
+
+    def atom(self, atom: Symbol) -> str:
+        if isinstance(atom, str):
+            return self.names[atom]
+        match atom:
+            case Atom("load", (Load() as load,)):
+                text = self.expr(load)
+                return text if load.dtype == "i64" else f"(int64_t){text}"
+            case Atom("floordiv" | "mod" as kind, (a, b)):
+                if nonnegative(a, self.facts) and nonnegative(b, self.facts):
+                    return f"({self.tight(a)} {'/' if kind == 'floordiv' else '%'} {self.divisor(b)})"
+                return f"lc_{'floor_div' if kind == 'floordiv' else 'mod'}_i64({self.dim(a)}, {self.dim(b)})"
+            case Atom("min" | "max" as kind, (a, b)):
+                return f"lc_{'smaller' if kind == 'min' else 'larger'}({self.dim(a)}, {self.dim(b)})"
+        raise TypeError(f"no C for {atom}")
+
+    def divisor(self, dim: Dim) -> str:
+        symbol = dim.symbol
+        return self.tight(dim) if dim.value is not None or isinstance(symbol, str) else f"({self.dim(dim)})"
+
+    # -- memory ------------------------------------------------------------------------------------------------
+    def root(self, name: str) -> Buffer:
+        buffer = self.table[name]
+        while buffer.alias:
+            buffer = self.table[buffer.alias]
+        return buffer
+
+    def place(self, name: str, index: tuple[Dim, ...]) -> str:
+        root = self.root(name)
+        text = self.names[root.name]
+        if root.name in self.local:
+            return text
+        return f"{text}[{self.offset(index, self.table[name].shape)}]"
+
+    def offset(self, index: tuple[Dim, ...], shape: tuple[Dim, ...]) -> str:
+        """Row-major position in Horner's form; axes that are the digits of one flat number are that number."""
+        text = ""
+        axis = 0
+        while axis < len(index):
+            digit, last = index[axis], axis
+            while last + 1 < len(index) and (whole := _undivided(digit, index[last + 1], shape[last + 1])) is not None:
+                digit, last = whole, last + 1
+            if text in ("", "0"):
+                text = self.dim(digit)
+            else:
+                for k in range(axis, last + 1):
+                    if shape[k].value != 1:
+                        text = f"{_group(text)}*{self.tight(shape[k])}"
+                number = self.dim(digit)
+                if number != "0":
+                    text += f" - {number[1:]}" if number.startswith("-") and len(digit.terms) == 1 else f" + {number}"
+            axis = last + 1
+        return text or "0"
+
+    # -- expressions -------------------------------------------------------------------------------------------
+    def expr(self, expr: Expr) -> str:
+        match expr:
+            case Const(value, dtype):
+                return literal(value, self.kind(dtype))
+            case Int(dim):
+                return self.tight(dim)
+            case Scalar(name, dtype):
+                return f"({self.ctype(dtype)}){self.names[name]}"
+            case Load(buffer, index, _):
+                return self.place(buffer, index)
+            case Op(op, args, dtype):
+                operand = self.kind(dtype_of(args[-1]) if args else dtype)
+                return scalar_c(op, operand).format(*(self.expr(a) for a in args))
+            case Cast(value, dtype):
+                text = self.expr(value)
+                if self.kind(dtype) == self.kind(dtype_of(value)):
+                    return text
+                return f"({text} != 0)" if dtype == "bool" else f"({self.ctype(dtype)}){_unary(text)}"
+        raise TypeError(f"no C for {expr}")
+
+
+def dtype_of(expr: Expr) -> str:
+    return "i64" if isinstance(expr, Int) else expr.dtype
+
+
+def _undivided(high: Dim, low: Dim, extent: Dim) -> Dim | None:
+    """x where high = x // extent and low = x % extent."""
+    match high.symbol, low.symbol:
+        case Atom("floordiv", (a, n)), Atom("mod", (b, m)) if a == b and n == m == extent:
+            return a
+    return None
+
+
+def _group(text: str) -> str:
+    return text if text.replace("_", "a").isalnum() or _closed(text) else f"({text})"
+
+
+def _closed(text: str) -> bool:
+    return bare(text) != text
+
+
+def _unary(text: str) -> str:
+    plain = text.replace("_", "a").replace("[", "").replace("]", "")
+    return text if plain.isalnum() or _closed(text) or text.endswith(("]", ")")) and text[0].isalpha() else f"({text})"
+
+
+def facts_of(facts: Facts, var: str, lo: Dim, hi: Dim) -> dict[str, tuple[Dim, Dim]]:
+    """The facts inside a loop."""
+    return {**facts, var: (lo, hi - 1)}

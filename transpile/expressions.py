@@ -1,0 +1,636 @@
+"""Typing of expressions: a gast expression in, a typed expression (or another build-time value) out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gast
+
+from . import construct
+from .construct import const, value_of
+from .dims import Dim
+from .errors import Mistake, Suppressed, span_of
+from .operations import BY_SPELLING, ROWS, Argument, Row
+from .program import At, Call, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, Span, Type
+from .source import CONSTANTS, Source
+from .suggestions import UNSUPPORTED, nearest
+from .typing import TypingError, promote
+from .values import Broken, Closure, ListValue, Static, Tuple, Value, View
+
+_DTYPES = {
+    "np.float32": "f32", "np.float64": "f64", "np.int32": "i32", "np.int64": "i64", "np.bool_": "bool",
+    "np.double": "f64", "np.single": "f32", "np.intp": "i64",
+}
+_BUILTIN_DTYPES = {"float": "real", "int": "i64", "bool": "bool"}
+# Methods of arrays, where their name is not that of the function.
+_METHODS = {"flatten": "ravel", "conj": "copy", "astype": "cast", "round": "rint", "clip": "clip"}
+
+
+class Expressions:
+    """Mixed into the checker of functions, which supplies `source`, `env`, `facts`, `inline` and `emit`."""
+
+    source: Source
+    env: dict[str, Value]
+    facts: dict[str, tuple[Dim, Dim]]
+    constants_seen: tuple[str, ...] = ()
+
+    # -- entry points ------------------------------------------------------------------------------------------
+    def span(self, node: Any) -> Span:
+        return span_of(node, self.source.path)
+
+    def fail(self, node: Any, kind: str, message: str, help: str = "") -> Mistake:
+        return Mistake(self.span(node), kind, message, help)
+
+    def typed(self, node: Any) -> Expr:
+        """The expression, which must be an array or a scalar."""
+        return self.as_expr(self.value(node), node)
+
+    def as_expr(self, value: Value, node: Any) -> Expr:
+        match value:
+            case View(base, items):
+                return construct.index(base, items, self.span(node)) if items is not None else base
+            case Static(True | False as flag):
+                return const(flag)
+            case Tuple() | Static() | Closure() | ListValue():
+                what = {Tuple: "a tuple", Static: "this object", Closure: "a function", ListValue: "a list"}[type(value)]
+                raise self.fail(node, "type", f"expected an array or a scalar, got {what}", _list_help(value))
+            case Broken():
+                raise Suppressed
+        return value
+
+    def value(self, node: Any) -> Value:
+        """Types a node; a broken rule becomes a mistake at this node."""
+        try:
+            return self._value(node)
+        except Mistake:
+            raise
+        except TypingError as error:
+            raise self.fail(node, error.kind, error.message, error.help) from None
+
+    def _value(self, node: Any) -> Value:
+        match node:
+            case gast.Constant(value=value):
+                return self._constant(node, value)
+            case gast.Name(id=id):
+                return self._name(node, id)
+            case gast.BinOp(left=left, op=op, right=right):
+                return self._operator(type(op).__name__, [left, right], node)
+            case gast.UnaryOp(op=op, operand=operand):
+                return self._operator(type(op).__name__, [operand], node)
+            case gast.Compare(left=left, ops=ops, comparators=rest):
+                return self._comparison(node, left, ops, rest)
+            case gast.BoolOp(op=op, values=values):
+                return self._boolean(type(op).__name__, values, node)
+            case gast.IfExp(test=test, body=body, orelse=orelse):
+                return self._ternary(node, test, body, orelse)
+            case gast.Attribute():
+                return self._attribute(node)
+            case gast.Call():
+                return self._call(node)
+            case gast.Subscript(value=value, slice=slice):
+                return self._subscript(node, value, slice)
+            case gast.Tuple(elts=elts) | gast.List(elts=elts):
+                return Tuple(tuple(self.value(e) for e in elts))
+            case gast.Lambda():
+                return Closure(node, self.source, dict(self.env))
+        what = type(node).__name__
+        raise self.fail(node, "unsupported", f"{what} is not part of the subset", UNSUPPORTED.get(what, ""))
+
+    # -- atoms -------------------------------------------------------------------------------------------------
+    def _constant(self, node: Any, value: Any) -> Value:
+        if value is None or isinstance(value, str):
+            return Static(value)
+        if isinstance(value, (bool, int, float)):
+            if isinstance(value, int) and not -(2**63) <= value < 2**63:
+                raise self.fail(node, "type", "the integer does not fit 64 bits")
+            expr = const(value)
+            return construct.replace(expr, span=self.span(node))
+        raise self.fail(node, "type", f"{type(value).__name__} values are not part of the subset", "use float, int or bool")
+
+    def _name(self, node: Any, id: str) -> Value:
+        if id in self.env:
+            value = self.env[id]
+            if isinstance(value, Broken):
+                if value.message is None:
+                    raise Suppressed
+                raise self.fail(node, "name", value.message, value.help)
+            if isinstance(value, Name):
+                return construct.replace(value, span=self.span(node))
+            return value
+        if id in self.source.functions:
+            return Closure(self.source.functions[id], self.source, None, id)
+        if id in self.source.constants:
+            return self._module_constant(node, id)
+        dotted = self.source.resolve(node)
+        if dotted in CONSTANTS:
+            number = CONSTANTS[dotted]
+            return Static(None) if number is None else const(number)
+        if dotted in _DTYPES or id in _BUILTIN_DTYPES:
+            return Static(id if dotted is None else dotted)
+        if dotted in BY_SPELLING or dotted:
+            return Static(dotted)
+        raise self.fail(node, "name", f"{id} is not defined", nearest(id, [*self.env, *self.source.functions, *self.source.constants]))
+
+    def _module_constant(self, node: Any, id: str) -> Value:
+        if id in self.constants_seen:
+            raise self.fail(node, "name", f"the constant {id} is defined by itself")
+        outer, env = self.constants_seen, self.env
+        self.constants_seen, self.env = (*outer, id), {}
+        try:
+            return self.value(self.source.constants[id])
+        finally:
+            self.constants_seen, self.env = outer, env
+
+    def _attribute(self, node: Any) -> Value:
+        dotted = self.source.resolve(node)
+        if dotted is not None and not (isinstance(node.value, gast.Name) and node.value.id in self.env):
+            if dotted in CONSTANTS:
+                number = CONSTANTS[dotted]
+                return Static(None) if number is None else const(number)
+            return Static(dotted)
+        if isinstance(node.value, gast.Name) and node.value.id == "self":
+            return self._field(node, node.attr)
+        base = self.typed(node.value)
+        match node.attr:
+            case "shape":
+                return Tuple(tuple(construct.call("extent", base, axis=i) for i in range(base.type.rank)))
+            case "ndim":
+                return const(base.type.rank)
+            case "size":
+                return construct.call("size", base)
+            case "dtype":
+                return Static(f"dtype:{base.type.dtype}")
+            case "T" | "mT":
+                return construct.call("transpose", base, axes=None) if base.type.rank > 1 else base
+        raise self.fail(node, "unsupported", f"arrays have no attribute {node.attr} here", "shape, ndim, size, dtype, T, and methods")
+
+    def _field(self, node: Any, attr: str) -> Value:
+        key = f"self.{attr}"
+        if key in self.env:
+            return self._name_like(node, key, attr)
+        fields = [k[5:] for k in self.env if k.startswith("self.")]
+        raise self.fail(node, "name", f"the layer has no field {attr}", nearest(attr, fields))
+
+    def _name_like(self, node: Any, key: str, shown: str) -> Value:
+        value = self.env[key]
+        if isinstance(value, Broken):
+            if value.message is None:
+                raise Suppressed
+            raise self.fail(node, "name", value.message, value.help)
+        return construct.replace(value, span=self.span(node)) if isinstance(value, Name) else value
+
+    # -- operators ---------------------------------------------------------------------------------------------
+    def _operator(self, spelling: str, operands: list[Any], node: Any) -> Value:
+        row = BY_SPELLING.get(spelling)
+        if row is None:
+            raise self.fail(node, "unsupported", f"the operator {spelling} is not part of the subset")
+        values = [self.value(o) for o in operands]
+        if spelling in ("Add", "Mult") and any(isinstance(v, Tuple) for v in values):
+            return self._tuple_arithmetic(spelling, values, node)
+        return self.apply(row, [self.as_expr(v, o) for v, o in zip(values, operands, strict=True)], {}, node)
+
+    def _tuple_arithmetic(self, spelling: str, values: list[Value], node: Any) -> Value:
+        match spelling, values:
+            case "Add", [Tuple(a), Tuple(b)]:
+                return Tuple(a + b)
+            case "Mult", [Tuple(a), Expr_] if not isinstance(Expr_, (Tuple, Static, Closure)):
+                count = value_of(self.as_expr(Expr_, node))
+                if count is not None and count.value is not None:
+                    return Tuple(a * count.value)
+        raise self.fail(node, "type", "this arithmetic on tuples is not part of the subset")
+
+    def apply(self, row: Row, args: Sequence[Expr], static: dict[str, Any], node: Any) -> Expr:
+        folded = _fold(row.name, args)
+        if folded is not None:
+            return construct.replace(folded, span=self.span(node))
+        if row.name == "logical_not" and args[0].type.dtype != "bool":
+            if isinstance(node, gast.UnaryOp) and isinstance(node.op, gast.Invert):
+                raise self.fail(node, "type", "~ is for booleans here", "compare first: ~(x > 0)")
+        if row.name.startswith("bitwise") and any(a.type.is_float for a in args):
+            raise self.fail(node, "type", "& | ^ take booleans or integers", "compare first, in parentheses: (x > 0) & (y > 0)")
+        return construct.call(row.name, *args, span=self.span(node), **static)
+
+    def _comparison(self, node: Any, left: Any, ops: list[Any], rest: list[Any]) -> Value:
+        terms = [self.value(e) for e in [left, *rest]]
+        if len(ops) == 1 and isinstance(ops[0], (gast.Is, gast.IsNot)):
+            if isinstance(terms[1], Static) and terms[1].value is None:
+                same = isinstance(terms[0], Static) and terms[0].value is None
+                return const(same == isinstance(ops[0], gast.Is))
+        if all(isinstance(t, Static) for t in terms) and len(ops) == 1 and isinstance(ops[0], (gast.Eq, gast.NotEq)):
+            return const((terms[0] == terms[1]) == isinstance(ops[0], gast.Eq))
+        exprs = [self.as_expr(t, n) for t, n in zip(terms, [left, *rest], strict=True)]
+        result: Expr | None = None
+        for op, a, b in zip(ops, exprs, exprs[1:], strict=False):
+            row = BY_SPELLING.get(type(op).__name__)
+            if row is None:
+                raise self.fail(node, "unsupported", f"the comparison {type(op).__name__} is not part of the subset")
+            test = self.apply(row, [a, b], {}, node)
+            result = test if result is None else construct.call("logical_and", result, test, span=self.span(node))
+        assert result is not None
+        return result
+
+    def _boolean(self, spelling: str, values: list[Any], node: Any) -> Value:
+        result = self.condition(values[0])
+        for other in values[1:]:
+            term = self.condition(other)
+            static = _known(result)
+            if static is not None:
+                result = term if static == (spelling == "And") else result
+            else:
+                result = construct.call("logical_and" if spelling == "And" else "logical_or", result, term, span=self.span(node))
+        return result
+
+    def condition(self, node: Any) -> Expr:
+        """A scalar condition."""
+        expr = self.typed(node)
+        if expr.type.rank and expr.type.shape != (construct.ONE,) * expr.type.rank:
+            raise self.fail(
+                node, "type", f"the truth of an array of shape {construct.shape_text(expr.type.shape)} is ambiguous",
+                "use np.any or np.all; elementwise: np.where, & and |",
+            )
+        if expr.type.rank:
+            expr = construct.index(expr, [At(const(0))] * expr.type.rank)
+        return expr if expr.type.dtype == "bool" else construct.call("not_equal", expr, const(0))
+
+    def _ternary(self, node: Any, test: Any, body: Any, orelse: Any) -> Value:
+        condition = self.condition(test)
+        known = _known(condition)
+        if known is not None:
+            return self.value(body if known else orelse)
+        return self.branch_value(node, condition, body, orelse)
+
+    def branch_value(self, node: Any, condition: Expr, body: Any, orelse: Any) -> Value:
+        raise NotImplementedError
+
+    # -- calls -------------------------------------------------------------------------------------------------
+    def _call(self, node: Any) -> Value:
+        if any(k.arg is None for k in node.keywords) or any(isinstance(a, gast.Starred) for a in node.args):
+            raise self.fail(node, "unsupported", "* and ** in calls are not part of the subset", "write the arguments out")
+        dotted = self._called(node.func)
+        if dotted is not None:
+            return self._named_call(node, dotted)
+        if isinstance(node.func, gast.Attribute):
+            return self._method(node)
+        target = self.value(node.func)
+        if isinstance(target, Closure):
+            return self.inline(target, node)
+        raise self.fail(node, "type", "this cannot be called")
+
+    def _called(self, func: Any) -> str | None:
+        """The canonical name of what is called, unless the file itself defines it."""
+        if isinstance(func, gast.Name):
+            if func.id in self.env or func.id in self.source.functions:
+                value = self.env.get(func.id)
+                return value.value if isinstance(value, Static) and isinstance(value.value, str) else None
+            return self.source.resolve(func) or func.id
+        if isinstance(func, gast.Attribute):
+            base = func
+            while isinstance(base, gast.Attribute):
+                base = base.value
+            if isinstance(base, gast.Name) and (base.id in self.env or base.id == "self"):
+                return None
+            return self.source.resolve(func)
+        return None
+
+    def _named_call(self, node: Any, dotted: str) -> Value:
+        special = getattr(self, "call_" + dotted.replace(".", "_"), None)
+        if special is not None:
+            return special(node)
+        if dotted in _DTYPES or dotted in _BUILTIN_DTYPES:
+            return self._convert_call(node, dotted)
+        row = BY_SPELLING.get(dotted)
+        if row is None or dotted[0].isupper():
+            raise self._unknown(node, dotted)
+        return self.call_row(row, node.args, node.keywords, node)
+
+    def _unknown(self, node: Any, dotted: str) -> Mistake:
+        if dotted in UNSUPPORTED:
+            message, _, help = UNSUPPORTED[dotted].partition(" -- ")
+            return self.fail(node, "shape" if "shape" in message else "unsupported", f"{dotted} {message}", help)
+        known = [s for s in BY_SPELLING if not s[0].isupper()]
+        if "." in dotted:
+            return self.fail(node, "unsupported", f"{dotted} is not part of the subset", nearest(dotted, known))
+        return self.fail(node.func, "name", f"{dotted} is not defined", nearest(dotted, [*known, *self.env, *self.source.functions]))
+
+    def _convert_call(self, node: Any, dotted: str) -> Value:
+        if len(node.args) != 1 or node.keywords:
+            raise self.fail(node, "type", f"{dotted} takes one argument")
+        expr = self.typed(node.args[0])
+        if dotted in ("float", "int"):
+            if expr.type.rank:
+                raise self.fail(node, "type", f"{dotted}() takes a scalar", "use .astype for arrays")
+            if dotted == "float" and expr.type.is_float:
+                return expr
+            if dotted == "int" and expr.type.is_integer:
+                return expr
+            return construct.cast(expr, "real" if dotted == "float" else "i64")
+        return construct.cast(expr, _DTYPES.get(dotted) or _BUILTIN_DTYPES[dotted])
+
+    def _method(self, node: Any) -> Value:
+        target, attr = node.func.value, node.func.attr
+        if isinstance(target, gast.Name) and target.id == "self":
+            return self.self_call(node, attr)
+        receiver = self.value(target)
+        if isinstance(receiver, ListValue):
+            return self.list_call(receiver, node, attr)
+        base = self.as_expr(receiver, target)
+        if attr == "item" and not base.type.rank:
+            return base
+        row = ROWS.get(_METHODS.get(attr, attr))
+        if row is None or not row.arrays or row.arrays[0] != "a" or row.signature[0].kind != "array":
+            raise self.fail(node, "unsupported", f"arrays have no method {attr} here", nearest(attr, [r for r in ROWS]))
+        args = list(node.args)
+        if row.name in ("reshape", "transpose") and len(args) > 1:
+            args = [gast.Tuple(elts=args, ctx=gast.Load())]
+            gast.copy_location(args[0], node)
+        return self.call_row(row, args, node.keywords, node, first=base)
+
+    def self_call(self, node: Any, attr: str) -> Value:
+        raise NotImplementedError
+
+    def list_call(self, receiver: ListValue, node: Any, attr: str) -> Value:
+        raise NotImplementedError
+
+    def inline(self, target: Closure, node: Any) -> Value:
+        raise NotImplementedError
+
+    # -- binding the arguments of a row ------------------------------------------------------------------------
+    def call_row(self, row: Row, args: list[Any], keywords: list[Any], node: Any, first: Expr | None = None) -> Value:
+        bound = self._bind(row, args, keywords, node, first)
+        arrays: list[Expr] = []
+        static: dict[str, Any] = {}
+        for argument in row.signature:
+            given = bound.get(argument.name)
+            if argument.kind == "array":
+                arrays.append(self._array(row, argument, given, node))
+            elif argument.kind == "arrays":
+                arrays.extend(self._arrays(given, node))
+            elif argument.name in bound:
+                static[argument.name] = self.static(argument, given, node)
+            else:
+                static[argument.name] = argument.default
+        self._adjust(row, arrays, static, node)
+        return self.apply(row, arrays, static, node)
+
+    def _bind(self, row: Row, args: list[Any], keywords: list[Any], node: Any, first: Expr | None) -> dict[str, Any]:
+        names = [a.name for a in row.signature]
+        given: list[Any] = ([first] if first is not None else []) + args
+        if len(given) > len(names):
+            raise self.fail(node, "type", f"{row.python} takes at most {len(names)} arguments: {row.args}")
+        bound: dict[str, Any] = dict(zip(names, given, strict=False))
+        alias = {"newshape": "shape", "min": "a_min", "max": "a_max", "repeats": "repeats", "x": "a", "fill_value": "value", "N": "n", "M": "m"}
+        for keyword in keywords:
+            name = keyword.arg if keyword.arg in names else alias.get(keyword.arg, keyword.arg)
+            if keyword.arg == "out":
+                raise self.fail(node, "unsupported", "out= is not part of the subset", "assign the result: y[...] = np.f(x)")
+            if name not in names:
+                raise self.fail(node, "type", f"{row.python} has no argument {keyword.arg} here", f"it takes: {row.args}")
+            if name in bound:
+                raise self.fail(node, "type", f"{row.python} gets {name} twice")
+            bound[name] = keyword.value
+        for argument in row.signature:
+            if argument.required and argument.name not in bound:
+                raise self.fail(node, "type", f"{row.python} needs {argument.name}", f"it takes: {row.args}")
+        return bound
+
+    def _array(self, row: Row, argument: Argument, given: Any, node: Any) -> Expr:
+        if not isinstance(given, gast.AST):
+            return given
+        value = self.value(given)
+        if row.name == "clip" and isinstance(value, Static) and value.value is None:
+            return const(float("-inf") if argument.name == "a_min" else float("inf"))
+        if isinstance(value, Tuple):
+            return self.stacked(value, given)
+        return self.as_expr(value, given)
+
+    def stacked(self, value: Tuple, node: Any) -> Expr:
+        """np.array([a, b, c]) and the like: equal shapes along a new first axis."""
+        items = [self.stacked(v, node) if isinstance(v, Tuple) else self.as_expr(v, node) for v in value.items]
+        if not items:
+            raise self.fail(node, "type", "an empty list has no element type", "use np.zeros(0)")
+        dtype = promote([i.type for i in items])
+        dtype = {"float": "real", "int": "i64"}.get(dtype, dtype)
+        return construct.call("concatenate", *(construct.call("expand_dims", construct.cast(i, dtype), axis=0) for i in items), axis=0)
+
+    def _arrays(self, given: Any, node: Any) -> list[Expr]:
+        value = self.value(given)
+        if not isinstance(value, Tuple) or not value.items:
+            raise self.fail(given, "type", "expected a list or tuple of arrays")
+        items = [self.as_expr(v, given) for v in value.items]
+        dtype = promote([i.type for i in items])
+        return [construct.cast(i, dtype) for i in items]
+
+    def static(self, argument: Argument, given: Any, node: Any) -> Any:
+        value = self.value(given) if isinstance(given, gast.AST) else given
+        match argument.kind:
+            case "axis" | "int" | "axes":
+                return self._axes(value, given, argument)
+            case "flag":
+                known = _known(self.as_expr(value, given))
+                if known is None:
+                    raise self.fail(given, "type", f"{argument.name} must be True or False at build time")
+                return known
+            case "shape":
+                return self.shape(value, given)
+            case "extent":
+                return self.extent(value, given)
+            case "dtype":
+                return self.dtype(value, given)
+            case "text" if isinstance(value, Static) and isinstance(value.value, str):
+                return value.value
+            case "value" if isinstance(value, Static):
+                return value.value
+            case "value":
+                return value_of(self.as_expr(value, given)) if not isinstance(value, Tuple) else value
+        raise self.fail(given, "type", f"{argument.name} must be known at build time")
+
+    def _axes(self, value: Value, node: Any, argument: Argument) -> Any:
+        if isinstance(value, Static) and value.value is None:
+            return None
+        if isinstance(value, Tuple) and argument.kind == "axes":
+            return tuple(self._axes(v, node, argument) for v in value.items)
+        number = value_of(self.as_expr(value, node))
+        if number is None or number.value is None:
+            raise self.fail(node, "type", f"{argument.name} must be an integer known at build time")
+        return number.value
+
+    def extent(self, value: Value, node: Any) -> Dim | None:
+        if isinstance(value, Static) and value.value is None:
+            return None
+        expr = self.as_expr(value, node)
+        size = value_of(expr)
+        if size is None:
+            if not expr.type.is_integer:
+                raise self.fail(node, "type", "an extent must be an integer")
+            raise self.fail(
+                node, "shape", "the shape would depend on values",
+                "shapes may depend on other shapes and on config only; allocate the largest and use part of it",
+            )
+        return size
+
+    def shape(self, value: Value, node: Any) -> tuple[Dim, ...]:
+        items = value.items if isinstance(value, Tuple) else (value,)
+        found = tuple(self.extent(v, node) for v in items)
+        if any(d is None for d in found):
+            raise self.fail(node, "type", "a shape is a tuple of integers")
+        return tuple(d for d in found if d is not None)
+
+    def dtype(self, value: Value, node: Any) -> str | None:
+        if isinstance(value, Static):
+            text = value.value
+            if text is None:
+                return None
+            if isinstance(text, str):
+                if text.startswith("dtype:"):
+                    return text[6:]
+                found = _DTYPES.get(text) or _BUILTIN_DTYPES.get(text) or _DTYPES.get(f"np.{text}")
+                if found:
+                    return found
+        raise self.fail(node, "type", "this dtype is not part of the subset", "np.float32, np.float64, np.int32, np.int64, bool, x.dtype")
+
+    def _adjust(self, row: Row, arrays: list[Expr], static: dict[str, Any], node: Any) -> None:
+        """Python's conventions that are not in the table: arange(stop), reductions of Python's own, power with a weak base."""
+        if row.name == "arange" and static["stop"] is None:
+            static["start"], static["stop"] = Dim.of(0), static["start"]
+        if row.name == "norm" and static.get("ord") not in (None, Dim.of(2)):
+            raise self.fail(node, "unsupported", "np.linalg.norm has the 2-norm only", "np.sum(np.abs(x)), np.max(np.abs(x))")
+
+    # -- indexing ----------------------------------------------------------------------------------------------
+    def _subscript(self, node: Any, value: Any, slice: Any) -> Value:
+        base = self.value(value)
+        if isinstance(base, Tuple):
+            return self._pick(node, base, slice)
+        expr = self.as_expr(base, value)
+        items = self.items(expr, slice)
+        return self._take(expr, items, node)
+
+    def _take(self, expr: Expr, items: tuple[Item, ...], node: Any) -> Value:
+        return construct.index(expr, items, self.span(node))
+
+    def _pick(self, node: Any, base: Tuple, slice: Any) -> Value:
+        if isinstance(slice, gast.Slice):
+            bounds = [self._static_int(b) if b is not None else None for b in (slice.lower, slice.upper, slice.step)]
+            return Tuple(base.items[bounds[0] : bounds[1] : bounds[2]])
+        position = self._static_int(slice)
+        if not -len(base.items) <= position < len(base.items):
+            raise self.fail(node, "index", f"index {position} is out of range for {len(base.items)} items")
+        return base.items[position]
+
+    def _static_int(self, node: Any) -> int:
+        number = value_of(self.typed(node))
+        if number is None or number.value is None:
+            raise self.fail(node, "index", "the index of a tuple must be known at build time")
+        return number.value
+
+    def items(self, base: Expr, node: Any) -> tuple[Item, ...]:
+        """What stands in the brackets, one item an axis of base."""
+        elements = node.elts if isinstance(node, gast.Tuple) else [node]
+        taken = sum(self._axes_taken(e) for e in elements)
+        items: list[Item] = []
+        axis = 0
+        for element in elements:
+            if isinstance(element, gast.Constant) and element.value is Ellipsis:
+                for extent in base.type.shape[axis : axis + base.type.rank - taken]:
+                    items.append(construct.full_slice(extent))
+                    axis += 1
+                continue
+            item = self._item(base, axis, element)
+            items.append(item)
+            axis += item.condition.type.rank if isinstance(item, Mask) else 0 if isinstance(item, NewAxis) else 1
+        try:
+            return construct.complete(base, items)
+        except TypingError as error:
+            raise self.fail(node, error.kind, error.message, error.help) from None
+
+    def _axes_taken(self, element: Any) -> int:
+        if isinstance(element, gast.Constant) and element.value in (None, Ellipsis):
+            return 0
+        if isinstance(element, gast.Slice):
+            return 1
+        value = self.value(element)
+        if isinstance(value, Static) and value.value is None:
+            return 0
+        expr = self.stacked(value, element) if isinstance(value, Tuple) else self.as_expr(value, element)
+        return expr.type.rank if expr.type.dtype == "bool" else 1
+
+    def _item(self, base: Expr, axis: int, element: Any) -> Item:
+        if isinstance(element, gast.Slice):
+            if axis >= base.type.rank:
+                raise self.fail(element, "index", f"too many indices for shape {construct.shape_text(base.type.shape)}")
+            return self._slice(element, base.type.shape[axis])
+        value = self.value(element)
+        if isinstance(value, Static) and value.value is None:
+            return NewAxis()
+        expr = self.stacked(value, element) if isinstance(value, Tuple) else self.as_expr(value, element)
+        if expr.type.dtype == "bool":
+            return Mask(expr)
+        if not expr.type.is_integer:
+            raise self.fail(element, "index", f"an index must be an integer, got {expr.type}", "use int(...)")
+        if axis >= base.type.rank:
+            raise self.fail(element, "index", f"too many indices for shape {construct.shape_text(base.type.shape)}")
+        return Gather(expr) if expr.type.rank else At(expr)
+
+    def _slice(self, node: Any, extent: Dim) -> Slice:
+        bounds = []
+        for bound in (node.lower, node.upper):
+            expr = self.typed(bound) if bound is not None else None
+            if expr is not None and not expr.type.is_integer:
+                raise self.fail(bound, "index", f"a slice bound must be an integer, got {expr.type}")
+            bounds.append(expr)
+        step = 1
+        if node.step is not None:
+            step = self._static_int(node.step)
+        return construct.slice_of(bounds[0], bounds[1], step, extent, self.facts)
+
+
+def _known(expr: Expr) -> bool | None:
+    """The truth of a condition known at build time."""
+    return bool(expr.value) if isinstance(expr, construct.Const) else None
+
+
+def _fold(op: str, args: Sequence[Expr]) -> Expr | None:
+    """Arithmetic on constants: -1 and 2 * np.pi are constants, comparisons of symbolic integers may be known."""
+    if args and all(isinstance(a, construct.Const) for a in args):
+        numbers = [a.value for a in args]
+        try:
+            match op:
+                case "negative":
+                    return const(-numbers[0])
+                case "add":
+                    return const(numbers[0] + numbers[1])
+                case "subtract":
+                    return const(numbers[0] - numbers[1])
+                case "multiply":
+                    return const(numbers[0] * numbers[1])
+                case "divide":
+                    return const(numbers[0] / numbers[1])
+                case "power" if numbers[1] >= 0 or isinstance(numbers[1], float) or isinstance(numbers[0], float):
+                    result = numbers[0] ** numbers[1]
+                    return const(result) if isinstance(result, (int, float)) else None
+                case "floor_divide":
+                    return const(numbers[0] // numbers[1])
+                case "mod":
+                    return const(numbers[0] % numbers[1])
+                case "logical_not":
+                    return const(not numbers[0])
+        except (ArithmeticError, TypeError):
+            return None
+    if op in _COMPARE and len(args) == 2:
+        a, b = value_of(args[0]), value_of(args[1])
+        if a is not None and b is not None and (a - b).value is not None:
+            return const(_COMPARE[op]((a - b).value, 0))
+    return None
+
+
+_COMPARE: dict[str, Any] = {
+    "less": lambda a, b: a < b, "less_equal": lambda a, b: a <= b, "greater": lambda a, b: a > b,
+    "greater_equal": lambda a, b: a >= b, "equal": lambda a, b: a == b, "not_equal": lambda a, b: a != b,
+}
+
+
+def _list_help(value: Value) -> str:
+    return "stack it: np.stack(xs)" if isinstance(value, ListValue) else ""
+
+
+__all__ = ["Call", "Expressions", "Index", "Name", "Type"]

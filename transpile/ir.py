@@ -1,0 +1,157 @@
+"""The loop-nest IR: scalar statements inside loops over named buffers. The whole grammar is on this screen.
+
+    kernel = Kernel(name, dims, scalars, buffers, body)
+    stmt   = For | While | If | Store | Grow | Check | Comment
+    expr   = Const | Load | Int | Op | Cast
+
+Buffers are row-major; a rank-0 buffer is a scalar. Every index, extent and bound is a `Dim` over dims, config integers and loop
+variables; an integer that was read from memory is the atom `Atom("load", (Load(...),))`. Loops count up by one from `lo` to `hi`;
+the user's other steps are folded into the indices. `kind` "map": the iterations are independent, except that they may accumulate
+into one place with one commutative operation; "seq": run in order. A temp buffer is undefined until stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Union
+
+from .dims import Dim
+
+# Scalar types: "real" (the kernel's float type), "f32", "f64", "i32", "i64", "bool".
+
+
+@dataclass(frozen=True)
+class Buffer:
+    name: str
+    dtype: str
+    shape: tuple[Dim, ...]
+    kind: str  # in (never written), out, temp, list (temp whose axis 0 grows)
+    alias: str | None = None  # the same memory as this other buffer, seen in another shape
+
+
+# -- expressions -----------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Const:
+    value: Union[bool, int, float]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Int:
+    """A symbolic integer used as a number (i64)."""
+
+    dim: Dim
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A scalar argument of the kernel: a config float, int or bool, by name."""
+
+    name: str
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Load:
+    buffer: str
+    index: tuple[Dim, ...]
+    dtype: str
+
+    def free(self) -> set[str]:
+        """The symbols in its indices: what a Dim asks of an atom's argument."""
+        return set().union(*(d.symbols() for d in self.index)) if self.index else set()
+
+    def subs(self, values: Mapping[str, Dim]) -> Load:
+        return Load(self.buffer, tuple(d.subs(values) for d in self.index), self.dtype)
+
+
+@dataclass(frozen=True)
+class Op:
+    """A scalar operation of the table of operations; all arguments have the types its C wants."""
+
+    op: str
+    args: tuple[Expr, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Cast:
+    value: Expr
+    dtype: str
+
+
+Expr = Union[Const, Int, Scalar, Load, Op, Cast]
+
+
+# -- statements ------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Store:
+    """buffer[index] = value, or, with `op` (add mul max min or and), buffer[index] = op(buffer[index], value)."""
+
+    buffer: str
+    index: tuple[Dim, ...]
+    value: Expr
+    op: str | None = None
+
+
+@dataclass(frozen=True)
+class For:
+    var: str
+    lo: Dim
+    hi: Dim
+    body: tuple[Stmt, ...]
+    kind: str = "map"  # map seq
+    parallel: bool = False
+    work: Dim | None = None  # estimated flops of one iteration
+
+
+@dataclass(frozen=True)
+class While:
+    """Runs `before`, leaves if not cond, runs body, and again."""
+
+    before: tuple[Stmt, ...]
+    cond: Expr
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True)
+class If:
+    cond: Expr
+    then: tuple[Stmt, ...]
+    orelse: tuple[Stmt, ...] = ()
+
+
+@dataclass(frozen=True)
+class Grow:
+    """Makes room in a list buffer for `count` entries along axis 0; keeps those there are."""
+
+    buffer: str
+    count: Dim
+
+
+@dataclass(frozen=True)
+class Check:
+    """Leaves the kernel with error `number` and integers `info` unless cond holds."""
+
+    cond: Expr
+    number: int
+    info: tuple[Dim, ...] = ()
+
+
+@dataclass(frozen=True)
+class Comment:
+    text: str
+
+
+Stmt = Union[Store, For, While, If, Grow, Check, Comment]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    name: str
+    dims: tuple[str, ...]  # int64_t arguments, in order
+    scalars: tuple[Scalar, ...]  # config arguments, in order (integers among them may appear in Dims)
+    buffers: tuple[Buffer, ...]  # arguments first, in the order of the ABI: in, out; then temps and lists
+    body: tuple[Stmt, ...]
+    batch: str | None = None  # the dim that is the batch of an example-level function

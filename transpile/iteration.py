@@ -1,0 +1,166 @@
+"""`for` loops: over range, an array's first axis, enumerate, zip and reversed, all as one counted loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import gast
+
+from . import construct
+from .construct import const, value_of
+from .dims import Atom, Dim, nonnegative
+from .program import At, Expr, For, Name, Type
+from .values import Tuple, Value
+
+
+@dataclass(frozen=True)
+class Range:
+    """Counts from start by step to before stop; `item(i)` is what the loop's target gets."""
+
+    start: Expr
+    stop: Expr
+    step: int
+    item: Callable[[Expr], Value]
+    hint: str = "i"
+
+
+class Iteration:
+    """Mixed into the checker of functions."""
+
+    def for_loop(self: Any, node: Any) -> None:
+        if node.orelse:
+            raise self.fail(node, "statement", "else on a loop is not part of the subset")
+        loop = self._range(node.iter)
+        if isinstance(node.target, gast.Name) and node.target.id in self.env and not isinstance(self.env[node.target.id], Name):
+            self.env.pop(node.target.id)
+        direct = isinstance(node.target, gast.Name) and loop.hint == "="
+        var = self.fresh(node.target.id if direct else "i" if loop.hint == "=" else loop.hint)
+        counter = Name(var, Type("int"), Dim.of(var), self.span(node.target))
+        targets = {n.id for n in gast.walk(node.target) if isinstance(n, gast.Name)}
+        before = {id: self.env.pop(id) for id in targets if id in self.env}
+
+        def body() -> tuple[None, list[Any]]:
+            out, env = self.out, self.env
+            self.out, self.env = [], dict(env)
+            self.facts[var] = _bounds(loop)
+            try:
+                if direct:
+                    self.env[node.target.id] = counter
+                else:
+                    self.assign(node.target, loop.item(counter), node.target)
+                self.block(node.body)
+                return None, self.out
+            finally:
+                del self.facts[var]
+                self.out, env = out, self.env
+                self.env = env
+
+        _, statements = self.carried(node, body)
+        for id in targets:
+            self.env.pop(id, None)
+        self.env.update({id: v for id, v in before.items() if id not in self.env})
+        self.emit(For(var, loop.start, loop.stop, loop.step, tuple(statements), self.span(node)))
+
+    def _range(self: Any, node: Any) -> Range:
+        if isinstance(node, gast.Call) and not node.keywords:
+            dotted = self._called(node.func)
+            if dotted == "range" and 1 <= len(node.args) <= 3:
+                return self._counted(node)
+            if dotted == "reversed" and len(node.args) == 1:
+                return _reverse(self._range(node.args[0]))
+            if dotted == "enumerate" and len(node.args) in (1, 2):
+                start = self.typed(node.args[1]) if len(node.args) == 2 else const(0)
+                inner = self._range(node.args[0])
+                return Range(inner.start, inner.stop, inner.step, lambda i: Tuple((_offset(i, inner, start), inner.item(i))), "i")
+            if dotted == "zip" and node.args:
+                return self._zipped([self._range(a) for a in node.args], node)
+        array = self.value(node)
+        if isinstance(array, Tuple):
+            array = self.stacked(array, node)
+        expr = self.as_expr(array, node)
+        if not expr.type.rank:
+            raise self.fail(node, "type", "cannot loop over a scalar", "loop over range(n)")
+        stop = construct.call("extent", expr, axis=0)
+        return Range(const(0), stop, 1, lambda i: construct.index(expr, [At(i)]), "i")
+
+    def _counted(self: Any, node: Any) -> Range:
+        bounds = [self.typed(a) for a in node.args]
+        for bound, arg in zip(bounds, node.args, strict=True):
+            if not bound.type.is_integer or bound.type.rank:
+                raise self.fail(arg, "type", f"range takes integers, got {bound.type}")
+        start, stop = (const(0), bounds[0]) if len(bounds) == 1 else bounds[:2]
+        step = 1
+        if len(bounds) == 3:
+            known = value_of(bounds[2])
+            if known is None or known.value is None:
+                raise self.fail(node.args[2], "type", "the step of a range must be known at build time")
+            step = known.value
+            if step == 0:
+                raise self.fail(node.args[2], "type", "the step of a range cannot be zero")
+        return Range(start, stop, step, lambda i: i, "=")
+
+    def _zipped(self: Any, parts: list[Range], node: Any) -> Range:
+        """All parts by one counter from 0; the shortest ends the loop."""
+        counts = [_count(p) for p in parts]
+        if any(c is None for c in counts):
+            raise self.fail(node, "unsupported", "zip needs lengths known from shapes")
+        shortest = counts[0]
+        for count in counts[1:]:
+            shortest = construct.minimum(shortest, count, self.facts)
+        return Range(
+            const(0), construct.dim(shortest), 1,
+            lambda i: Tuple(tuple(p.item(_nth(p, i)) for p in parts)), "i",
+        )
+
+
+def _count(loop: Range) -> Dim | None:
+    start, stop = value_of(loop.start), value_of(loop.stop)
+    if start is None or stop is None:
+        return None
+    span = stop - start if loop.step > 0 else start - stop
+    return (span + (abs(loop.step) - 1)) // abs(loop.step)
+
+
+def _nth(loop: Range, i: Expr) -> Expr:
+    scaled = i if loop.step == 1 else construct.call("multiply", i, const(loop.step))
+    return scaled if loop.start == const(0) else construct.call("add", loop.start, scaled)
+
+
+def _offset(i: Expr, loop: Range, start: Expr) -> Expr:
+    if loop.step != 1 or loop.start != const(0):
+        i = construct.call("floor_divide", construct.call("subtract", i, loop.start), const(loop.step))
+    return i if start == const(0) else construct.call("add", i, start)
+
+
+def _reverse(loop: Range) -> Range:
+    """The same numbers from the last to the first."""
+    one = const(abs(loop.step))
+    if loop.step in (1, -1):
+        last = construct.call("subtract" if loop.step > 0 else "add", loop.stop, one)
+    else:
+        count = _count(loop)
+        start = value_of(loop.start)
+        if count is None or start is None:
+            raise construct.TypingError("unsupported", "reversed needs bounds known from shapes")
+        last = construct.dim(start + (count - 1) * loop.step)
+    stop = construct.call("subtract" if loop.step > 0 else "add", loop.start, const(1))
+    return Range(_folded(last), _folded(stop), -loop.step, loop.item, loop.hint)
+
+
+def _folded(expr: Expr) -> Expr:
+    value = value_of(expr)
+    return const(value.value) if value is not None and value.value is not None else expr
+
+
+def _bounds(loop: Range) -> tuple[Dim, Dim]:
+    """The lowest and highest value of the counter, where they are known."""
+    start, stop = value_of(loop.start), value_of(loop.stop)
+    unknown = Dim.of(Atom("unknown", (id(loop),)))
+    if loop.step > 0:
+        return (start if start is not None else unknown, stop - 1 if stop is not None else unknown)
+    return (stop + 1 if stop is not None else unknown, start if start is not None else unknown)
+
+
+__all__ = ["Iteration", "nonnegative"]

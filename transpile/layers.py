@@ -1,0 +1,391 @@
+"""A layer file to its typed module: decorated functions and Layer classes, their roles, methods and custom backwards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gast
+
+from . import construct
+from .annotations import Annotation, groups_of, parse_annotation, shape_string
+from .dims import Atom, Dim
+from .errors import Mistake, Reporter, Suppressed, span_of
+from .functions import _RETURN, FunctionChecker, _mutated
+from .program import Assign, Expr, Function, Layer, Module, Name, Parameter, Result, Return, Type, stored
+from .source import Source, read
+from .typing import TypingError
+from .values import Broken, Fresh, Static, Tuple, Value
+
+
+def check_file(path: Path, text: str | None = None) -> Module:
+    """Reads and types a layer file. Raises InvalidFile with every mistake drawn; OSError if it cannot be read."""
+    reporter = Reporter()
+    source = read(path, reporter, text)
+    if source is None:
+        reporter.raise_if_any()
+        raise AssertionError
+    layers = [_guarded(_function_layer, source, node, reporter) for node in source.functions.values() if _decorated(source, node)]
+    layers += [_guarded(_class_layer, source, node, reporter) for node in source.classes.values() if _is_layer_class(source, node)]
+    found = sorted((layer for layer in layers if layer is not None), key=lambda layer: layer.span.line)
+    if not layers and not reporter.mistakes:
+        from .program import Span
+
+        reporter.add(Mistake(Span(1, 0, 1, 1, source.path), "layer", "there is no layer in this file", "mark a function with @layer, or derive a class from Layer"))
+    reporter.raise_if_any()
+    return Module(source.path, source.text, tuple(found))
+
+
+def _guarded(make: Any, source: Source, node: Any, reporter: Reporter) -> Layer | None:
+    try:
+        return make(source, node, reporter)
+    except Mistake as mistake:
+        reporter.add(mistake)
+    except Suppressed:
+        pass
+    return None
+
+
+# -- recognising layers ----------------------------------------------------------------------------------------
+def _decorated(source: Source, node: Any) -> bool:
+    return node.name in source.layers or _decorator(source, node) is not None
+
+
+def _decorator(source: Source, node: Any) -> Any:
+    for decorator in node.decorator_list:
+        target = decorator.func if isinstance(decorator, gast.Call) else decorator
+        if source.resolve(target) == "layerc.layer":
+            return decorator
+    return None
+
+
+def _is_layer_class(source: Source, node: Any) -> bool:
+    return any(source.resolve(base) == "layerc.Layer" for base in node.bases)
+
+
+def _options(source: Source, decorator: Any) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    for keyword in decorator.keywords if isinstance(decorator, gast.Call) else []:
+        if keyword.arg not in ("batched", "backward"):
+            raise Mistake(span_of(keyword.value, source.path), "layer", f"@layer has no option {keyword.arg}", "batched=True, backward=None")
+        if not isinstance(keyword.value, gast.Constant):
+            raise Mistake(span_of(keyword.value, source.path), "layer", f"{keyword.arg} must be written out", "batched=True, backward=None")
+        options[keyword.arg] = keyword.value.value
+    return options
+
+
+# -- functions -------------------------------------------------------------------------------------------------
+def _function_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
+    options = _options(source, _decorator(source, node)) if _decorator(source, node) is not None else {}
+    fresh = Fresh()
+    params = _parameters(source, node, fresh, skip=0)
+    function = _checked(source, node, params, reporter, bool(options.get("batched")), node.name)
+    custom_node = _custom_backward(source, node.name)
+    mode = "none" if "backward" in options and options["backward"] is None else "auto"
+    custom = None
+    if custom_node is not None:
+        custom, mode = _checked_backward(source, custom_node, function, params, reporter, skip=0), "custom"
+    doc = gast.get_docstring(node) or ""
+    text = source.excerpt(node)
+    return Layer(node.name, "function", function.params, function, None, mode, custom, doc, text, span_of(node, source.path))
+
+
+def _custom_backward(source: Source, name: str) -> Any:
+    for node in source.functions.values():
+        for decorator in node.decorator_list:
+            if isinstance(decorator, gast.Attribute) and decorator.attr == "backward" and isinstance(decorator.value, gast.Name) and decorator.value.id == name:
+                return node
+    return None
+
+
+def _parameters(source: Source, node: Any, fresh: Fresh, skip: int) -> list[Parameter]:
+    args = node.args
+    if args.vararg or args.kwarg:
+        raise Mistake(span_of(node, source.path), "annotation", "a layer takes no * or ** arguments", "name every argument")
+    defaults: list[Any] = [None] * (len(args.args) - len(args.defaults)) + list(args.defaults)
+    pairs = list(zip(args.args, defaults, strict=True))[skip:] + list(zip(args.kwonlyargs, args.kw_defaults, strict=True))
+    return [_parameter(source, arg, default, fresh) for arg, default in pairs]
+
+
+def _parameter(source: Source, arg: Any, default: Any, fresh: Fresh) -> Parameter:
+    span = span_of(arg, source.path)
+    if arg.annotation is None:
+        raise Mistake(span, "annotation", f"the argument {arg.id} has no type", f'annotate it: {arg.id}: real["N C"]')
+    annotation = parse_annotation(arg.annotation, source, fresh)
+    value = None
+    if default is not None:
+        value = _literal(default)
+        if annotation.role != "config":
+            raise Mistake(span, "annotation", f"the array {arg.id} has a default", "only configuration (float, int, bool) has defaults")
+    fresh(arg.id)
+    return Parameter(arg.id, annotation.role, annotation.type, annotation.text, value, default is None, span=span)
+
+
+def _literal(node: Any) -> Any:
+    match node:
+        case gast.Constant(value=value):
+            return value
+        case gast.UnaryOp(op=gast.USub(), operand=gast.Constant(value=value)) if isinstance(value, (int, float)):
+            return -value
+        case gast.Tuple(elts=elts) | gast.List(elts=elts):
+            return tuple(_literal(e) for e in elts)
+    return None
+
+
+def _checked(source: Source, node: Any, params: list[Parameter], reporter: Reporter, batched: bool, name: str, fields: list[Parameter] | None = None) -> Function:
+    fields = fields or []
+    checker = FunctionChecker(source, reporter, Fresh())
+    checker.own_node = node  # type: ignore[attr-defined]
+    checker.states = {f.name for f in fields if f.role == "state"}  # type: ignore[attr-defined]
+    checker.mutated = _mutated(node)
+    _reserve(checker, [*params, *fields], source)
+    for param in params:
+        checker.env[param.name] = _entry(param)
+    for field in fields:
+        checker.env[f"self.{field.name}"] = _entry(field)
+    for param in params:  # a function may write into its arguments: into a copy of them
+        if param.name in checker.mutated and param.type.rank:
+            _copied_if_stored(checker, param, node)
+    checker.block(node.body)
+    everything = [*params, *fields]
+    results, values = _results(source, node, checker, everything)
+    span = span_of(node, source.path)
+    body = (*checker.out, Return(values, _return_span(source, node)))
+    return Function(name, tuple(everything), body, results, batched, gast.get_docstring(node) or "", span)
+
+
+def _return_span(source: Source, node: Any) -> Any:
+    returns = [n for n in gast.walk(node) if isinstance(n, gast.Return)]
+    return span_of(returns[-1] if returns else node, source.path)
+
+
+def _copied_if_stored(checker: FunctionChecker, param: Parameter, node: Any) -> None:
+    own = checker.fresh(param.name)
+    checker.emit(Assign(own, construct.call("copy", Name(param.name, param.type)), span_of(node, checker.source.path)))
+    checker.env[param.name] = Name(own, param.type)
+
+
+def _entry(param: Parameter) -> Value:
+    if param.role == "config":
+        return Name(param.name, param.type, Dim.of(param.name) if param.type.dtype == "int" else None, param.span)
+    return Name(param.name, param.type, None, param.span)
+
+
+def _reserve(checker: FunctionChecker, params: list[Parameter], source: Source) -> None:
+    seen: set[str] = set()
+    for param in params:
+        if param.name in seen:
+            raise Mistake(param.span, "name", f"{param.name} is both an argument and a field", "rename one")
+        seen.add(param.name)
+        checker.fresh.used.add(param.name)
+        if param.role == "config" and param.type.dtype == "int":  # may be negative, as far as proofs go
+            unknown = Dim.of(Atom("config", (param.name,)))
+            checker.facts[param.name] = (unknown, unknown)
+    for param in params:
+        for dim in param.type.shape:
+            checker.fresh.used |= dim.symbols()
+
+
+# -- results ---------------------------------------------------------------------------------------------------
+def _results(source: Source, node: Any, checker: FunctionChecker, params: list[Parameter]) -> tuple[tuple[Result, ...], tuple[Expr, ...]]:
+    value = checker.env.get(_RETURN)
+    if isinstance(value, Broken):
+        if value.message is None:
+            raise Suppressed
+        raise Mistake(span_of(node, source.path), "type", value.message.replace("is assigned", "is returned"), "return on every path")
+    if value is None:
+        if checker.reporter.mistakes:
+            raise Suppressed
+        raise Mistake(span_of(node, source.path), "type", f"{node.name} returns nothing", "return its result")
+    where = next((n for n in gast.walk(node) if isinstance(n, gast.Return)), node)
+    values = value.items if isinstance(value, Tuple) else (value,)
+    exprs = [checker.as_expr(v, where) for v in values]
+    declared = _declared(source, node, checker)
+    groups = groups_of([p.shape_text for p in params] + [a.text for _, a in declared or []])
+    if declared is None:
+        declared = []
+        for position, expr in enumerate(exprs):
+            name = "y" if len(exprs) == 1 else f"y{position + 1}"
+            dtype = {"float": "real", "int": "i64"}.get(expr.type.dtype, expr.type.dtype)
+            type = Type(dtype, expr.type.shape)
+            declared.append((name, Annotation("input", type, shape_string(type, groups))))
+    if len(declared) != len(exprs):
+        raise Mistake(span_of(where, source.path), "type", f"{len(exprs)} values are returned, {len(declared)} are declared")
+    results, outputs = [], []
+    for (name, annotation), expr in zip(declared, exprs, strict=True):
+        outputs.append(_fitted(source, where, name, annotation, expr))
+        role = {"input": "output", "param": "param", "memory": "memory"}.get(annotation.role, annotation.role)
+        results.append(Result(name, role, annotation.type, annotation.text))
+    for field in params:
+        current = checker.env.get(f"self.{field.name}")
+        if field.role == "state" and current is not None and current != _entry(field):
+            outputs.append(construct.convert(checker.as_expr(current, where), field.type))
+            results.append(Result(field.name, "state", field.type, field.shape_text))
+    return tuple(results), tuple(outputs)
+
+
+def _declared(source: Source, node: Any, checker: FunctionChecker) -> list[tuple[str, Annotation]] | None:
+    returns = node.returns
+    if returns is None:
+        return None
+    if isinstance(returns, gast.Dict):
+        return [(k.value, parse_annotation(v, source, checker.fresh)) for k, v in zip(returns.keys, returns.values, strict=True)]
+    if isinstance(returns, gast.Subscript) and isinstance(returns.value, gast.Name) and returns.value.id in ("tuple", "Tuple"):
+        elts = returns.slice.elts if isinstance(returns.slice, gast.Tuple) else [returns.slice]
+        names = ["y"] if len(elts) == 1 else [f"y{i + 1}" for i in range(len(elts))]
+        return [(n, parse_annotation(e, source, checker.fresh)) for n, e in zip(names, elts, strict=True)]
+    return [("y", parse_annotation(returns, source, checker.fresh))]
+
+
+def _fitted(source: Source, where: Any, name: str, annotation: Annotation, expr: Expr) -> Expr:
+    """The returned value as the declared type; a declared `_` or a name no input has takes what comes."""
+    declared, found = annotation.type, expr.type
+    if declared.rank != found.rank or any(d != f and not str(d).startswith("any") for d, f in zip(declared.shape, found.shape, strict=True)):
+        raise Mistake(
+            span_of(where, source.path), "shape",
+            f"{name} has shape {construct.shape_text(found.shape)}, declared is {construct.shape_text(declared.shape)}",
+            "change the annotation, or leave it out: it is inferred",
+        )
+    if found.is_float and not declared.is_float:
+        raise Mistake(span_of(where, source.path), "type", f"{name} is {found.dtype}, declared is {declared.dtype}", "convert it: .astype(...)")
+    return construct.cast(expr, declared.dtype)
+
+
+# -- classes ---------------------------------------------------------------------------------------------------
+def _class_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
+    fresh = Fresh()
+    fields: list[Parameter] = []
+    methods: dict[str, Any] = {}
+    batched, mode = False, "auto"
+    for child in node.body:
+        match child:
+            case gast.AnnAssign(target=gast.Name(id=id)):
+                fields.append(_field(source, child, id, fresh))
+            case gast.Assign(targets=[gast.Name(id="batched")], value=gast.Constant(value=bool(value))):
+                batched = value
+            case gast.Assign(targets=[gast.Name(id="backward")], value=gast.Constant(value=None)):
+                mode = "none"
+            case gast.FunctionDef(name=name):
+                methods[name] = child
+            case gast.Expr(value=gast.Constant()) | gast.Pass():
+                pass
+            case _:
+                reporter.add(Mistake(span_of(child, source.path), "layer", "this is not part of a layer class", "fields with annotations, batched = True, methods"))
+    if "predict" not in methods and "forward" not in methods:
+        raise Mistake(span_of(node, source.path), "layer", f"{node.name} has neither predict nor forward", "define predict(self, x)")
+    for name, method in methods.items():
+        if name.startswith("__"):
+            reporter.add(Mistake(span_of(method, source.path), "layer", f"a layer class has no {name}", "fields are declared, initialize(self, *shapes) sets them"))
+    made = {}
+    for name in ("predict", "forward"):
+        if name in methods:
+            params = _parameters(source, methods[name], Fresh(set(fresh.used)), skip=1)
+            made[name] = _checked(source, methods[name], params, reporter, batched, f"{node.name}.{name}", fields)
+    predict = made.get("predict", made.get("forward"))
+    assert predict is not None
+    forward = made.get("forward") if "predict" in made else None
+    main = forward or predict
+    inputs = [p for p in main.params if p not in fields]
+    custom = None
+    if "backward" in methods:
+        custom, mode = _checked_backward(source, methods["backward"], main, inputs, reporter, skip=1, fields=fields), "custom"
+    text = source.excerpt(node)
+    return Layer(
+        node.name, "class", tuple(main.params), predict, forward, mode, custom, gast.get_docstring(node) or "", text, span_of(node, source.path)
+    )
+
+
+def _field(source: Source, node: Any, id: str, fresh: Fresh) -> Parameter:
+    span = span_of(node, source.path)
+    annotation = parse_annotation(node.annotation, source, fresh)
+    fresh(id)
+    if annotation.role == "input":
+        raise Mistake(span, "annotation", f"the field {id} has no role", f'write {id}: Param[real["C"]] = init.zeros(), State[...] or a configuration type')
+    parameter = Parameter(id, annotation.role, annotation.type, annotation.text, span=span)
+    if node.value is None:
+        return parameter
+    if annotation.role == "config":
+        return _config_field(source, node, parameter)
+    match node.value:
+        case gast.Call(func=func, args=args, keywords=keywords) if (source.resolve(func) or "").startswith("layerc.init."):
+            values = [_literal(a) for a in args] + [_literal(k.value) for k in keywords]
+            return replace(parameter, init=((source.resolve(func) or "")[12:], tuple(values)))
+    raise Mistake(span_of(node.value, source.path), "layer", f"the initial value of {id} is not an initializer", "init.uniform(-1, 0), init.normal(0, 1), init.zeros(), init.ones()")
+
+
+def _config_field(source: Source, node: Any, parameter: Parameter) -> Parameter:
+    value, check = node.value, None
+    if isinstance(value, gast.Call) and source.resolve(value.func) == "layerc.config":
+        for keyword in value.keywords:
+            if keyword.arg == "check":
+                check = source.text.splitlines()[keyword.value.lineno - 1 : keyword.value.end_lineno]
+                check = _segment(source, keyword.value)
+        if not value.args:
+            return replace(parameter, check=check)
+        value = value.args[0]
+    return replace(parameter, default=_literal(value), required=False, check=check)
+
+
+def _segment(source: Source, node: Any) -> str:
+    lines = source.lines[node.lineno - 1 : node.end_lineno]
+    if len(lines) == 1:
+        return lines[0].encode()[node.col_offset : node.end_col_offset].decode()
+    first = lines[0].encode()[node.col_offset :].decode()
+    return "\n".join([first, *lines[1:-1], lines[-1].encode()[: node.end_col_offset].decode()])
+
+
+# -- custom backwards ------------------------------------------------------------------------------------------
+def backward_inputs(function: Function) -> dict[str, Parameter]:
+    """What a backward may name: the forward's arguments, its outputs, and the cotangents of its outputs."""
+    known = {p.name: p for p in function.params}
+    outputs = [r for r in function.results if r.role == "output"]
+    for result in outputs:
+        cotangent = "dy" if result.name == "y" else f"d{result.name}"
+        known.setdefault(result.name, Parameter(result.name, "output", result.type, result.shape_text))
+        known.setdefault(cotangent, Parameter(cotangent, "cotangent", result.type, result.shape_text))
+    return known
+
+
+def _checked_backward(
+    source: Source, node: Any, function: Function, inputs: list[Parameter], reporter: Reporter, skip: int, fields: list[Parameter] | None = None
+) -> Function:
+    known = backward_inputs(function)
+    taken = []
+    for arg in node.args.args[skip:]:
+        if arg.id not in known:
+            raise Mistake(span_of(arg, source.path), "backward", f"a backward of {function.name} cannot ask for {arg.id}", "it may name: " + ", ".join(known))
+        taken.append(known[arg.id])
+    configs = [p for p in function.params if p.role == "config" and p not in taken and p not in (fields or [])]
+    stripped = replace_returns(node)
+    used_fields = [f for f in fields or [] if f not in taken]
+    checked = _checked(source, stripped, [*taken, *configs], reporter, function.batched, f"{function.name}.backward", used_fields)
+    owners = [p for p in function.params if p.role in ("input", "param")]
+    return _as_gradient(source, node, checked, owners)
+
+
+def replace_returns(node: Any) -> Any:
+    copied = gast.FunctionDef(**{f: getattr(node, f, None) for f in node._fields})
+    gast.copy_location(copied, node)
+    copied.returns = None
+    return copied
+
+
+def _as_gradient(source: Source, node: Any, checked: Function, owners: list[Parameter]) -> Function:
+    differentiable = [p for p in owners if p.type.is_float]
+    final = checked.body[-1]
+    assert isinstance(final, Return)
+    values = list(final.values)
+    where = span_of(node, source.path)
+    if len(values) != len(differentiable):
+        raise Mistake(where, "backward", f"the backward returns {len(values)} gradients, {len(differentiable)} are needed", "one each for: " + ", ".join(p.name for p in differentiable))
+    results = []
+    for k, (owner, value) in enumerate(zip(differentiable, values, strict=True)):
+        if value.type.shape != owner.type.shape:
+            raise Mistake(where, "backward", f"the gradient of {owner.name} has shape {construct.shape_text(value.type.shape)}, not {construct.shape_text(owner.type.shape)}")
+        values[k] = construct.cast(value, owner.type.dtype)
+        results.append(Result(f"d_{owner.name}", owner.role, owner.type, owner.shape_text, of=owner.name))
+    return replace(checked, body=(*checked.body[:-1], replace(final, values=tuple(values))), results=tuple(results))
+
+
+__all__ = ["Static", "TypingError", "check_file", "stored"]

@@ -1,0 +1,791 @@
+#ifndef LC_MATH_H
+#define LC_MATH_H
+/* Elementary functions for generated loops.
+
+   Every function is a `static inline` without branches, so that gcc vectorises the loop it is inlined into
+   (`#pragma omp simd`, -O3, 512-bit vectors), for float and double alike. Exceptions call libm and say "libm".
+   Infinities, NaN, signed zeros, denormals and overflow follow C99 Annex F, or NumPy where it has a view.
+
+   Names: lc_<numpy name>, with an `f` for float. lc__* is private.
+   Needs -fno-math-errno -fno-trapping-math to vectorise; correct with any -O level, with and without FMA.
+   NOT for -ffast-math: compensated sums and the rounding constants below must be left alone.
+   Assumes round-to-nearest, and double arithmetic that is double (x86-64, not x87).
+
+   The methods are the textbook ones: Cody & Waite, "Software Manual for the Elementary Functions" (1980) for the
+   reductions with a split constant; Muller, "Elementary Functions" (2016) for the rest. The coefficients are
+   minimax fits (Remez, 50 digits), each rounded in turn with the rest refitted; the error stands beside each.
+   Measured errors: tests/test_math.py; times: benchmarks/math_kernels.py. */
+
+#include <stdint.h>
+
+#define LC_FN static inline __attribute__((always_inline))
+#define LC_INFF __builtin_inff()
+#define LC_NANF __builtin_nanf("")
+#define LC_INF __builtin_inf()
+#define LC_NAN __builtin_nan("")
+
+LC_FN float lc__f(uint32_t u) { union { uint32_t u; float f; } v = { .u = u }; return v.f; }
+LC_FN uint32_t lc__u(float f) { union { float f; uint32_t u; } v = { .f = f }; return v.u; }
+LC_FN double lc__d(uint64_t u) { union { uint64_t u; double d; } v = { .u = u }; return v.d; }
+LC_FN uint64_t lc__l(double d) { union { double d; uint64_t u; } v = { .d = d }; return v.u; }
+
+/* ---- signs, rounding, comparisons ---------------------------------------------------------------------------- */
+
+LC_FN float lc_absf(float x) { return __builtin_fabsf(x); }
+LC_FN double lc_abs(double x) { return __builtin_fabs(x); }
+LC_FN float lc_copysignf(float x, float y) { return __builtin_copysignf(x, y); }
+LC_FN double lc_copysign(double x, double y) { return __builtin_copysign(x, y); }
+LC_FN int lc_signbitf(float x) { return (int)(lc__u(x) >> 31); }
+LC_FN int lc_signbit(double x) { return (int)(lc__l(x) >> 63); }
+LC_FN int lc_isnanf(float x) { return x != x; }
+LC_FN int lc_isnan(double x) { return x != x; }
+LC_FN int lc_isinff(float x) { return lc_absf(x) == LC_INFF; }
+LC_FN int lc_isinf(double x) { return lc_abs(x) == LC_INF; }
+LC_FN int lc_isfinitef(float x) { return lc_absf(x) < LC_INFF; }
+LC_FN int lc_isfinite(double x) { return lc_abs(x) < LC_INF; }
+
+/* One instruction from SSE4.1 on; libm calls (not vectorised) on older machines. */
+LC_FN float lc_sqrtf(float x) { return __builtin_sqrtf(x); }
+LC_FN double lc_sqrt(double x) { return __builtin_sqrt(x); }
+LC_FN float lc_rintf(float x) { return __builtin_rintf(x); }
+LC_FN double lc_rint(double x) { return __builtin_rint(x); }
+LC_FN float lc_floorf(float x) { return __builtin_floorf(x); }
+LC_FN double lc_floor(double x) { return __builtin_floor(x); }
+LC_FN float lc_ceilf(float x) { return __builtin_ceilf(x); }
+LC_FN double lc_ceil(double x) { return __builtin_ceil(x); }
+LC_FN float lc_truncf(float x) { return __builtin_truncf(x); }
+LC_FN double lc_trunc(double x) { return __builtin_trunc(x); }
+
+/* NumPy's maximum and minimum: a NaN on either side wins; of equals (+0, -0) the first. */
+LC_FN float lc_maxf(float a, float b) { float m = b > a ? b : a; return b != b ? b : m; }
+LC_FN double lc_max(double a, double b) { double m = b > a ? b : a; return b != b ? b : m; }
+LC_FN float lc_minf(float a, float b) { float m = b < a ? b : a; return b != b ? b : m; }
+LC_FN double lc_min(double a, double b) { double m = b < a ? b : a; return b != b ? b : m; }
+/* NumPy's fmax and fmin: a NaN loses against a number. */
+LC_FN float lc_fmaxf(float a, float b) { float m = b > a ? b : a; return a != a ? b : m; }
+LC_FN double lc_fmax(double a, double b) { double m = b > a ? b : a; return a != a ? b : m; }
+LC_FN float lc_fminf(float a, float b) { float m = b < a ? b : a; return a != a ? b : m; }
+LC_FN double lc_fmin(double a, double b) { double m = b < a ? b : a; return a != a ? b : m; }
+
+/* -1, 0 (also for -0, as NumPy), 1, NaN. */
+LC_FN float lc_signf(float x) { float s = x > 0 ? 1.f : (x < 0 ? -1.f : 0.f); return x != x ? x : s; }
+LC_FN double lc_sign(double x) { double s = x > 0 ? 1. : (x < 0 ? -1. : 0.); return x != x ? x : s; }
+/* 0 below zero, 1 above, h at zero, NaN at NaN. */
+LC_FN float lc_heavisidef(float x, float h) { float s = x > 0 ? 1.f : (x < 0 ? 0.f : h); return x != x ? x : s; }
+LC_FN double lc_heaviside(double x, double h) { double s = x > 0 ? 1. : (x < 0 ? 0. : h); return x != x ? x : s; }
+
+/* ---- exponentials --------------------------------------------------------------------------------------------
+
+   x = n ln2 + r, |r| <= ln2/2 (Cody & Waite: n*LN2_HI is exact), e^x = 2^n (1 + r + r^2 q(r)).
+   Adding 1.5*2^23 (1.5*2^52) rounds to an integer and leaves it in the low bits of the sum, here already with the
+   exponent bias added, so that one shift makes 2^n. */
+
+#define LC_LOG2EF 0x1.715476p+0f
+#define LC_LN2_HIF 0x1.62e4p-1f /* 14 bits: n*LN2_HI exact for |n| < 2^10 */
+#define LC_LN2_LOF 0x1.7f7d1cp-20f
+#define LC_LOG2E 0x1.71547652b82fep+0
+#define LC_LN2_HI 0x1.62e42fefa3p-1 /* 41 bits: exact for |n| < 2^12 */
+#define LC_LN2_LO 0x1.3de6af278ece6p-42
+#define LC_ROUNDF 0x1.8p23f
+#define LC_ROUND 0x1.8p52
+
+/* (e^r - 1 - r) / r^2 for |r| <= 0.35 */
+LC_FN float lc__expqf(float r) /* 2^-28.8 of r */
+{
+    float q = 0x1.a213a4p-13f * r + 0x1.6d7936p-10f;
+    q = q * r + 0x1.11104cp-7f;
+    q = q * r + 0x1.5554aap-5f;
+    q = q * r + 0x1.555556p-3f;
+    return q * r + 0.5f;
+}
+LC_FN double lc__expq(double r) /* 2^-61.6 of r */
+{
+    double q = 0x1.1fe0105b8b038p-29 * r + 0x1.af6187845ddb0p-26;
+    q = q * r + 0x1.27e49adbae244p-22;
+    q = q * r + 0x1.71ddf6ef5f4ccp-19;
+    q = q * r + 0x1.a01a01c1a82ecp-16;
+    q = q * r + 0x1.a01a01b05a16bp-13;
+    q = q * r + 0x1.6c16c16c11a2ap-10;
+    q = q * r + 0x1.111111110f5d4p-7;
+    q = q * r + 0x1.555555555555ep-5;
+    q = q * r + 0x1.5555555555559p-3;
+    return q * r + 0.5;
+}
+
+/* y * 2^(i - 254) (double: i - 2046) in two steps, so that the result may overflow or be denormal; i >= 0 in the low bits. */
+LC_FN float lc__scalef(float y, uint32_t i)
+{
+    uint32_t half = (i << 22) & 0xff800000u;
+    return y * lc__f(half) * lc__f((i << 23) - half);
+}
+LC_FN double lc__scale(double y, uint64_t i)
+{
+    uint64_t half = (i << 51) & 0xfff0000000000000u;
+    return y * lc__d(half) * lc__d((i << 52) - half);
+}
+
+/* e^x * 2^k, for -104 <= x <= 89 + 1 and k in -1..0 (double: -746 <= x <= 710 + 1); NaN stays NaN */
+LC_FN float lc__expkf(float x, float k)
+{
+    float magic = LC_ROUNDF + 254.f + k;
+    float t = x * LC_LOG2EF + magic, n = t - magic;
+    float r = (x - n * LC_LN2_HIF) - n * LC_LN2_LOF;
+    return lc__scalef(1.f + (r + r * r * lc__expqf(r)), lc__u(t));
+}
+LC_FN double lc__expk(double x, double k)
+{
+    double magic = LC_ROUND + 2046. + k;
+    double t = x * LC_LOG2E + magic, n = t - magic;
+    double r = (x - n * LC_LN2_HI) - n * LC_LN2_LO;
+    return lc__scale(1. + (r + r * r * lc__expq(r)), lc__l(t));
+}
+
+LC_FN float lc_expf(float x)
+{
+    float c = 89.f < x ? 89.f : x;
+    return lc__expkf(-104.f > c ? -104.f : c, 0.f);
+}
+LC_FN double lc_exp(double x)
+{
+    double c = 710. < x ? 710. : x;
+    return lc__expk(-746. > c ? -746. : c, 0.);
+}
+
+LC_FN float lc_exp2f(float x)
+{
+    float c = 129.f < x ? 129.f : x;
+    c = -151.f > c ? -151.f : c;
+    float t = c + (LC_ROUNDF + 254.f), r = c - (t - (LC_ROUNDF + 254.f));
+    float q = 0x1.168b32p-13f * r + 0x1.5ef87p-10f; /* (2^r - 1)/r for |r| <= 1/2, 2^-26.2 of r */
+    q = q * r + 0x1.3b69b4p-7f;
+    q = q * r + 0x1.c6af9ap-5f;
+    q = q * r + 0x1.ebfb92p-3f;
+    q = q * r + 0x1.62e43p-1f;
+    return lc__scalef(1.f + r * q, lc__u(t));
+}
+LC_FN double lc_exp2(double x)
+{
+    double c = 1025. < x ? 1025. : x;
+    c = -1076. > c ? -1076. : c;
+    double t = c + (LC_ROUND + 2046.), r = c - (t - (LC_ROUND + 2046.));
+    double q = 0x1.ffd983f611629p-35 * r + 0x1.ece74aa4d52c3p-32; /* 2^-57.7 of r */
+    q = q * r + 0x1.e32a168e9ebe4p-28;
+    q = q * r + 0x1.b522df0c33389p-24;
+    q = q * r + 0x1.62c09590d1973p-20;
+    q = q * r + 0x1.ffcbfd7248c41p-17;
+    q = q * r + 0x1.430912dbcc413p-13;
+    q = q * r + 0x1.5d87fe786c0ebp-10;
+    q = q * r + 0x1.3b2ab6fbab16ep-7;
+    q = q * r + 0x1.c6b08d704a1f7p-5;
+    q = q * r + 0x1.ebfbdff82c573p-3;
+    q = q * r + 0x1.62e42fefa39efp-1;
+    return lc__scale(1. + r * q, lc__l(t));
+}
+
+/* e^x - 1 = 2^n (r + r^2 q) + (2^n - 1) for |x| <= 87 (double: 708). The tail of r matters where the terms cancel. */
+LC_FN float lc__expm1cf(float x)
+{
+    float t = x * LC_LOG2EF + (LC_ROUNDF + 127.f), n = t - (LC_ROUNDF + 127.f);
+    float h = x - n * LC_LN2_HIF, l = n * LC_LN2_LOF, r = h - l;
+    float s = lc__f(lc__u(t) << 23), tail = (h - r) - l;
+    return (r * s + (s - 1.f)) + s * (r * r * lc__expqf(r) + tail);
+}
+LC_FN double lc__expm1c(double x)
+{
+    double t = x * LC_LOG2E + (LC_ROUND + 1023.), n = t - (LC_ROUND + 1023.);
+    double h = x - n * LC_LN2_HI, l = n * LC_LN2_LO, r = h - l;
+    double s = lc__d(lc__l(t) << 52), tail = (h - r) - l;
+    return (r * s + (s - 1.)) + s * (r * r * lc__expq(r) + tail);
+}
+/* 2^128 is no float: the whole sum is taken at half size. Near zero, that would lose a denormal's last bit and -0. */
+LC_FN float lc_expm1f(float x)
+{
+    float c = 89.f < x ? 89.f : x;
+    c = -104.f > c ? -104.f : c;
+    float t = c * LC_LOG2EF + (LC_ROUNDF + 126.f), n = t - (LC_ROUNDF + 126.f);
+    float h = c - n * LC_LN2_HIF, l = n * LC_LN2_LOF, r = h - l;
+    float s = lc__f(lc__u(t) << 23), tail = (h - r) - l; /* 2^(n-1) */
+    float y = (r * s + (s - 0.5f)) + s * (r * r * lc__expqf(r) + tail);
+    return lc_absf(x) < 0x1p-25f ? x : y + y;
+}
+LC_FN double lc_expm1(double x)
+{
+    double c = 710. < x ? 710. : x;
+    c = -700. > c ? -700. : c;
+    double t = c * LC_LOG2E + (LC_ROUND + 1022.), n = t - (LC_ROUND + 1022.);
+    double h = c - n * LC_LN2_HI, l = n * LC_LN2_LO, r = h - l;
+    double s = lc__d(lc__l(t) << 52), tail = (h - r) - l;
+    double y = (r * s + (s - 0.5)) + s * (r * r * lc__expq(r) + tail);
+    return lc_abs(x) < 0x1p-54 ? x : y + y;
+}
+
+/* 1/(1 + e^-x) from e^-|x|, so that the left tail keeps its digits down to the denormals. */
+LC_FN float lc_sigmoidf(float x)
+{
+    float a = -lc_absf(x), e = lc__expkf(-104.f > a ? -104.f : a, 0.f);
+    return (x < 0 ? e : 1.f) / (1.f + e);
+}
+LC_FN double lc_sigmoid(double x)
+{
+    double a = -lc_abs(x), e = lc__expk(-746. > a ? -746. : a, 0.);
+    return (x < 0 ? e : 1.) / (1. + e);
+}
+
+/* tanh|x| = m/(m + 2), m = e^{2|x|} - 1; 1 from |x| = 9.02 (double: 19.1) on. */
+LC_FN float lc_tanhf(float x)
+{
+    float a = lc_absf(x), m = lc__expm1cf(2.f * (10.f < a ? 10.f : a));
+    return lc_copysignf(m / (m + 2.f), x);
+}
+LC_FN double lc_tanh(double x)
+{
+    double a = lc_abs(x), m = lc__expm1c(2. * (20. < a ? 20. : a));
+    return lc_copysign(m / (m + 2.), x);
+}
+
+/* From e = e^|x|/2: sinh = e - 1/(4e), cosh = e + 1/(4e); sinh below 1 by its own series in x^2. */
+LC_FN float lc_sinhf(float x)
+{
+    float a = lc_absf(x), e = lc__expkf(90.f < a ? 90.f : a, -1.f), z = a * a;
+    float p = 0x1.756df8p-19f * z + 0x1.a022b6p-13f; /* (sinh(a)/a - 1)/z for a <= 1, 2^-31.6 */
+    p = p * z + 0x1.1110ep-7f;
+    p = p * z + 0x1.555556p-3f;
+    return lc_copysignf(a < 1.f ? a + a * (z * p) : e - 0.25f / e, x);
+}
+LC_FN double lc_sinh(double x)
+{
+    double a = lc_abs(x), e = lc__expk(711. < a ? 711. : a, -1.), z = a * a;
+    double p = 0x1.b5bb7efa53d18p-41 * z + 0x1.61171cd37925cp-33; /* 2^-61.8 */
+    p = p * z + 0x1.ae646f98213e7p-26;
+    p = p * z + 0x1.71de3a3b6a16fp-19;
+    p = p * z + 0x1.a01a01a036c6cp-13;
+    p = p * z + 0x1.1111111111020p-7;
+    p = p * z + 0x1.5555555555556p-3;
+    return lc_copysign(a < 1. ? a + a * (z * p) : e - 0.25 / e, x);
+}
+LC_FN float lc_coshf(float x)
+{
+    float a = lc_absf(x), e = lc__expkf(90.f < a ? 90.f : a, -1.f);
+    return e + 0.25f / e;
+}
+LC_FN double lc_cosh(double x)
+{
+    double a = lc_abs(x), e = lc__expk(711. < a ? 711. : a, -1.);
+    return e + 0.25 / e;
+}
+
+/* ---- logarithms ----------------------------------------------------------------------------------------------
+
+   x = 2^k (1 + f) with 2/3 <= 1 + f < 4/3, so that k = 0 around 1 and nothing cancels there.
+   float: ln(1+f) = f - f^2/2 + f^3 p(f). double: s = f/(2+f), ln(1+f) = f - (f^2/2 - s (f^2/2 + R)),
+   R = 2 artanh(s)/s - 2, a series in s^2 (Ng's arrangement, in which the rounding of s hardly counts). */
+
+typedef struct { float k, f; } lc__splitf;
+typedef struct { double k, f; } lc__split;
+
+LC_FN lc__splitf lc__logsplitf(float x) /* x > 0, finite */
+{
+    int tiny = x < 0x1p-126f;
+    uint32_t u = lc__u(tiny ? x * 0x1p24f : x);
+    int32_t k = (int32_t)(u - 0x3f2aaaabu) >> 23; /* bits of 2/3 */
+    lc__splitf r = { (float)k - (tiny ? 24.f : 0.f), lc__f(u - ((uint32_t)k << 23)) - 1.f };
+    return r;
+}
+/* A 64-bit shift with sign and a conversion from int64 exist from AVX-512 on only; the bias and 2^52 do without. */
+LC_FN lc__split lc__logsplit(double x)
+{
+    int tiny = x < 0x1p-1022;
+    uint64_t u = lc__l(tiny ? x * 0x1p54 : x);
+    uint64_t e = (u - 0x3fe5555555555555u + 0x4000000000000000u) >> 52; /* k + 1024 */
+    double k = lc__d(0x4330000000000000u | e) - (0x1p52 + 1024.);
+    lc__split r = { k - (tiny ? 54. : 0.), lc__d(u - ((e - 1024u) << 52)) - 1. };
+    return r;
+}
+/* ln(1+f) - f for |f| <= 1/3 */
+LC_FN float lc__ln1pf(float f) /* 2^-27.3 of f */
+{
+    float p = -0x1.0d3d14p-3f * f + 0x1.1e3492p-3f;
+    p = p * f - 0x1.f09b5p-4f;
+    p = p * f + 0x1.1ee538p-3f;
+    p = p * f - 0x1.55b5p-3f;
+    p = p * f + 0x1.99cef4p-3f;
+    p = p * f - 0x1.fffe6cp-3f;
+    p = p * f + 0x1.55550ap-2f;
+    float z = f * f;
+    return z * (f * p) - 0.5f * z;
+}
+LC_FN double lc__ln1p(double f) /* 2^-61.6 */
+{
+    double s = f / (2. + f), z = s * s, h = 0.5 * f * f;
+    double p = 0x1.1b85eb01bdd45p-3 * z + 0x1.0dcaf2ee1ae6cp-3;
+    p = p * z + 0x1.3b35ca59509e9p-3;
+    p = p * z + 0x1.745c4a927b5e8p-3;
+    p = p * z + 0x1.c71c7490e9f3bp-3;
+    p = p * z + 0x1.24924921e31d2p-2;
+    p = p * z + 0x1.999999999c188p-2;
+    p = p * z + 0x1.555555555554fp-1;
+    return s * (h + z * p) - h;
+}
+/* The edges of every logarithm: y inside, x at inf and NaN, -inf at 0, NaN below. */
+LC_FN float lc__logedgef(float x, float y)
+{
+    y = x < LC_INFF ? y : x;
+    return x > 0 ? y : (x == 0 ? -LC_INFF : LC_NANF);
+}
+LC_FN double lc__logedge(double x, double y)
+{
+    y = x < LC_INF ? y : x;
+    return x > 0 ? y : (x == 0 ? -LC_INF : LC_NAN);
+}
+
+LC_FN float lc_logf(float x)
+{
+    lc__splitf s = lc__logsplitf(x);
+    return lc__logedgef(x, s.k * LC_LN2_HIF + (s.f + (lc__ln1pf(s.f) + s.k * LC_LN2_LOF)));
+}
+LC_FN double lc_log(double x)
+{
+    lc__split s = lc__logsplit(x);
+    return lc__logedge(x, s.k * LC_LN2_HI + (s.f + (lc__ln1p(s.f) + s.k * LC_LN2_LO)));
+}
+LC_FN float lc_log2f(float x)
+{
+    lc__splitf s = lc__logsplitf(x);
+    float f = s.f, p = -0x1.9147aap-3f * f + 0x1.9f68a2p-3f; /* (log2(1+f) - f log2(e))/f^2, 2^-27 of f */
+    p = p * f - 0x1.6310cap-3f;
+    p = p * f + 0x1.9d6078p-3f;
+    p = p * f - 0x1.ed3f44p-3f;
+    p = p * f + 0x1.27a1ap-2f;
+    p = p * f - 0x1.715228p-2f;
+    p = p * f + 0x1.ec701cp-2f;
+    p = p * f - 0x1.715478p-1f;
+    return lc__logedgef(x, s.k + (f * LC_LOG2EF + f * (f * p + 0x1.4ae0cp-26f)));
+}
+LC_FN double lc_log2(double x)
+{
+    lc__split s = lc__logsplit(x);
+    double l = lc__ln1p(s.f);
+    return lc__logedge(x, s.k + (s.f * LC_LOG2E + (l * LC_LOG2E + s.f * 0x1.777d0ffda0d24p-56)));
+}
+LC_FN float lc_log10f(float x)
+{
+    lc__splitf s = lc__logsplitf(x);
+    float f = s.f, p = -0x1.c0fd2ap-5f * f + 0x1.f633cep-5f; /* 2^-27.5 of f */
+    p = p * f - 0x1.b329dap-5f;
+    p = p * f + 0x1.f15bbap-5f;
+    p = p * f - 0x1.28b0a4p-4f;
+    p = p * f + 0x1.63fcbap-4f;
+    p = p * f - 0x1.bcb6bp-4f;
+    p = p * f + 0x1.287a22p-3f;
+    p = p * f - 0x1.bcb7b2p-3f;
+    float l = f * (f * p + 0x1.526e5p-26f) + s.k * 0x1.3509f8p-18f;
+    return lc__logedgef(x, s.k * 0x1.344p-2f + (f * 0x1.bcb7bp-2f + l));
+}
+LC_FN double lc_log10(double x)
+{
+    lc__split s = lc__logsplit(x);
+    double l = lc__ln1p(s.f) * 0x1.bcb7b1526e50ep-2 + (s.k * 0x1.3fde623e2566bp-43 + s.f * 0x1.95355baaafad3p-57);
+    return lc__logedge(x, s.k * 0x1.34413509f7p-2 + (s.f * 0x1.bcb7b1526e50ep-2 + l));
+}
+
+/* 2^k (1 + f) = 1 + x: f = x 2^-k + (2^-k - 1) rounds once, so no correction is needed. g = 2^(2-k) stays normal
+   up to k = 128 (double: 1024). The result has the sign of x, which also keeps -0. */
+LC_FN float lc_log1pf(float x)
+{
+    int32_t k = (int32_t)(lc__u(1.f + x) - 0x3f2aaaabu) >> 23;
+    float g = lc__f(0x40800000u - ((uint32_t)k << 23)), n = (float)k;
+    float f = (x * g) * 0.25f + (0.25f * g - 1.f);
+    float y = n * LC_LN2_HIF + (f + (lc__ln1pf(f) + n * LC_LN2_LOF));
+    y = x < LC_INFF ? y : x;
+    y = x > -1.f ? y : (x == -1.f ? -LC_INFF : LC_NANF);
+    return lc_copysignf(y, x);
+}
+LC_FN double lc_log1p(double x)
+{
+    uint64_t e = (lc__l(1. + x) - 0x3fe5555555555555u + 0x4000000000000000u) >> 52;
+    double n = lc__d(0x4330000000000000u | e) - (0x1p52 + 1024.);
+    double g = lc__d(0x4010000000000000u - ((e - 1024u) << 52));
+    double f = (x * g) * 0.25 + (0.25 * g - 1.);
+    double y = n * LC_LN2_HI + (f + (lc__ln1p(f) + n * LC_LN2_LO));
+    y = x < LC_INF ? y : x;
+    y = x > -1. ? y : (x == -1. ? -LC_INF : LC_NAN);
+    return lc_copysign(y, x);
+}
+
+/* ---- sine, cosine, tangent -----------------------------------------------------------------------------------
+
+   float: the whole range, in double arithmetic. x/(2 pi) is needed modulo 1 only, so the bits of 1/(2 pi) that give
+   whole turns are dropped (Payne & Hanek 1983). Floats are multiples of 2^(e-23): four windows of three pieces,
+   29 bits, 29 bits and the rest, serve all exponents; x * piece is exact for the first two. Quarter turns are taken
+   off after each (1.5*2^50 rounds to quarters), so what remains is exact where it is small. */
+
+typedef struct { float r; uint32_t q; } lc__anglef;
+
+LC_FN lc__anglef lc__quarterf(float x) /* x >= 0 = q pi/2 + r (q modulo 4), |r| <= pi/4; NaN at inf */
+{
+    double a = 0x1.45f306cp-3, b = 0x1.c9c882ap-31, c = 0x1.4fe13abe8fa9ap-61, d = x;
+    int w1 = x >= 0x1p50f, w2 = x >= 0x1p76f, w3 = x >= 0x1p102f; /* multiples of 2^27, 2^53, 2^79 */
+    a = w1 ? -0x1.1b1bbecp-30 : a;  b = w1 ? 0x1.29fc276p-58 : b;   c = w1 ? -0x1.05c1596447e49p-87 : c;
+    a = w2 ? -0x1.5ac07b2p-55 : a;  b = w2 ? 0x1.5f47d4ep-84 : b;   c = w2 ? -0x1.911f924eb5336p-113 : c;
+    a = w3 ? -0x1.505c158p-83 : a;  b = w3 ? -0x1.6447e48p-111 : b; c = w3 ? -0x1.3ad4cd8778df8p-139 : c;
+    double t = d * a + 0x1.8p50, s = d * a - (t - 0x1.8p50), u = d * b + s;
+    double v = u + 0x1.8p50, r = d * c + (u - (v - 0x1.8p50));
+    lc__anglef y = { (float)(r * 0x1.921fb54442d18p+2), (uint32_t)(lc__l(t) + lc__l(v)) };
+    return y;
+}
+LC_FN float lc__sincosf(lc__anglef a) /* sin(q pi/2 + r) */
+{
+    float r = a.r, z = r * r;
+    float s = -0x1.9954a4p-13f * z + 0x1.11077ap-7f; /* 2^-28 */
+    s = s * z - 0x1.555546p-3f;
+    float c = 0x1.99e0eep-16f * z - 0x1.6c0c1ap-10f; /* 2^-32.6 */
+    c = c * z + 0x1.55554ap-5f;
+    float y = a.q & 1 ? (1.f - 0.5f * z) + z * z * c : r + r * (z * s);
+    return lc__f(lc__u(y) ^ ((a.q & 2) << 30));
+}
+LC_FN float lc_sinf(float x)
+{
+    float y = lc__sincosf(lc__quarterf(lc_absf(x)));
+    return lc__f(lc__u(y) ^ (lc__u(x) & 0x80000000u));
+}
+LC_FN float lc_cosf(float x)
+{
+    lc__anglef a = lc__quarterf(lc_absf(x));
+    a.q += 1;
+    return lc__sincosf(a);
+}
+LC_FN float lc_tanf(float x)
+{
+    lc__anglef a = lc__quarterf(lc_absf(x));
+    double r = a.r, z = r * r;
+    double p = 0x1.0e6b8cdbecdc3p-9 * z - 0x1.543d57dad24b2p-11; /* (tan(r)/r - 1)/z, 2^-33.2 */
+    p = p * z + 0x1.4a9c1fc967fffp-8;
+    p = p * z + 0x1.1023b9d93ba87p-7;
+    p = p * z + 0x1.68512daf86772p-6;
+    p = p * z + 0x1.b9fcc53afba1bp-5;
+    p = p * z + 0x1.1111831552d29p-3;
+    p = p * z + 0x1.555554364d41dp-2;
+    double y = r + r * (z * p);
+    float f = (float)(a.q & 1 ? -1. / y : y);
+    return lc__f(lc__u(f) ^ (lc__u(x) & 0x80000000u));
+}
+LC_FN double lc_sin(double x) { return __builtin_sin(x); } /* libm */
+LC_FN double lc_cos(double x) { return __builtin_cos(x); } /* libm */
+LC_FN double lc_tan(double x) { return __builtin_tan(x); } /* libm */
+
+/* ---- inverse trigonometric and hyperbolic -------------------------------------------------------------------- */
+
+LC_FN float lc__atanqf(float z) /* (atan(t)/t - 1)/z, z = t^2 <= 1: 2^-31.1 */
+{
+    float p = 0x1.297636p-10f * z - 0x1.e6b34ap-8f;
+    p = p * z + 0x1.753a74p-6f;
+    p = p * z - 0x1.7086d2p-5f;
+    p = p * z + 0x1.150c1cp-4f;
+    p = p * z - 0x1.695494p-4f;
+    p = p * z + 0x1.c5119ep-4f;
+    p = p * z - 0x1.247622p-3f;
+    p = p * z + 0x1.99981cp-3f;
+    return p * z - 0x1.555552p-2f;
+}
+LC_FN double lc__atanq(double z) /* 2^-60.3 */
+{
+    double p = -0x1.28b13f3944a8bp-17 * z + 0x1.bbf39cf87033ep-14;
+    p = p * z - 0x1.3be585a92d75dp-11;
+    p = p * z + 0x1.1dcee49bdf6f7p-9;
+    p = p * z - 0x1.73bfa529ffc25p-8;
+    p = p * z + 0x1.75d79582183ecp-7;
+    p = p * z - 0x1.32b0a86ec4b2bp-6;
+    p = p * z + 0x1.adfe1a10d54ebp-6;
+    p = p * z - 0x1.0d1ba7a27fee2p-5;
+    p = p * z + 0x1.394e9586aac72p-5;
+    p = p * z - 0x1.5f44317fdfc34p-5;
+    p = p * z + 0x1.84bf2f02f385ep-5;
+    p = p * z - 0x1.aedd3164d6573p-5;
+    p = p * z + 0x1.e1d51c8d73db8p-5;
+    p = p * z - 0x1.11103dddd6238p-4;
+    p = p * z + 0x1.3b139d18c4507p-4;
+    p = p * z - 0x1.745d15ea6e726p-4;
+    p = p * z + 0x1.c71c71b78d13bp-4;
+    p = p * z - 0x1.249249245c6d4p-3;
+    p = p * z + 0x1.9999999998db6p-3;
+    return p * z - 0x1.555555555554ep-2;
+}
+/* All of C99's cases follow from t = small/large once 0/0 is 0 and inf/inf is 1. */
+LC_FN float lc_arctan2f(float y, float x)
+{
+    float ax = lc_absf(x), ay = lc_absf(y);
+    float lo = ay > ax ? ax : ay, hi = ay > ax ? ay : ax;
+    float t = lo / hi;
+    t = hi == 0 ? 0.f : t;
+    t = lo == LC_INFF ? 1.f : t;
+    float z = t * t, p = t + t * (z * lc__atanqf(z));
+    p = ay > ax ? 0x1.921fb4p+0f - (p - 0x1.4442d2p-24f) : p;
+    p = lc_signbitf(x) ? 0x1.921fb4p+1f - (p - 0x1.4442d2p-23f) : p;
+    return lc_copysignf(p, y);
+}
+LC_FN double lc_arctan2(double y, double x)
+{
+    double ax = lc_abs(x), ay = lc_abs(y);
+    double lo = ay > ax ? ax : ay, hi = ay > ax ? ay : ax;
+    double t = lo / hi;
+    t = hi == 0 ? 0. : t;
+    t = lo == LC_INF ? 1. : t;
+    double z = t * t, p = t + t * (z * lc__atanq(z));
+    p = ay > ax ? 0x1.921fb54442d18p+0 - (p - 0x1.1a62633145c07p-54) : p;
+    p = lc_copysign(1., x) < 0 ? 0x1.921fb54442d18p+1 - (p - 0x1.1a62633145c07p-53) : p;
+    return lc_copysign(p, y);
+}
+LC_FN float lc_arctanf(float x)
+{
+    float a = lc_absf(x), t = a > 1.f ? 1.f / a : a, z = t * t, p = t + t * (z * lc__atanqf(z));
+    return lc_copysignf(a > 1.f ? 0x1.921fb4p+0f - (p - 0x1.4442d2p-24f) : p, x);
+}
+LC_FN double lc_arctan(double x)
+{
+    double a = lc_abs(x), t = a > 1. ? 1. / a : a, z = t * t, p = t + t * (z * lc__atanq(z));
+    return lc_copysign(a > 1. ? 0x1.921fb54442d18p+0 - (p - 0x1.1a62633145c07p-54) : p, x);
+}
+
+/* asin(a) by its series up to 1/2, above as pi/2 - 2 asin(sqrt((1-a)/2)). */
+LC_FN float lc__asinhalff(float a) /* asin of a, or of sqrt((1-a)/2) for a > 1/2 */
+{
+    float z = a > 0.5f ? 0.5f * (1.f - a) : a * a, s = a > 0.5f ? lc_sqrtf(z) : a;
+    float p = 0x1.34de9ep-5f * z + 0x1.d4f3d6p-7f; /* 2^-31.7 */
+    p = p * z + 0x1.04d4ap-5f;
+    p = p * z + 0x1.6ca74p-5f;
+    p = p * z + 0x1.3338acp-4f;
+    p = p * z + 0x1.55554cp-3f;
+    return s + s * (z * p);
+}
+LC_FN double lc__asinhalf(double a)
+{
+    double z = a > 0.5 ? 0.5 * (1. - a) : a * a, s = a > 0.5 ? lc_sqrt(z) : a;
+    double p = 0x1.0be294c1f3be3p-5 * z - 0x1.59f0f482ca56bp-6; /* 2^-59.8 */
+    p = p * z + 0x1.64fe4deb2b94ep-6;
+    p = p * z + 0x1.e16685306b080p-9;
+    p = p * z + 0x1.618a0e224d3ccp-7;
+    p = p * z + 0x1.7577a80ab5f4ep-7;
+    p = p * z + 0x1.ca21418e6a4a8p-7;
+    p = p * z + 0x1.1c49de17f8d8cp-6;
+    p = p * z + 0x1.6e8bdfe5c7372p-6;
+    p = p * z + 0x1.f1c71a8b9fb80p-6;
+    p = p * z + 0x1.6db6db722b683p-5;
+    p = p * z + 0x1.333333332df15p-4;
+    p = p * z + 0x1.5555555555578p-3;
+    return s + s * (z * p);
+}
+LC_FN float lc_arcsinf(float x)
+{
+    float a = lc_absf(x), p = lc__asinhalff(a);
+    return lc_copysignf(a > 0.5f ? 0x1.921fb4p+0f - (2.f * p - 0x1.4442d2p-24f) : p, x);
+}
+LC_FN double lc_arcsin(double x)
+{
+    double a = lc_abs(x), p = lc__asinhalf(a);
+    return lc_copysign(a > 0.5 ? 0x1.921fb54442d18p+0 - (2. * p - 0x1.1a62633145c07p-54) : p, x);
+}
+LC_FN float lc_arccosf(float x)
+{
+    float a = lc_absf(x), p = lc__asinhalff(a);
+    float far = x < 0 ? 0x1.921fb4p+1f - (2.f * p - 0x1.4442d2p-23f) : 2.f * p;
+    return a > 0.5f ? far : 0x1.921fb4p+0f - (lc_copysignf(p, x) - 0x1.4442d2p-24f);
+}
+LC_FN double lc_arccos(double x)
+{
+    double a = lc_abs(x), p = lc__asinhalf(a);
+    double far = x < 0 ? 0x1.921fb54442d18p+1 - (2. * p - 0x1.1a62633145c07p-53) : 2. * p;
+    return a > 0.5 ? far : 0x1.921fb54442d18p+0 - (lc_copysign(p, x) - 0x1.1a62633145c07p-54);
+}
+
+/* Through log1p; above 2^28 arsinh and arcosh are ln(2x). The float versions are the double ones, rounded. */
+LC_FN double lc_arcsinh(double x)
+{
+    double a = lc_abs(x), big = a > 0x1p28 ? 1. : 0., b = a > 0x1p28 ? 0. : a;
+    double u = b + b * b / (1. + lc_sqrt(1. + b * b)), far = a - 1.;
+    double y = lc_log1p(big > 0 ? far : u) + big * 0x1.62e42fefa39efp-1;
+    return lc_copysign(y, x);
+}
+LC_FN double lc_arccosh(double x)
+{
+    double big = x > 0x1p28 ? 1. : 0., t = x - 1., b = x > 0x1p28 ? 0. : t;
+    double u = b + lc_sqrt(2. * b + b * b);
+    return lc_log1p(big > 0 ? t : u) + big * 0x1.62e42fefa39efp-1;
+}
+LC_FN double lc_arctanh(double x)
+{
+    double a = lc_abs(x), d = a + a;
+    return lc_copysign(0.5 * lc_log1p(a < 0.5 ? d + d * a / (1. - a) : d / (1. - a)), x);
+}
+LC_FN float lc_arcsinhf(float x) { return (float)lc_arcsinh(x); }
+LC_FN float lc_arccoshf(float x) { return (float)lc_arccosh(x); }
+LC_FN float lc_arctanhf(float x) { return (float)lc_arctanh(x); }
+
+/* ---- erf, erfc ----------------------------------------------------------------------------------------------- */
+
+/* Below 0.9 a series in x^2; above, 1 - e^-Q(x) with Q = -ln(erfc). */
+LC_FN float lc_erff(float x)
+{
+    float a = lc_absf(x), z = a * a, b = 4.f < a ? 4.f : a;
+    float p = 0x1.4d0356p-14f * z - 0x1.a57a78p-11f; /* erf(x)/x - 1, 2^-30 */
+    p = p * z + 0x1.543e6ap-8f;
+    p = p * z - 0x1.b80058p-6f;
+    p = p * z + 0x1.ce2d6p-4f;
+    p = p * z - 0x1.81274p-2f;
+    p = p * z + 0x1.06eba8p-3f;
+    float q = 0x1.5d1602p-17f * b - 0x1.49d5c6p-12f; /* -ln(erfc(x))/x on 0.9..4, 2^-30.1 of erf */
+    q = q * b + 0x1.d90cdp-9f;
+    q = q * b - 0x1.842ae4p-6f;
+    q = q * b + 0x1.b2d086p-4f;
+    q = q * b + 0x1.4538eep-1f;
+    q = q * b + 0x1.20ee54p+0f;
+    float e = lc__expm1cf(-(q * b));
+    return lc_copysignf(a < 0.9f ? a + a * p : -e, x);
+}
+/* e^(-x^2) erfcx(x), erfcx by a polynomial in t = (x-4)/(x+4); in double, for e^(-x^2) needs x^2 to more than 24 bits. */
+LC_FN float lc_erfcf(float x)
+{
+    double a = lc_absf(x), b = 10.1 < a ? 10.1 : a, t = (b - 4.) / (b + 4.);
+    double p = 0x1.a9b11af8805bcp-14 * t - 0x1.daf7100c13246p-16; /* 2^-32.2 */
+    p = p * t - 0x1.ab616ef759f8cp-11;
+    p = p * t + 0x1.09fd8a8368db0p-8;
+    p = p * t - 0x1.a4bb81539455dp-7;
+    p = p * t + 0x1.0068746dff557p-5;
+    p = p * t - 0x1.027de22c91d73p-4;
+    p = p * t + 0x1.be5016132eb5bp-4;
+    p = p * t - 0x1.50666321ccd14p-3;
+    p = p * t + 0x1.bff01ab807f6fp-3;
+    p = p * t - 0x1.0949227ba9fdcp-2;
+    p = p * t + 0x1.18932bf039f01p-3;
+    double y = p * (1. + lc__expm1c(-b * b));
+    return (float)(x < 0 ? 2. - y : y);
+}
+LC_FN double lc_erf(double x) { return __builtin_erf(x); } /* libm */
+LC_FN double lc_erfc(double x) { return __builtin_erfc(x); } /* libm */
+
+/* ---- roots and powers ---------------------------------------------------------------------------------------- */
+
+LC_FN float lc_cbrtf(float x)
+{
+    double a = lc_absf(x), y = lc_exp(lc_log(a) * 0x1.5555555555555p-2);
+    return lc_copysignf((float)y, x);
+}
+LC_FN double lc_cbrt(double x) { return __builtin_cbrt(x); } /* libm */
+
+/* No overflow in double; an infinity wins over NaN (C99 F.9.4.3). */
+LC_FN float lc_hypotf(float x, float y)
+{
+    double a = x, b = y;
+    float h = (float)lc_sqrt(a * a + b * b);
+    return (lc_absf(x) == LC_INFF) | (lc_absf(y) == LC_INFF) ? LC_INFF : h;
+}
+LC_FN double lc_hypot(double x, double y)
+{
+    double ax = lc_abs(x), ay = lc_abs(y), hi = ay > ax ? ay : ax, lo = ay > ax ? ax : ay;
+    double g = hi > 0x1p500 ? 0x1p-600 : (hi < 0x1p-500 ? 0x1p600 : 1.), u = hi * g, v = lo * g;
+    double h = lc_sqrt(u * u + v * v) * (hi > 0x1p500 ? 0x1p600 : (hi < 0x1p-500 ? 0x1p-600 : 1.));
+    return (ax == LC_INF) | (ay == LC_INF) ? LC_INF : h;
+}
+
+/* |x|^y = e^(y ln|x|) in double, the error of which stays below 2^-44; C99's table of special cases on top. */
+LC_FN float lc_powf(float x, float y)
+{
+    double a = lc_absf(x), b = y;
+    float p = (float)lc_exp(b * lc_log(a));
+    float c = lc_absf(y), h = 0.5f * (0x1p25f < c ? 0x1p25f : c); /* all floats from 2^24 on are even */
+    h = 0x1p25f < c ? 0.f : h;
+    float whole = (h + LC_ROUNDF) - LC_ROUNDF;                    /* h rounded; h itself: y even */
+    int even = h == whole, odd = lc_absf(h - whole) == 0.5f;
+    p = lc__f(lc__u(p) ^ ((lc__u(x) & 0x80000000u) & (odd ? 0x80000000u : 0u)));
+    p = (x < 0) & (x > -LC_INFF) & !even & !odd ? LC_NANF : p;
+    p = (x == -1.f) & (c == LC_INFF) ? 1.f : p;
+    return (x == 1.f) | (y == 0) ? 1.f : p;
+}
+LC_FN double lc_pow(double x, double y) { return __builtin_pow(x, y); } /* libm */
+
+/* ---- division with NumPy's meaning --------------------------------------------------------------------------- */
+
+/* libm (fmod). The sign is the divisor's; a zero result too. */
+LC_FN float lc_modf(float a, float b)
+{
+    float r = __builtin_fmodf(a, b), s = (r < 0) != (b < 0) ? r + b : r;
+    return b == 0 ? r : (r == 0 ? lc_copysignf(0.f, b) : s);
+}
+LC_FN double lc_mod(double a, double b)
+{
+    double r = __builtin_fmod(a, b), s = (r < 0) != (b < 0) ? r + b : r;
+    return b == 0 ? r : (r == 0 ? lc_copysign(0., b) : s);
+}
+LC_FN float lc_floor_divf(float a, float b)
+{
+    float r = __builtin_fmodf(a, b), q = (a - r) / b;
+    q = (r != 0) & ((r < 0) != (b < 0)) ? q - 1.f : q;
+    float f = lc_floorf(q);
+    f = q - f > 0.5f ? f + 1.f : f;
+    return b == 0 ? a / b : (q == 0 ? lc_copysignf(0.f, a / b) : f);
+}
+LC_FN double lc_floor_div(double a, double b)
+{
+    double r = __builtin_fmod(a, b), q = (a - r) / b;
+    q = (r != 0) & ((r < 0) != (b < 0)) ? q - 1. : q;
+    double f = lc_floor(q);
+    f = q - f > 0.5 ? f + 1. : f;
+    return b == 0 ? a / b : (q == 0 ? lc_copysign(0., a / b) : f);
+}
+/* Python's: rounded down, the remainder with the divisor's sign. b == 0 is the caller's; INT64_MIN // -1 wraps. */
+LC_FN int64_t lc_mod_i64(int64_t a, int64_t b)
+{
+    int64_t r = b == -1 ? 0 : a % (b == -1 ? 1 : b);
+    return (r != 0) & ((r ^ b) < 0) ? r + b : r;
+}
+LC_FN int64_t lc_floor_div_i64(int64_t a, int64_t b)
+{
+    int64_t d = b == -1 ? 1 : b, q = a / d;
+    q -= (a % d != 0) & ((a ^ d) < 0);
+    return b == -1 ? (int64_t)(0 - (uint64_t)a) : q;
+}
+
+/* ---- special functions --------------------------------------------------------------------------------------- */
+
+/* ln(e^a + e^b); equal infinities have no difference. The float version is in double: the sum may cancel near 0. */
+LC_FN double lc_logaddexp(double a, double b)
+{
+    double m = lc_max(a, b), d = a == b ? 0. : lc_abs(a - b);
+    return m + lc_log1p(lc_exp(-d));
+}
+LC_FN float lc_logaddexpf(float a, float b) { return (float)lc_logaddexp(a, b); }
+
+/* ln(sigmoid(x)) */
+LC_FN float lc_log_expitf(float x) { return (0 < x ? 0.f : x) - lc_log1pf(lc_expf(-lc_absf(x))); }
+LC_FN double lc_log_expit(double x) { return (0 < x ? 0. : x) - lc_log1p(lc_exp(-lc_abs(x))); }
+
+/* ln(p/(1-p)); around 1/2 as log1p of the exact difference. */
+LC_FN double lc_logit(double p)
+{
+    double o = 1. - p, far = lc_log(p / o);
+    double near = p < 0.5 ? -lc_log1p((1. - 2. * p) / p) : lc_log1p((2. * p - 1.) / o);
+    return (p > 0.25) & (p < 0.75) ? near : far;
+}
+LC_FN float lc_logitf(float p) { double d = p; return (float)lc_log(d / (1. - d)); }
+
+/* x ln(y), 0 at x = 0 even where ln(y) is not finite. */
+LC_FN float lc_xlogyf(float x, float y) { float p = x * lc_logf(y); return (x == 0) & (y == y) ? 0.f : p; }
+LC_FN double lc_xlogy(double x, double y) { double p = x * lc_log(y); return (x == 0) & (y == y) ? 0. : p; }
+
+LC_FN double lc_gammaln(double x) { int sign; return __builtin_lgamma_r(x, &sign); } /* libm */
+LC_FN float lc_gammalnf(float x) { return (float)lc_gammaln(x); }
+
+LC_FN double lc_digamma(double x)
+{
+    double r = 0;
+    if (x <= 0) {
+        if (x == lc_floor(x)) return x == 0 ? -lc_copysign(LC_INF, x) : LC_NAN;
+        r = -0x1.921fb54442d18p+1 / lc_tan(0x1.921fb54442d18p+1 * (x - lc_floor(x)));
+        x = 1 - x;
+    }
+    while (x < 10) { r -= 1 / x; x += 1; }
+    double z = 1 / (x * x);
+    return r + lc_log(x) - 0.5 / x - z * (1. / 12 - z * (1. / 120 - z * (1. / 252 - z * (1. / 240 - z * (1. / 132)))));
+}
+LC_FN float lc_digammaf(float x) { return (float)lc_digamma(x); }
+
+#endif

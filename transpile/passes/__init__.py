@@ -1,0 +1,34 @@
+"""The passes, in order: this tuple is the outline of the optimiser. Each turns a kernel into an equal one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..ir import Kernel
+from .verify import IRError, verify
+
+Pass = Callable[[Kernel], Kernel]
+
+PASSES: tuple[tuple[str, Pass], ...] = ()
+
+NAMES = tuple(name for name, _ in PASSES)
+
+
+def run(kernel: Kernel, upto: str | None = None, trace: Callable[[str, Kernel], None] | None = None) -> Kernel:
+    """Runs the passes up to and with `upto` (None: all), and verifies after each. `trace(name, kernel)` sees every stage,
+    "lower" first. A fault names the pass that made it."""
+    if upto is not None and upto not in ("lower", *NAMES):
+        raise ValueError(f"no pass {upto!r}; there are: lower, {', '.join(NAMES)}")
+    for name, function in (("lower", lambda k: k), *PASSES):
+        try:
+            kernel = verify(function(kernel))
+        except IRError as fault:
+            raise IRError(f"after pass {name}: {fault}") from None
+        if trace:
+            trace(name, kernel)
+        if name == upto:
+            break
+    return kernel
+
+
+__all__ = ["NAMES", "PASSES", "IRError", "run", "verify"]

@@ -1,0 +1,313 @@
+"""Walking and rebuilding the IR: what every pass needs and none should write twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ..dims import Atom, Dim
+from ..ir import (
+    Buffer, Cast, Check, Comment, Const, Expr, For, Grow, If, Int, Kernel, Load, Op, Scalar, Stmt, Store, While,
+)
+
+Body = tuple[Stmt, ...]
+
+
+# -- expressions -----------------------------------------------------------------------------------------------
+def dim_loads(dim: Dim) -> Iterator[Load]:
+    """The integers read from memory inside a Dim, those inside their indices too."""
+    for atom in dim.atoms():
+        if isinstance(atom, Atom):
+            for arg in atom.args:
+                if isinstance(arg, Load):
+                    yield arg
+                    for index in arg.index:
+                        yield from dim_loads(index)
+
+
+def parts(expr: Expr) -> Iterator[Expr]:
+    """All nodes of an expression, and the loads inside its indices."""
+    yield expr
+    match expr:
+        case Load(index=index):
+            for dim in index:
+                yield from dim_loads(dim)
+        case Int(dim):
+            yield from dim_loads(dim)
+        case Op(args=args):
+            for arg in args:
+                yield from parts(arg)
+        case Cast(value=value):
+            yield from parts(value)
+
+
+def loads(expr: Expr) -> Iterator[Load]:
+    return (p for p in parts(expr) if isinstance(p, Load))
+
+
+def map_dim(dim: Dim, f: Callable[[Expr], Expr]) -> Dim:
+    """Rebuilds a Dim with f applied to the loads inside it."""
+    if not any(isinstance(a, Atom) for a in dim.atoms()):
+        return dim
+    total = Dim.of(0)
+    for monomial, c in dim.terms:
+        product = Dim.of(c)
+        for atom in monomial:
+            product = product * (_map_atom(atom, f) if isinstance(atom, Atom) else Dim.of(atom))
+        total = total + product
+    return total
+
+
+def _map_atom(atom: Atom, f: Callable[[Expr], Expr]) -> Dim:
+    args = []
+    for arg in atom.args:
+        if isinstance(arg, Dim):
+            arg = map_dim(arg, f)
+        elif isinstance(arg, Load):
+            arg = map_expr(arg, f)
+            if isinstance(arg, Int) and atom.kind == "load":
+                return arg.dim
+        args.append(arg)
+    return Dim.of(Atom(atom.kind, tuple(args)))
+
+
+def map_expr(expr: Expr, f: Callable[[Expr], Expr]) -> Expr:
+    """Rebuilds an expression from the leaves up; f sees every node after its arguments."""
+    match expr:
+        case Load(buffer, index, dtype) if index:
+            expr = Load(buffer, tuple(map_dim(d, f) for d in index), dtype)
+        case Int(dim):
+            expr = Int(map_dim(dim, f))
+        case Op(op, args, dtype):
+            expr = Op(op, tuple(map_expr(a, f) for a in args), dtype)
+        case Cast(value, dtype):
+            expr = Cast(map_expr(value, f), dtype)
+    return f(expr)
+
+
+def symbols(expr: Expr) -> set[str]:
+    """The integer symbols (dims, loop variables) an expression depends on."""
+    found: set[str] = set()
+    for part in parts(expr):
+        match part:
+            case Load(index=index):
+                for dim in index:
+                    found |= dim.symbols()
+            case Int(dim):
+                found |= dim.symbols()
+    return found
+
+
+# -- statements ------------------------------------------------------------------------------------------------
+def bodies(stmt: Stmt) -> tuple[Body, ...]:
+    """The statement lists inside a statement."""
+    match stmt:
+        case For(body=body):
+            return (body,)
+        case While(before=before, body=body):
+            return (before, body)
+        case If(then=then, orelse=orelse):
+            return (then, orelse)
+    return ()
+
+
+def walk(body: Iterable[Stmt]) -> Iterator[Stmt]:
+    for stmt in body:
+        yield stmt
+        for inner in bodies(stmt):
+            yield from walk(inner)
+
+
+def map_bodies(stmt: Stmt, f: Callable[[Body], Body]) -> Stmt:
+    """The statement with f applied to the statement lists directly inside it."""
+    match stmt:
+        case For(body=body):
+            return replace(stmt, body=f(body))
+        case While(before=before, body=body):
+            return replace(stmt, before=f(before), body=f(body))
+        case If(then=then, orelse=orelse):
+            return replace(stmt, then=f(then), orelse=f(orelse))
+    return stmt
+
+
+def map_stmts(body: Body, f: Callable[[Stmt], Iterable[Stmt]]) -> Body:
+    """Rebuilds statements from the inside out; f gives the statements that take one's place."""
+    return tuple(new for stmt in body for new in f(map_bodies(stmt, lambda inner: map_stmts(inner, f))))
+
+
+def own_dims(stmt: Stmt) -> tuple[Dim, ...]:
+    """The Dims a statement itself evaluates, besides those inside its expressions."""
+    match stmt:
+        case Store(index=index):
+            return index
+        case For(lo=lo, hi=hi):
+            return (lo, hi)
+        case Grow(count=count):
+            return (count,)
+        case Check(info=info):
+            return info
+    return ()
+
+
+def own_exprs(stmt: Stmt) -> tuple[Expr, ...]:
+    match stmt:
+        case Store(value=value):
+            return (value,)
+        case While(cond=cond) | If(cond=cond) | Check(cond=cond):
+            return (cond,)
+    return ()
+
+
+def map_own(stmt: Stmt, dim: Callable[[Dim], Dim], expr: Callable[[Expr], Expr]) -> Stmt:
+    """The statement with its own Dims and expressions replaced, the lists inside it kept."""
+    match stmt:
+        case Store(buffer, index, value, op):
+            return Store(buffer, tuple(dim(d) for d in index), expr(value), op)
+        case For(lo=lo, hi=hi, work=work):
+            return replace(stmt, lo=dim(lo), hi=dim(hi), work=None if work is None else dim(work))
+        case While(cond=cond) | If(cond=cond):
+            return replace(stmt, cond=expr(cond))
+        case Grow(buffer, count):
+            return Grow(buffer, dim(count))
+        case Check(cond, number, info):
+            return Check(expr(cond), number, tuple(dim(d) for d in info))
+    return stmt
+
+
+def map_all(body: Body, f: Callable[[Expr], Expr]) -> Body:
+    """f over every expression node of every statement, and over the loads inside every Dim."""
+    def dim(d: Dim) -> Dim:
+        return map_dim(d, f)
+
+    return map_stmts(body, lambda s: (map_own(s, dim, lambda e: map_expr(e, f)),))
+
+
+def substitute(body: Body, values: Mapping[str, Dim]) -> Body:
+    """Replaces integer symbols in a list of statements."""
+    if not values:
+        return body
+
+    def dim(d: Dim) -> Dim:
+        return d.subs(values)
+
+    return map_stmts(body, lambda s: (map_own(s, dim, lambda e: subst_expr(e, values)),))
+
+
+def subst_expr(expr: Expr, values: Mapping[str, Dim]) -> Expr:
+    match expr:
+        case Load():
+            return expr.subs(values)
+        case Int(dim):
+            return Int(dim.subs(values))
+        case Op(op, args, dtype):
+            return Op(op, tuple(subst_expr(a, values) for a in args), dtype)
+        case Cast(value, dtype):
+            return Cast(subst_expr(value, values), dtype)
+    return expr
+
+
+# -- accesses --------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Access:
+    """One place where a buffer is touched: mode "r", "w", or the operation it is accumulated with; Grow is a "w"
+    of everything. `loops` are the loops around it, outermost first, from where the search began."""
+
+    buffer: str
+    index: tuple[Dim, ...] | None
+    mode: str
+    loops: tuple[For, ...] = ()
+
+    @property
+    def writes(self) -> bool:
+        return self.mode != "r"
+
+
+def own_accesses(stmt: Stmt) -> Iterator[tuple[str, tuple[Dim, ...] | None, str]]:
+    for d in own_dims(stmt):
+        for load in dim_loads(d):
+            yield load.buffer, load.index, "r"
+    for e in own_exprs(stmt):
+        for load in loads(e):
+            yield load.buffer, load.index, "r"
+    match stmt:
+        case Store(buffer, index, _, op):
+            yield buffer, index, op or "w"
+        case Grow(buffer, _):
+            yield buffer, None, "w"
+
+
+def accesses(body: Iterable[Stmt], loops: tuple[For, ...] = ()) -> Iterator[Access]:
+    for stmt in body:
+        for buffer, index, mode in own_accesses(stmt):
+            yield Access(buffer, index, mode, loops)
+        inner = loops + (stmt,) if isinstance(stmt, For) else loops
+        for b in bodies(stmt):
+            yield from accesses(b, inner)
+
+
+def touched(body: Iterable[Stmt]) -> set[str]:
+    return {a.buffer for a in accesses(body)}
+
+
+def written(body: Iterable[Stmt]) -> set[str]:
+    return {a.buffer for a in accesses(body) if a.writes}
+
+
+def roots(kernel: Kernel) -> dict[str, str]:
+    """Buffer -> the buffer whose memory it is."""
+    alias = {b.name: b.alias for b in kernel.buffers}
+    found = {}
+    for name in alias:
+        root, parent = name, alias[name]
+        while parent:
+            root, parent = parent, alias[parent]
+        found[name] = root
+    return found
+
+
+def buffers(kernel: Kernel) -> dict[str, Buffer]:
+    return {b.name: b for b in kernel.buffers}
+
+
+def read_from_dims(kernel: Kernel) -> set[str]:
+    """Buffers that some Dim reads an integer from: their values cannot be replaced by expressions."""
+    found = set()
+    for stmt in walk(kernel.body):
+        dims = list(own_dims(stmt))
+        for expr in own_exprs(stmt):
+            for part in parts(expr):
+                dims += part.index if isinstance(part, Load) else [part.dim] if isinstance(part, Int) else []
+        found |= {load.buffer for d in dims for load in dim_loads(d)}
+    return found
+
+
+class Names:
+    """Fresh names: `base`, or `base_2`, `base_3`..."""
+
+    def __init__(self, taken: Iterable[str]):
+        self.taken = set(taken)
+
+    @staticmethod
+    def of(kernel: Kernel) -> Names:
+        taken = set(kernel.dims) | {s.name for s in kernel.scalars} | {b.name for b in kernel.buffers}
+        return Names(taken | {s.var for s in walk(kernel.body) if isinstance(s, For)})
+
+    def fresh(self, base: str) -> str:
+        name, count = base, 1
+        while name in self.taken:
+            count += 1
+            name = f"{base}_{count}"
+        self.taken.add(name)
+        return name
+
+
+def has(body: Iterable[Stmt], *kinds: type) -> bool:
+    return any(isinstance(s, kinds) for s in walk(body))
+
+
+def is_pure_const(expr: Expr) -> bool:
+    return isinstance(expr, (Const, Int, Scalar))
+
+
+def without_comments(body: Body) -> Body:
+    return tuple(s for s in body if not isinstance(s, Comment))

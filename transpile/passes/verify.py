@@ -1,0 +1,100 @@
+"""What every pass may rely on and must leave behind. Runs after each of them."""
+
+from __future__ import annotations
+
+from ..dims import Dim
+from ..ir import Buffer, Expr, For, Grow, Int, Kernel, Load, Op, Scalar, Stmt, Store
+from .tree import bodies, own_dims, own_exprs, parts
+
+STORE_OPS = ("add", "mul", "max", "min", "or", "and")
+DTYPES = ("real", "f32", "f64", "i32", "i64", "bool")
+
+
+class IRError(AssertionError):
+    """A pass, or lowering, made a kernel that means nothing."""
+
+
+def verify(kernel: Kernel) -> Kernel:
+    """Names are known where they are used and mean one thing, ranks agree, inputs are not written."""
+    checker = _Checker(kernel)
+    checker.declarations()
+    checker.body(kernel.body, checker.known)
+    if checker.faults:
+        raise IRError(f"{kernel.name}: " + "; ".join(checker.faults[:10]))
+    return kernel
+
+
+class _Checker:
+    def __init__(self, kernel: Kernel):
+        self.kernel = kernel
+        self.faults: list[str] = []
+        self.table = {b.name: b for b in kernel.buffers}
+        integers = {s.name for s in kernel.scalars if s.dtype in ("i32", "i64", "bool")}
+        self.known = frozenset(kernel.dims) | integers | ({kernel.batch} if kernel.batch else set())
+
+    def fault(self, text: str) -> None:
+        self.faults.append(text)
+
+    def declarations(self) -> None:
+        names = [*self.kernel.dims, *(s.name for s in self.kernel.scalars), *(b.name for b in self.kernel.buffers)]
+        for name in sorted({n for n in names if names.count(n) > 1}):
+            self.fault(f"{name} is declared twice")
+        for b in self.kernel.buffers:
+            if b.dtype not in DTYPES or b.kind not in ("in", "out", "temp", "list"):
+                self.fault(f"buffer {b.name} has type {b.dtype}, kind {b.kind}")
+            if b.alias and b.alias not in self.table:
+                self.fault(f"buffer {b.name} is an alias of nothing")
+            if b.kind in ("in", "out"):
+                self.dims(b.shape, self.known, f"the shape of {b.name}")
+
+    def body(self, body: tuple[Stmt, ...], known: frozenset[str]) -> None:
+        for stmt in body:
+            self.dims(own_dims(stmt), known, type(stmt).__name__)
+            for expr in own_exprs(stmt):
+                self.expr(expr, known)
+            inner = known
+            match stmt:
+                case Store(buffer, index, _, op):
+                    self.access(buffer, index, known, write=True)
+                    if op is not None and op not in STORE_OPS:
+                        self.fault(f"store into {buffer} with unknown operation {op}")
+                case Grow(buffer, _):
+                    if self.table.get(buffer, Buffer("", "", (), "")).kind != "list":
+                        self.fault(f"grows {buffer}, which is no list")
+                case For(var, kind=kind):
+                    if var in known:
+                        self.fault(f"loop variable {var} hides another")
+                    if kind not in ("map", "seq"):
+                        self.fault(f"loop {var} of kind {kind}")
+                    inner = known | {var}
+            for b in bodies(stmt):
+                self.body(b, inner)
+
+    def expr(self, expr: Expr, known: frozenset[str]) -> None:
+        scalars = {s.name for s in self.kernel.scalars}
+        for part in parts(expr):
+            match part:
+                case Load(buffer, index, _):
+                    self.access(buffer, index, known, write=False)
+                case Int(dim):
+                    self.dims((dim,), known, "an integer")
+                case Scalar(name, _) if name not in scalars:
+                    self.fault(f"unknown scalar {name}")
+                case Op(dtype=dtype) if dtype not in DTYPES:
+                    self.fault(f"operation of type {dtype}")
+
+    def access(self, name: str, index: tuple[Dim, ...], known: frozenset[str], write: bool) -> None:
+        buffer = self.table.get(name)
+        if buffer is None:
+            self.fault(f"unknown buffer {name}")
+            return
+        if len(index) != len(buffer.shape):
+            self.fault(f"{name} has {len(buffer.shape)} axes, indexed by {len(index)}")
+        if write and buffer.kind == "in":
+            self.fault(f"writes the input {name}")
+        self.dims(index, known, f"an index of {name}")
+
+    def dims(self, dims: tuple[Dim, ...], known: frozenset[str], where: str) -> None:
+        for dim in dims:
+            if unknown := dim.symbols() - known:
+                self.fault(f"{where} uses {', '.join(sorted(unknown))}, unknown there")

@@ -1,0 +1,74 @@
+/* What the kernels need besides mathematics: integer helpers, scratch memory, growing lists, the way out. */
+#ifndef LC_SUPPORT_H
+#define LC_SUPPORT_H
+#include <stdlib.h>
+#include <string.h>
+#ifdef _OPENMP
+#include <omp.h>
+static inline int lc_thread(void) { return omp_get_thread_num(); }
+#else
+#pragma GCC diagnostic ignored "-Wunknown-pragmas"
+static inline int lc_thread(void) { return 0; }
+#endif
+#define LC_USED __attribute__((unused))
+
+typedef struct { int32_t code; int64_t info[4]; } lc_fault_t;
+
+LC_USED static inline int64_t lc_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+LC_USED static inline int64_t lc_larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* NaN wins, as in NumPy; `reduction(max:)` would drop it. */
+#pragma omp declare reduction(lc_maxf : float : omp_out = lc_maxf(omp_out, omp_in)) initializer(omp_priv = -INFINITY)
+#pragma omp declare reduction(lc_minf : float : omp_out = lc_minf(omp_out, omp_in)) initializer(omp_priv = INFINITY)
+#pragma omp declare reduction(lc_max : double : omp_out = lc_max(omp_out, omp_in)) initializer(omp_priv = -INFINITY)
+#pragma omp declare reduction(lc_min : double : omp_out = lc_min(omp_out, omp_in)) initializer(omp_priv = INFINITY)
+
+/* Room for an array at the end of *room bytes: returns where, 64-byte aligned. SIZE_MAX says too much and stays. */
+LC_USED static size_t lc_reserve(size_t *room, size_t element, const int64_t *extents, int count)
+{
+    size_t at = *room, bytes = element;
+    for (int k = 0; k < count; k++) {
+        const size_t extent = extents[k] > 0 ? (size_t)extents[k] : 0;
+        if (__builtin_mul_overflow(bytes, extent, &bytes)) at = SIZE_MAX;
+    }
+    if (at == SIZE_MAX || bytes > SIZE_MAX / 2 || __builtin_add_overflow(at, (bytes + 63) & ~(size_t)63, room)) *room = SIZE_MAX;
+    return at;
+}
+
+/* Repeats what was reserved since `from`, one copy a thread; returns the size of a copy. */
+LC_USED static size_t lc_copies(size_t *room, size_t from, int threads)
+{
+    size_t step = *room == SIZE_MAX ? 0 : *room - from, all;
+    if (*room != SIZE_MAX)
+        if (__builtin_mul_overflow(step, (size_t)threads, &all) || __builtin_add_overflow(from, all, room)) *room = SIZE_MAX;
+    return step;
+}
+
+LC_USED static char *lc_take(size_t room)
+{
+    return room > PTRDIFF_MAX - 64 ? 0 : aligned_alloc(64, room ? room : 64);
+}
+
+/* Makes room for `count` rows of a list, half as much again as it had; what is there stays. */
+LC_USED static int lc_grow(void **list, int64_t *room, int64_t count, size_t element, const int64_t *extents, int axes)
+{
+    int64_t wanted = *room + *room / 2 + 8;
+    if (wanted < count) wanted = count;
+    size_t bytes = 0, none = lc_reserve(&bytes, element * (size_t)wanted, extents, axes);
+    if (none == SIZE_MAX || bytes > PTRDIFF_MAX || (uint64_t)wanted > SIZE_MAX / 2 / element) return 0;
+    void *grown = realloc(*list, bytes ? bytes : 64);
+    if (!grown) return 0;
+    *list = grown, *room = wanted;
+    return 1;
+}
+
+LC_USED static int lc_leave(lc_call *call, const lc_fault_t *fault)
+{
+    const int code = fault ? fault->code : 0;
+    if (call) {
+        call->code = code;
+        for (int k = 0; fault && k < 4; k++) call->info[k] = fault->info[k];
+    }
+    return code;
+}
+#endif

@@ -1,0 +1,3 @@
+"""The rows of the table of operations, a file a family."""
+
+from . import elementwise, makers, moves, products, reductions  # noqa: F401

@@ -1,0 +1,143 @@
+"""Elementwise operations: a broadcast of scalar C."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..operations import MISSING, ZERO, Row, add
+from ..program import Type
+from ..typing import as_float, broadcast, promote
+
+
+def _promoted(args: list[Type], static: dict[str, Any]) -> Type:
+    return Type(promote(args), broadcast([a.shape for a in args]))
+
+
+def _floating(args: list[Type], static: dict[str, Any]) -> Type:
+    return Type(as_float(promote(args)), broadcast([a.shape for a in args]))
+
+
+def _boolean(args: list[Type], static: dict[str, Any]) -> Type:
+    return Type("bool", broadcast([a.shape for a in args]))
+
+
+def _select(args: list[Type], static: dict[str, Any]) -> Type:
+    return Type(promote(args[1:]), broadcast([a.shape for a in args]))
+
+
+def _unary(name: str, grad: str | None, c: str, *, spell: str = "", type: Any = _floating, flops: int = 10) -> None:
+    rule: Any = grad if grad in (ZERO, MISSING) else (grad,)
+    add(Row(name, spell or f"np.{name}", "a", "elementwise", type, rule, c, flops=flops))
+
+
+def _binary(name: str, spell: str, grad: Any, c: str, *, type: Any = _promoted, flops: int = 1) -> None:
+    add(Row(name, spell, "a, b", "elementwise", type, grad, c, flops=flops))
+
+
+# -- arithmetic ------------------------------------------------------------------------------------------------
+_binary("add", "np.add Add", ("dy", "dy"), "({0} + {1})")
+_binary("subtract", "np.subtract Sub", ("dy", "-dy"), "({0} - {1})")
+_binary("multiply", "np.multiply Mult", ("dy * b", "dy * a"), "({0} * {1})")
+_binary("divide", "np.divide np.true_divide Div", ("dy / b", "-dy * y / b"), "({0} / {1})", type=_floating, flops=4)
+_binary("floor_divide", "np.floor_divide FloorDiv", ZERO, "lc_floor_div{f}({0}, {1}){i}lc_floor_div_i64({0}, {1})", flops=8)
+_binary("mod", "np.mod np.remainder Mod", ("dy", "-dy * (a // b)"), "lc_mod{f}({0}, {1}){i}lc_mod_i64({0}, {1})", flops=8)
+_binary(
+    "power",
+    "np.power np.float_power Pow",
+    ("dy * np.where(b == 0, 0, b * a ** np.where(b == 0, 1, b - 1))", "dy * y * np.log(np.where(a == 0, 1, a))"),
+    "lc_pow{f}({0}, {1}){i}lc_pow_i64({0}, {1})",
+    flops=40,
+)
+_unary("negative", "-dy", "(-{0})", spell="np.negative USub", type=_promoted, flops=1)
+_unary("positive", "dy", "({0})", spell="np.positive UAdd", type=_promoted, flops=0)
+_unary("abs", "dy * np.sign(a)", "lc_abs{f}({0}){i}llabs({0})", spell="np.abs np.absolute np.fabs math.fabs abs", type=_promoted, flops=1)
+_unary("sign", ZERO, "lc_sign{f}({0}){i}(({0} > 0) - ({0} < 0))", type=_promoted, flops=2)
+_unary("square", "2 * dy * a", "({0} * {0})", type=_promoted, flops=1)
+_unary("reciprocal", "-dy * y * y", "(1 / {0})", flops=4)
+_unary("sqrt", "0.5 * dy / y", "sqrt{f}({0})", spell="np.sqrt math.sqrt", flops=6)
+_unary("cbrt", "dy / (3 * y * y)", "lc_cbrt{f}({0})", spell="np.cbrt math.cbrt", flops=20)
+
+# -- exponentials and logarithms -------------------------------------------------------------------------------
+_unary("exp", "dy * y", "lc_exp{f}({0})", spell="np.exp math.exp")
+_unary("exp2", "0.6931471805599453 * dy * y", "lc_exp2{f}({0})", spell="np.exp2 math.exp2")
+_unary("expm1", "dy * (y + 1)", "lc_expm1{f}({0})", spell="np.expm1 math.expm1")
+_unary("log", "dy / a", "lc_log{f}({0})", spell="np.log math.log")
+_unary("log2", "1.4426950408889634 * dy / a", "lc_log2{f}({0})", spell="np.log2 math.log2")
+_unary("log10", "0.4342944819032518 * dy / a", "lc_log10{f}({0})", spell="np.log10 math.log10")
+_unary("log1p", "dy / (1 + a)", "lc_log1p{f}({0})", spell="np.log1p math.log1p")
+_binary("logaddexp", "np.logaddexp", ("dy * np.exp(a - y)", "dy * np.exp(b - y)"), "lc_logaddexp{f}({0}, {1})", type=_floating, flops=25)
+
+# -- trigonometry ----------------------------------------------------------------------------------------------
+_unary("sin", "dy * np.cos(a)", "lc_sin{f}({0})", spell="np.sin math.sin", flops=15)
+_unary("cos", "-dy * np.sin(a)", "lc_cos{f}({0})", spell="np.cos math.cos", flops=15)
+_unary("tan", "dy * (1 + y * y)", "lc_tan{f}({0})", spell="np.tan math.tan", flops=20)
+_unary("arcsin", "dy / np.sqrt(1 - a * a)", "lc_arcsin{f}({0})", spell="np.arcsin np.asin math.asin", flops=20)
+_unary("arccos", "-dy / np.sqrt(1 - a * a)", "lc_arccos{f}({0})", spell="np.arccos np.acos math.acos", flops=20)
+_unary("arctan", "dy / (1 + a * a)", "lc_arctan{f}({0})", spell="np.arctan np.atan math.atan", flops=20)
+_binary(
+    "arctan2", "np.arctan2 np.atan2 math.atan2",
+    ("dy * b / (a * a + b * b)", "-dy * a / (a * a + b * b)"), "lc_arctan2{f}({0}, {1})", type=_floating, flops=25,
+)
+_unary("sinh", "dy * np.cosh(a)", "lc_sinh{f}({0})", spell="np.sinh math.sinh", flops=15)
+_unary("cosh", "dy * np.sinh(a)", "lc_cosh{f}({0})", spell="np.cosh math.cosh", flops=15)
+_unary("tanh", "dy * (1 - y * y)", "lc_tanh{f}({0})", spell="np.tanh math.tanh", flops=12)
+_unary("arcsinh", "dy / np.sqrt(a * a + 1)", "lc_arcsinh{f}({0})", spell="np.arcsinh np.asinh math.asinh", flops=20)
+_unary("arccosh", "dy / np.sqrt(a * a - 1)", "lc_arccosh{f}({0})", spell="np.arccosh np.acosh math.acosh", flops=20)
+_unary("arctanh", "dy / (1 - a * a)", "lc_arctanh{f}({0})", spell="np.arctanh np.atanh math.atanh", flops=20)
+_binary(
+    "hypot", "np.hypot math.hypot",
+    ("dy * a / np.where(y == 0, 1, y)", "dy * b / np.where(y == 0, 1, y)"), "lc_hypot{f}({0}, {1})", type=_floating, flops=12,
+)
+
+# -- choosing: ties share evenly, clip passes the gradient at its bounds ---------------------------------------
+_TIES = "np.where({0} {2} {1}, dy, np.where({0} == {1}, 0.5 * dy, 0))"
+_binary("maximum", "np.maximum", (_TIES.format("a", "b", ">"), _TIES.format("b", "a", ">")), "lc_max{f}({0}, {1}){i}(({0} > {1}) ? {0} : {1})")
+_binary("minimum", "np.minimum", (_TIES.format("a", "b", "<"), _TIES.format("b", "a", "<")), "lc_min{f}({0}, {1}){i}(({0} < {1}) ? {0} : {1})")
+_LONE = "np.where(({0} {2} {1}) | np.isnan({1}), dy, np.where({0} == {1}, 0.5 * dy, 0))"
+_binary("fmax", "np.fmax", (_LONE.format("a", "b", ">"), _LONE.format("b", "a", ">")), "lc_fmax{f}({0}, {1}){i}(({0} > {1}) ? {0} : {1})")
+_binary("fmin", "np.fmin", (_LONE.format("a", "b", "<"), _LONE.format("b", "a", "<")), "lc_fmin{f}({0}, {1}){i}(({0} < {1}) ? {0} : {1})")
+add(
+    Row(
+        "clip", "np.clip", "a, a_min, a_max", "elementwise", _promoted,
+        ("np.where((a >= a_min) & (a <= a_max), dy, 0)", "np.where((a < a_min) & (a_min <= a_max), dy, 0)", "np.where((a > a_max) | (a_min > a_max), dy, 0)"),
+        "lc_min{f}(lc_max{f}({0}, {1}), {2}){i}lc_clip_i64({0}, {1}, {2})", flops=2,
+    ),
+    Row("where", "np.where", "c, a, b", "elementwise", _select, (None, "np.where(c, dy, 0)", "np.where(c, 0, dy)"), "(({0}) ? ({1}) : ({2}))"),
+)
+
+# -- rounding and signs ----------------------------------------------------------------------------------------
+for _name in ("floor", "ceil", "trunc"):
+    _unary(_name, ZERO, f"__builtin_{_name}{{f}}({{0}})", spell=f"np.{_name} math.{_name}", type=_floating, flops=1)
+_unary("rint", ZERO, "__builtin_rint{f}({0})", spell="np.rint np.round round", type=_floating, flops=1)
+_binary("copysign", "np.copysign math.copysign", ("dy * np.copysign(1, a) * np.copysign(1, b)", None), "__builtin_copysign{f}({0}, {1})", type=_floating)
+_binary("heaviside", "np.heaviside", (None, "np.where(a == 0, dy, 0)"), "lc_heaviside{f}({0}, {1})", type=_floating, flops=2)
+
+# -- tests and comparisons: no derivative ----------------------------------------------------------------------
+_unary("isnan", ZERO, "({0} != {0})", spell="np.isnan math.isnan", type=_boolean, flops=1)
+_unary("isinf", ZERO, "(__builtin_fabs{f}({0}) == (real)INFINITY)", spell="np.isinf math.isinf", type=_boolean, flops=1)
+_unary("isfinite", ZERO, "(__builtin_fabs{f}({0}) < (real)INFINITY)", spell="np.isfinite math.isfinite", type=_boolean, flops=1)
+for _name, _spell, _c in (
+    ("less", "Lt", "<"), ("less_equal", "LtE", "<="), ("greater", "Gt", ">"),
+    ("greater_equal", "GtE", ">="), ("equal", "Eq", "=="), ("not_equal", "NotEq", "!="),
+):
+    _binary(_name, f"np.{_name} {_spell}", ZERO, f"({{0}} {_c} {{1}})", type=_boolean)
+_binary("bitwise_and", "np.bitwise_and BitAnd", ZERO, "({0} & {1})")
+_binary("bitwise_or", "np.bitwise_or BitOr", ZERO, "({0} | {1})")
+_binary("bitwise_xor", "np.bitwise_xor BitXor", ZERO, "({0} ^ {1})")
+_binary("logical_and", "np.logical_and And", ZERO, "(({0} != 0) & ({1} != 0))", type=_boolean)
+_binary("logical_or", "np.logical_or Or", ZERO, "(({0} != 0) | ({1} != 0))", type=_boolean)
+_binary("logical_xor", "np.logical_xor", ZERO, "(({0} != 0) ^ ({1} != 0))", type=_boolean)
+_unary("logical_not", ZERO, "({0} == 0)", spell="np.logical_not np.invert Not Invert", type=_boolean, flops=1)
+
+# -- scipy.special ---------------------------------------------------------------------------------------------
+_unary("erf", "1.1283791670955126 * dy * np.exp(-a * a)", "lc_erf{f}({0})", spell="special.erf math.erf", flops=25)
+_unary("erfc", "-1.1283791670955126 * dy * np.exp(-a * a)", "lc_erfc{f}({0})", spell="special.erfc math.erfc", flops=30)
+_unary("expit", "dy * y * (1 - y)", "lc_sigmoid{f}({0})", spell="special.expit", flops=14)
+_unary("logit", "dy / (a * (1 - a))", "lc_logit{f}({0})", spell="special.logit", flops=20)
+_unary("log_expit", "dy * special.expit(-a)", "lc_log_expit{f}({0})", spell="special.log_expit", flops=25)
+_binary(
+    "xlogy", "special.xlogy",
+    ("np.where((a == 0) & (b <= 0), 0, dy * np.log(b))", "np.where(a == 0, 0, dy * a / b)"), "lc_xlogy{f}({0}, {1})", type=_floating, flops=12,
+)
+_unary("gammaln", "dy * special.digamma(a)", "lc_gammaln{f}({0})", spell="special.gammaln math.lgamma", flops=60)
+_unary("digamma", MISSING, "lc_digamma{f}({0})", spell="special.digamma special.psi", flops=60)

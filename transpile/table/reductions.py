@@ -1,0 +1,96 @@
+"""Reductions over axes, and what is composed of them.
+
+In a derivative, `unreduce(e)` spreads e over the reduced axes, `rereduce(e)` sums as the operation did, `count` is the number of
+elements that went into one result.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..operations import ZERO, Row, add
+from ..program import Type
+from ..typing import as_float, normal_axes, reduced
+
+_ARGS = "a, axis: axes = None, keepdims: flag = False"
+
+
+def _keep(args: list[Type], static: dict[str, Any]) -> Type:
+    dtype = {"bool": "i64", "int": "i64", "float": "real"}.get(args[0].dtype, args[0].dtype)
+    return Type(dtype, reduced(args[0].shape, normal_axes(static["axis"], args[0].rank), static["keepdims"]))
+
+
+def _same(args: list[Type], static: dict[str, Any]) -> Type:
+    return Type(args[0].dtype, reduced(args[0].shape, normal_axes(static["axis"], args[0].rank), static["keepdims"]))
+
+
+def _floating(args: list[Type], static: dict[str, Any]) -> Type:
+    return Type(as_float(args[0].dtype), _keep(args, static).shape)
+
+
+def _boolean(args: list[Type], static: dict[str, Any]) -> Type:
+    return Type("bool", _keep(args, static).shape)
+
+
+def _index(args: list[Type], static: dict[str, Any]) -> Type:
+    return Type("i64", _keep(args, static).shape)
+
+
+def _map(args: list[Type], static: dict[str, Any]) -> Type:
+    normal_axes(static["axis"], args[0].rank)
+    return Type(as_float(args[0].dtype), args[0].shape)
+
+
+_EXTREME = "np.where(a == unreduce(y), unreduce(dy / rereduce(a == unreduce(y))), 0)"
+_OTHERS = (
+    "np.where(unreduce(rereduce(a == 0)) == 0, unreduce(dy * y) / np.where(a == 0, 1, a), "
+    "np.where((a == 0) & (unreduce(rereduce(a == 0)) == 1), "
+    "unreduce(dy * np.prod(np.where(a == 0, 1, a), axis=axis, keepdims=keepdims)), 0))"
+)
+_MEAN = "np.mean(a, axis=axis, keepdims=True)"
+_MAX = "np.max(a, axis=axis, keepdims=True)"
+
+add(
+    Row("sum", "np.sum sum", _ARGS, "reduce", _keep, ("unreduce(dy)",), reduce=(0, "add")),
+    Row("prod", "np.prod", _ARGS, "reduce", _keep, (_OTHERS,), reduce=(1, "multiply")),
+    Row("max", "np.max np.amax max", _ARGS, "reduce", _same, (_EXTREME,), reduce=("lowest", "maximum")),
+    Row("min", "np.min np.amin min", _ARGS, "reduce", _same, (_EXTREME,), reduce=("highest", "minimum")),
+    Row("any", "np.any", _ARGS, "reduce", _boolean, ZERO, reduce=(False, "logical_or")),
+    Row("all", "np.all", _ARGS, "reduce", _boolean, ZERO, reduce=(True, "logical_and")),
+    Row("argmax", "np.argmax", _ARGS, "special", _index, ZERO),
+    Row("argmin", "np.argmin", _ARGS, "special", _index, ZERO),
+    Row(
+        "mean", "np.mean", _ARGS, "compose", _floating, ("unreduce(dy / count)",),
+        define="np.sum(a, axis=axis, keepdims=keepdims) / count",
+    ),
+    Row(
+        "var", "np.var", _ARGS + ", ddof: int = 0", "compose", _floating,
+        (f"unreduce(2 * dy / (count - ddof)) * (a - {_MEAN})",),
+        define=f"np.sum(np.square(a - {_MEAN}), axis=axis, keepdims=keepdims) / (count - ddof)",
+    ),
+    Row(
+        "std", "np.std", _ARGS + ", ddof: int = 0", "compose", _floating,
+        (f"unreduce(dy / ((count - ddof) * np.where(y == 0, 1, y))) * (a - {_MEAN})",),
+        define="np.sqrt(np.var(a, axis=axis, keepdims=keepdims, ddof=ddof))",
+    ),
+    Row(
+        "norm", "np.linalg.norm", "a, ord: value = None, axis: axes = None, keepdims: flag = False", "compose", _floating,
+        ("unreduce(dy / np.where(y == 0, 1, y)) * a",),
+        define="np.sqrt(np.sum(np.square(a), axis=axis, keepdims=keepdims))",
+    ),
+    Row(
+        "logsumexp", "special.logsumexp", _ARGS, "compose", _floating,
+        ("unreduce(dy) * np.exp(a - unreduce(y))",),
+        define=f"np.log(np.sum(np.exp(a - {_MAX}), axis=axis, keepdims=keepdims)) + np.max(a, axis=axis, keepdims=keepdims)",
+    ),
+    Row(
+        "softmax", "special.softmax", "a, axis: axes = None", "compose", _map,
+        ("y * (dy - np.sum(dy * y, axis=axis, keepdims=True))",),
+        define=f"np.exp(a - {_MAX}) / np.sum(np.exp(a - {_MAX}), axis=axis, keepdims=True)",
+    ),
+    Row(
+        "log_softmax", "special.log_softmax", "a, axis: axes = None", "compose", _map,
+        ("dy - np.exp(y) * np.sum(dy, axis=axis, keepdims=True)",),
+        define=f"a - {_MAX} - np.log(np.sum(np.exp(a - {_MAX}), axis=axis, keepdims=True))",
+    ),
+)
