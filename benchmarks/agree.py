@@ -6,10 +6,10 @@ The tolerance, relative to max(|reference element|, rms of the reference array):
 
 64 eps: some twenty roundings in a formula such as mish's or Newton's, each an ulp or a few from exp, tanh or
 sin, times the conditioning of the cases (1/(1 - e cos E) <= 10). sqrt(n) eps: a sum of n terms of either sign
-added one by one is off by eps times sqrt(n/2) of its typical size (each rounding is eps/2 of a partial sum that
+added one by one is off by eps times sqrt(n/2) of its typical size (a rounding is eps/2 of a partial sum that
 grows as a random walk), and peers add in different orders. The rms stands for elements near zero, where the
-error of the terms is left. The largest tolerance of a case here is 3e-5; every run also tries the guard itself:
-a result scaled by 1.001 must fail.
+error of the terms is left. The largest tolerance of a case here is 3e-5; every run also tries the guard
+itself: a result scaled by 1.001 must fail.
 """
 
 from dataclasses import dataclass

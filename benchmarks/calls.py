@@ -2,8 +2,8 @@
 
     python benchmarks/calls.py [--peers torch,own,compile,jax] [--rounds 30] [--stand-in]
 
-Microseconds: the forward alone, and vjp + pullback; the median over the samples of many rounds, each sample the
-mean of enough calls to fill 50 us. The same workers, guard and rounds as run.py.
+Microseconds: the forward alone, and vjp + pullback; the median over the samples of many rounds, a sample
+being the mean of enough calls to fill 50 us. The same workers, guard and rounds as run.py.
 """
 
 import argparse

@@ -14,6 +14,7 @@ from worker import PeerFailed, Worker
 
 WHAT = ("gradient", "forward")  # gradient: forward and every gradient; forward: the value only
 QUIET = 0.04  # seconds between turns: an idle OpenMP pool spins on its core for up to 20 ms
+LOOKS = 3  # turns by which a peer's fastest twin is chosen
 TRIES = 6  # of a turn, while the machine is in a slow spell
 FOREIGN = 0.08  # a round in which other processes took more of the machine is measured again
 
@@ -96,11 +97,11 @@ class Bench:
         """One twin's first call and a short look at its speed: ({..}, its results)."""
         try:
             seconds, y, gradients = worker.ask("prepare", case.name, variant, limit=self.options.limit)
-            probe, _ = worker.ask("turn", variant, WHAT[0], self.options.turn, 50, limit=self.options.limit)
+            looks = [np.median(self._turn(worker.peer, variant, WHAT[0])) for _ in range(LOOKS)]
         except PeerFailed as reason:
             self.progress.say(f"{case.name}: {PEERS[worker.peer].title} {variant}: {last_line(reason)}")
             return {"failed": last_line(reason), "detail": str(reason)}, None
-        return {"first call": seconds, "probe": min(probe)}, [*y, *gradients]
+        return {"first call": seconds, "probe": float(min(looks))}, [*y, *gradients]
 
     def _guard(self, case, name, variant, results, reference) -> float:
         outputs = len(results) - len(case.arguments)

@@ -266,10 +266,19 @@ class Jax(Peer):
             rest = iter(pullback(dy if isinstance(y, tuple) else dy[0]))
             return as_tuple(y), tuple(next(rest) if f else None for f in floating)
 
-        value = jax.jit(twin)
-        return Bound(
-            lambda: jax.block_until_ready(value(*arrays)), lambda *dy: jax.block_until_ready(both(arrays, dy))
-        )
+        value, last = jax.jit(twin), max(i for i, f in enumerate(floating) if f)
+
+        def forward():
+            y = value(*arrays)
+            as_tuple(y)[-1].block_until_ready()
+            return y
+
+        def gradient(*dy):
+            y, gradients = both(arrays, dy)
+            gradients[last].block_until_ready()  # results of one executable are ready together
+            return y, gradients
+
+        return Bound(forward, gradient)
 
 
 class Stream(Peer):

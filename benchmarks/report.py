@@ -161,7 +161,7 @@ def variant_block(run: dict) -> tables.Block:
     return tables.Block(
         "Twins tried",
         [
-            "* the fastest, used above. Best of a short look; distance from the "
+            "* the fastest, used above. Best of a few turns; distance from the "
             "reference in tolerances (above 1 the run fails)."
         ],
         ["case", "peer", "twin", "forward + gradients", "first call", "distance"],

@@ -35,6 +35,8 @@ def stub_text(manifest: Mapping[str, Any]) -> str:
     layers = manifest["layers"]
     kinds = {layer["kind"] for layer in layers}
     imports = ["from typing import Any, TypeVar", ""]
+    if "class" in kinds:
+        imports.insert(0, "from collections.abc import Iterable")
     if "function" in kinds:
         imports.append("from layerc.runtime.call import Described, Pullback")
     if "class" in kinds:
@@ -67,17 +69,16 @@ def _docstring(layer: Layer) -> str:
 
 def _function_stub(layer: Layer) -> str:
     arrays = [_annotated(p) for p in layer["parameters"] if p["role"] in ("input", "param", "state")]
-    result, out = _results(layer, "predict")
-    options = ["*", f"out: {out} | None = ...", "batch: bool | None = ...", *_options(layer)]
-    call = ", ".join(["self", *arrays, *options])
+    result = _result(layer)
+    called = [*arrays, "*", "out: Any = None", _BATCH, *_options(layer)]
     private = f"_{layer['name']}"
     return "\n".join(
         [
             f"class {private}(Described):",
             _docstring(layer),
-            f"    def __call__({call}) -> {result}: ...",
-            f"    def vjp({call}) -> tuple[{result}, Pullback]: ...",
-            f"    def reference({', '.join(['self', *arrays, '*', 'batch: bool | None = ...', *_options(layer)])}) -> Any: ...",
+            _method("__call__", called, result),
+            _method("vjp", called, f"tuple[{result}, Pullback]"),
+            _method("reference", [*arrays, "*", _BATCH, *_options(layer)], "Any"),
             "",
             f"{layer['name']}: {private}",
         ]
@@ -86,18 +87,32 @@ def _function_stub(layer: Layer) -> str:
 
 def _class_stub(layer: Layer) -> str:
     inputs = [_annotated(p) for p in layer["parameters"] if p["role"] == "input"]
-    result, out = _results(layer, "predict")
-    call = ", ".join(["self", *inputs, "*", f"out: {out} | None = ...", "batch: bool | None = ..."])
-    wiring = ["self", "name: str | None = ...", "bottoms: tuple[str, ...] | list[str] = ...", "tops: tuple[str, ...] | list[str] = ..."]
+    result = _result(layer)
+    called = [*inputs, "*", "out: Any = None", _BATCH]
+    wiring = ["name: str | None = None", "bottoms: Iterable[str] = ()", "tops: Iterable[str] = ()"]
+    settings = [option for option in _options(layer) if not option.endswith("...")]
     return "\n".join(
         [
             f"class {layer['name']}(CompiledClass):",
             _docstring(layer),
-            f"    def __init__({', '.join([*wiring, '*', *_options(layer), '**options: Any'])}) -> None: ...",
-            f"    def __call__({call}) -> {result}: ...",
-            f"    def vjp({call}) -> tuple[{result}, ClassPullback]: ...",
+            *(f"    {field.partition(' =')[0]}" for field in settings),
+            "",
+            _method("__init__", [*wiring, *(["*", *settings] if settings else [])], "None"),
+            _method("__call__", called, result),
+            _method("vjp", called, f"tuple[{result}, ClassPullback]"),
         ]
     )
+
+
+_BATCH = "batch: bool | None = None"
+
+
+def _method(name: str, arguments: list[str], result: str) -> str:
+    """One line, or one line an argument where that would be too long."""
+    line = f"    def {name}({', '.join(['self', *arguments])}) -> {result}: ..."
+    if len(line) <= 100:
+        return line
+    return "\n".join([f"    def {name}(", *(f"        {a}," for a in ["self", *arguments]), f"    ) -> {result}: ..."])
 
 
 def _annotated(parameter: Mapping[str, Any]) -> str:
@@ -116,9 +131,6 @@ def _options(layer: Layer) -> list[str]:
     return options
 
 
-def _results(layer: Layer, method: str) -> tuple[str, str]:
-    """The types of what a call gives and of what `out=` takes."""
-    outputs = [o for o in layer["methods"][method]["outputs"] if o["role"] == "output"]
-    if len(outputs) == 1:
-        return "_Array", "Any"
-    return f"tuple[{', '.join(['_Array'] * len(outputs))}]", "tuple[Any, ...]"
+def _result(layer: Layer) -> str:
+    outputs = [o for o in layer["methods"]["predict"]["outputs"] if o["role"] == "output"]
+    return "_Array" if len(outputs) == 1 else f"tuple[{', '.join(['_Array'] * len(outputs))}]"

@@ -8,6 +8,7 @@ the C compiler is not even run.
 import contextlib
 import ctypes
 import hashlib
+import importlib
 import io
 import json
 import os
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import cffi
+from cffi.recompiler import make_c_source
 
 from layerc.build import guard, stubs
 from layerc.build.compiler import Compiler, Unit, find
@@ -77,6 +79,7 @@ def write_package(
         if (fresh / LIBRARY).read_bytes() == _bytes(target / LIBRARY):
             _carry(target / LIBRARY, fresh / LIBRARY)
         _swap(fresh, target)
+    importlib.invalidate_caches()  # so that this process can import what was not there before
     return True
 
 
@@ -134,9 +137,8 @@ def _wrapper(header: str, cdef: str, guard_text: str) -> str:
     """The C text of the extension that lets Python call the functions: cffi's API mode."""
     ffi = cffi.FFI()
     ffi.cdef(f"{cdef}\n{guard.CDEF}")
-    ffi.set_source("_native", f'#include "{header}"\n\n{guard_text}')
     text = io.StringIO()
-    ffi.emit_c_code(text)
+    make_c_source(ffi, "_native", f'#include "{header}"\n\n{guard_text}', text)
     return text.getvalue()
 
 

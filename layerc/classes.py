@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import DTypeLike
 
-from layerc.annotations import NO_DEFAULT, ArrayType, Param, Signature, State, current_real, read_signature
+from layerc.annotations import NO_DEFAULT, ArrayType, Param, Signature, State, read_signature, real
 from layerc.calls import bind_arguments, call, choose_real, flattened, run_body, take_array
 from layerc.init import Initializer, zeros
 from layerc.runtime import fields, streams
@@ -127,50 +127,70 @@ class Layer:
             raise TypeError(f"{self._where}: dtype must be float32 or float64, not {element}")
         declared = [(a.name, a.type.shape, shape) for a, shape in zip(signature.inputs, shapes)]
         binding = bind(declared, self.config, self._where)
-        written = self._by_hand("initialize", shapes, element)
-        params = {f.name: self._first(f, written, binding, seed, element) for f in self.param_fields.values()}
-        states = {f.name: self._first(f, written, binding, seed, element) for f in self.state_fields.values()}
-        self.__dict__.update(
-            params=params, states=states, _shapes=shapes, _dtype=element, _binding=binding, _seed=seed
+        if self._running:  # super().initialize() in a method: what has an init is drawn before it runs
+            return
+        every = {**self.param_fields, **self.state_fields}
+        drawn = {name: self._draw(field, binding, seed, element) for name, field in every.items()}
+        first = self._by_hand(
+            "initialize", shapes, element, {n: v for n, v in drawn.items() if v is not None}
         )
+        values = {n: self._settle(f, first.get(n), binding, seed, element) for n, f in every.items()}
+        self.__dict__.update(
+            params={name: values[name] for name in self.param_fields},
+            states={name: values[name] for name in self.state_fields},
+        )
+        self.__dict__.update(_shapes=shapes, _dtype=element, _binding=binding, _seed=seed)
 
-    def _by_hand(self, method: str, shapes: Sequence[tuple[int, ...]], dtype: np.dtype) -> dict[str, Any]:
-        """Run the user's own `initialize` or `reset_state` and return the fields it assigned."""
+    def reset_state(self) -> None:
+        """Give every state its first value again, or what the layer's own `reset_state` assigns."""
+        if self._shapes is None:
+            raise ValueError(f"{self._where}: initialize it first")
+        if self._running:
+            return
+        if "reset_state" in self._written:
+            values = self._by_hand("reset_state", (), self._dtype, {**self.params, **self.states})
+        else:
+            values = {name: field.init for name, field in self.state_fields.items()}
+        for name, field in self.state_fields.items():
+            known = {**self._binding, **_sizes(field, self.states[name])}
+            self.states[name] = self._settle(field, values[name], known, self._seed, self._dtype)
+
+    def _draw(self, field: ArrayField, binding: Binding, seed: int, dtype: np.dtype) -> np.ndarray | None:
+        """The first value that a field's init gives; None without one, or if its shape is not known."""
+        try:
+            return self._settle(field, field.init, binding, seed, dtype)
+        except ValueError:
+            if "initialize" in self._written:
+                return None
+            raise
+
+    def _by_hand(
+        self, method: str, args: Sequence[Any], dtype: np.dtype, values: Mapping[str, np.ndarray]
+    ) -> dict[str, Any]:
+        """Run the user's own `initialize` or `reset_state`, if any, on fields of these values."""
         written = self._written.get(method)
         if written is None:
-            return {}
-        inner = self._inside(assignable={*self.param_fields, *self.state_fields})
-        for field in inner._assignable:
-            inner.__dict__.pop(field, None)
-        run_body(lambda: written(inner, *shapes), dtype, {})
-        return {field: inner.__dict__[field] for field in inner._assignable if field in inner.__dict__}
+            return dict(values)
+        states = set(self.state_fields)
+        inner = self._inside(states | self.param_fields.keys() if method == "initialize" else states)
+        inner.__dict__.update({name: np.copy(value) for name, value in values.items()})
+        run_body(lambda: written(inner, *args), dtype, {})
+        every = (*self.param_fields, *self.state_fields)
+        return {name: inner.__dict__[name] for name in every if name in inner.__dict__}
 
-    def _first(
-        self, field: ArrayField, written: Mapping[str, Any], binding: Binding, seed: int, dtype: np.dtype
+    def _settle(
+        self, field: ArrayField, value: Any, binding: Binding, seed: int, dtype: np.dtype
     ) -> np.ndarray:
-        shape = _field_shape(self._where, field, written, binding)
-        value = written.get(field.name, field.init)
-        token = current_real.set(dtype)
-        try:
-            element = field.type.element.dtype
-        finally:
-            current_real.reset(token)
+        """A first value as an array of the field's type and shape; `value` is an init or array-like."""
+        element = dtype if field.type.element == real else field.type.element.dtype
         if value is None:
             raise ValueError(f"{self._where}: {field.name!r} has no init, and initialize does not assign it")
         if isinstance(value, Initializer):
+            shape = _field_shape(self._where, field, binding)
             return value.draw(streams.generator(seed, self.name, field.name), shape, element)
         array = np.array(value, dtype=element)
         bind([(field.name, field.type.shape, array.shape)], binding, self._where)
         return array
-
-    def reset_state(self) -> None:
-        """Give every state its first value again."""
-        if self._shapes is None:
-            raise ValueError(f"{self._where}: initialize it first")
-        written = self._by_hand("reset_state", (), self._dtype)
-        for field in self.state_fields.values():
-            known = {**self._binding, **_sizes(field, self.states[field.name])}
-            self.states[field.name] = self._first(field, written, known, self._seed, self._dtype)
 
     # -- calls ---------------------------------------------------------------------------------------------
 
@@ -311,12 +331,7 @@ def _read_fields(cls: type[Layer]) -> None:
     cls.param_fields, cls.state_fields, cls.config_fields = params, states, configs
 
 
-def _field_shape(
-    where: str, field: ArrayField, written: Mapping[str, Any], binding: Binding
-) -> tuple[int, ...]:
-    value = written.get(field.name)
-    if value is not None and not isinstance(value, Initializer):
-        return np.shape(value)
+def _field_shape(where: str, field: ArrayField, binding: Binding) -> tuple[int, ...]:
     try:
         return field.type.shape.evaluate(binding)
     except KeyError as error:

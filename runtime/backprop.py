@@ -111,3 +111,18 @@ class Analysis:
                     f"{titled(step.layer)} cannot do bp, but stands between the parameters of "
                     f"{titled(self.graph.steps[source].layer)} and a loss: it reads blob {self.graph.wires[w].name!r}"
                 )
+
+    def check_wanted(self, wires: Collection[int]) -> None:
+        """TopologyError if a layer that cannot do bp stands between one of these wires and a loss."""
+        after = set(wires)
+        for i, step in enumerate(self.graph.steps):
+            read = next((w for w in step.bottoms if w in after), None)
+            if read is None:
+                continue
+            if i in self.live:
+                after.update(step.tops)
+            elif step.layer.has_loss or any(w in self.used for w in step.tops):
+                raise TopologyError(
+                    f"{titled(step.layer)} cannot do bp, but stands between blob "
+                    f"{self.graph.wires[min(wires)].name!r} and a loss: it reads blob {self.graph.wires[read].name!r}"
+                )

@@ -29,11 +29,11 @@ def function(address: str) -> Any:
         ) from None
 
 
-def run(address: str, arrays: Arrays, **config: Any) -> dict[str, np.ndarray]:
-    """The outputs, by name, for whole batches."""
-    return function(address).run("predict", arrays, config)
+def run(address: str, arrays: Arrays, out: Arrays | None = None, **config: Any) -> Arrays:
+    """The outputs, by name, for whole batches; written to the arrays of `out` where they are given."""
+    return function(address).run("predict", arrays, config, out=out)
 
 
-def pull(address: str, arrays: Arrays, want: str = "all", **config: Any) -> dict[str, np.ndarray]:
+def pull(address: str, arrays: Arrays, want: str = "all", out: Arrays | None = None, **config: Any) -> Arrays:
     """The gradients, by argument; `arrays` holds inputs, outputs `y` and their gradients `dy`."""
-    return function(address).pull(arrays, config, want)
+    return function(address).pull(arrays, config, want, out=out)

@@ -1,5 +1,6 @@
 """Compiled functions: `L.mish(x)`, `L.mish.vjp(x)`; and whole batches by name, for the Net."""
 
+import importlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from layerc.runtime import arrays as ar
 from layerc.runtime.core import Call, Core
-from layerc.runtime.kernel import Case, Launch, receive
+from layerc.runtime.kernel import Launch, receive
 from layerc.runtime.pullback import Pullback, no_gradient
 from layerc.runtime.seeds import seed_of
 
@@ -138,15 +139,15 @@ class CompiledFunction(Described):
         layer. All name the layer, and the argument or the line.
         """
         core = self.core
-        if out is None:
-            found = core.find(arrays, batch, options)
-            if found is not None:
-                case, addresses = found
-                outputs, _ = core.start(case.predict, addresses)
-                return outputs[0] if case.predict.single else _public(case.predict, outputs)
+        found = core.find(arrays, batch, options)
+        if found is not None:
+            case, addresses = found
+            if out is None:
+                return core.start(case.predict, addresses)[0]
+            return evaluate(core.name, case.predict, arrays, addresses, out)[0]
         call = self._prepare(arrays, batch, options)
-        results, _ = evaluate(core.name, call, call.case.predict, core.addresses(call.arrays), out)
-        return results
+        addresses = core.addresses(call.arrays)
+        return evaluate(core.name, call.case.predict, call.arrays, addresses, out, call)[0]
 
     def vjp(
         self, *arrays: Any, out: Any = None, batch: bool | None = None, **options: Any
@@ -156,19 +157,20 @@ class CompiledFunction(Described):
         NotImplementedError if the author disabled the gradient.
         """
         core = self.core
-        if out is None:
-            found = core.find(arrays, batch, options)
-            if found is not None:
-                case, addresses = found
-                outputs, into = core.start(case.forward, addresses)
-                result = outputs[0] if case.forward.single else _public(case.forward, outputs)
-                return result, Pullback(core.name, case, addresses, into)
         if "backward" not in core.methods:
             raise no_gradient(core.name)
-        call = self._prepare(arrays, batch, options)
-        addresses = core.addresses(call.arrays)
-        results, into = evaluate(core.name, call, call.case.forward, addresses, out)
-        return results, Pullback(core.name, call.case, addresses, into, call)
+        found, call = core.find(arrays, batch, options), None
+        if found is not None:
+            case, addresses = found
+            if out is None:
+                result, written, _ = core.start(case.forward, addresses)
+            else:
+                result, written, _ = evaluate(core.name, case.forward, arrays, addresses, out)
+        else:
+            call = self._prepare(arrays, batch, options)
+            case, addresses = call.case, core.addresses(call.arrays)
+            result, written, _ = evaluate(core.name, case.forward, call.arrays, addresses, out, call)
+        return result, Pullback(core.name, case, addresses, written, call)
 
     def reference(self, *arrays: Any, **options: Any) -> Any:
         """The NumPy meaning: the layer file itself, run. Arguments as in a call, but for `out`."""
@@ -184,30 +186,44 @@ class CompiledFunction(Described):
         core.learn(args, batch, options, call)
         return call
 
+    def __reduce__(self) -> Any:
+        return _of_package, (self.package.name, self.name)
+
     def __repr__(self) -> str:
         return f"<compiled {self.signature}>"
 
 
-def evaluate(where: str, call: Call, launch: Launch, addresses: Sequence[Any], out: Any) -> tuple[Any, list[Any]]:
-    """Run a forward kernel of a checked call: the result for the caller, and the addresses of all outputs."""
-    launch = launch.seeded(call.seed)
+def _of_package(package: str, name: str) -> Any:
+    return getattr(importlib.import_module(package), name)
+
+
+def evaluate(
+    where: str,
+    launch: Launch,
+    arrays: Sequence[np.ndarray],
+    addresses: Sequence[Any],
+    out: Any = None,
+    call: Call | None = None,
+) -> tuple[Any, Sequence[Any], Sequence[np.ndarray]]:
+    """Run a forward kernel: the result for the caller, the addresses of all outputs, and all outputs.
+
+    arrays, addresses: what it reads; out: the caller's arrays for the result, or None; call: as it was checked, where
+    not everything in it was a plain array.
+    """
+    export = None
+    if call is not None:
+        launch, export = launch.seeded(call.seed), call.export
     library, into = launch.library, {}
     if out is not None:
-        found = ar.destinations(where, [launch.specs[i] for i in launch.public], out, call.arrays)
+        found = ar.destinations(where, [launch.specs[i] for i in launch.public], out, arrays)
         into = {i: one for i, one in zip(launch.public, found) if one is not None}
     outputs = receive(launch, into)
     written = list(map(library.from_buffer, outputs))
     launch(addresses if launch.keep is None else [addresses[i] for i in launch.keep], written)
-    export = call.export
     results = []
     for i in launch.public:
         if i in into:
             results.append(into[i].finish(outputs[i]))
         else:
             results.append(outputs[i] if export is None else export(outputs[i]))
-    return (results[0] if len(results) == 1 else tuple(results)), written
-
-
-def _public(launch: Launch, outputs: Sequence[np.ndarray]) -> Any:
-    results = [outputs[i] for i in launch.public]
-    return results[0] if len(results) == 1 else tuple(results)
+    return (results[0] if len(results) == 1 else tuple(results)), written, outputs

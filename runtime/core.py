@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from layerc.runtime import arrays as ar
-from layerc.runtime.kernel import Case, Launch, allocate
+from layerc.runtime.kernel import Case, Launch
 from layerc.runtime.library import Library
 from layerc.runtime.shapes import Shape, batch_size, bind, parse
 
@@ -71,11 +71,16 @@ class Core:
         outputs = self.methods["forward"]["outputs"]
         self.output_names = tuple(o["name"] for o in outputs)
         self.public = tuple(o["name"] for o in outputs if o["role"] == "output")
-        self.output_declared = {o["name"]: o for o in outputs}
+        self.outputs = {o["name"]: o for o in outputs}
         self.cotangent_names = tuple("d" + name for name in self.public)
         self.all_names = (*self.array_names, *self.output_names, *self.cotangent_names)
         self.gradient_names = tuple(name for name in self.array_names if self.roles[name] != "state")
         self.gradient_slots = self._gradient_slots()
+        self.all_gradients = "backward" in self.methods and self.gradient_slots == tuple(
+            range(len(self.methods["backward"]["outputs"]))
+        )
+        self.only_gradient = self.all_gradients and len(self.gradient_slots) == 1
+        self.new_states = tuple((i, o.get("of", o["name"])) for i, o in enumerate(outputs) if o["role"] == "state")
         self.positional = tuple(p["name"] for p in parameters if p["role"] != "config")
         self._cases: dict[Any, Case] = {}
 
@@ -88,29 +93,32 @@ class Core:
 
     # -- config ------------------------------------------------------------------------------------------
 
-    def config(self, where: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """All settings, defaults included. TypeError for unknown or missing ones and wrong types, ValueError for
-        values that fail their check."""
+    def config(self, where: str, given: Mapping[str, Any], word: str = "argument") -> dict[str, Any]:
+        """All settings, defaults included. word: what to call one, "argument" or "field".
+
+        TypeError for unknown or missing ones, ValueError for values that fail their check; a wrong type is a
+        TypeError of an argument and a ValueError of a field.
+        """
         for name in given:
             if name not in self.settings:
-                raise TypeError(f"{where}: no argument {name!r}; it takes {self._takes()}")
-        return {name: self._setting(where, name, given) for name in self.settings}
+                known = ", ".join([*self.positional, *self.settings] if word == "argument" else self.settings)
+                raise TypeError(f"{where}: no {word} {name!r}; it takes {known or 'none'}")
+        return {name: self._setting(f"{where}: {word} {name!r}", name, given) for name in self.settings}
 
     def _setting(self, where: str, name: str, given: Mapping[str, Any]) -> Any:
         spec = self.settings[name]
         if name not in given:
             if spec.get("required"):
-                raise TypeError(f"{where}: argument {name!r} is required")
+                raise TypeError(f"{where} is required")
             return spec["default"]
-        value = _convert(where, name, spec["dtype"], given[name])
+        try:
+            value = _convert(spec["dtype"], given[name])
+        except TypeError as error:
+            raise (TypeError if "argument" in where else ValueError)(f"{where}: {error}") from None
         check = self._checks.get(name)
         if check is not None and not check(value):
-            raise ValueError(f"{where}: argument {name!r} = {value!r} fails its check: {spec['check']}")
+            raise ValueError(f"{where} = {value!r} fails its check: {spec['check']}")
         return value
-
-    def _takes(self) -> str:
-        names = [*self.array_names, *self.settings, *([self.random] if self.random else [])]
-        return ", ".join(names) or "none"
 
     # -- calls -------------------------------------------------------------------------------------------
 
@@ -132,13 +140,33 @@ class Core:
                 raise TypeError(f"{where}: argument {name!r} is missing")
         return values, rest
 
-    def find(self, args: Sequence[Any], batch: bool | None, options: Mapping[str, Any]) -> tuple[Case, list[Any]] | None:
+    def inputs(self, where: str, args: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
+        """The inputs of a class layer by name. TypeError where they do not add up."""
+        names = self.input_names
+        values = dict(zip(names, args))
+        for name in options:
+            if name not in names or name in values:
+                reason = f"argument {name!r} is given twice" if name in values else f"no argument {name!r}"
+                raise TypeError(f"{where}: {reason}; it takes {', '.join(names)}")
+        values.update(options)
+        if len(args) > len(names) or len(values) < len(names):
+            raise TypeError(f"{where}: takes {len(names)} inputs ({', '.join(names)}), got {max(len(args), len(values))}")
+        return values
+
+    def find(
+        self, args: Sequence[Any], batch: bool | None, options: Mapping[str, Any]
+    ) -> tuple[Case, Sequence[Any]] | None:
         """A call like one before, by shapes and types alone: its case and the arrays' addresses."""
+        from_buffer = self.library.from_buffer
         try:
-            key: Any = tuple(map(key_of, args))
             if options or batch is not None:
-                key = key, batch, tuple(options.items())
-            return self._cases[key], list(map(self.library.from_buffer, args))
+                key: Any = tuple(map(key_of, args)), batch, tuple(options.items())
+            elif len(args) == 1:  # what most layers are called with, in half the time
+                (array,) = args
+                return self._cases[key_of(array)], (from_buffer(array),)
+            else:
+                key = tuple(map(key_of, args))
+            return self._cases[key], list(map(from_buffer, args))
         except (KeyError, AttributeError, TypeError, ValueError):  # ValueError: an array is not contiguous
             return None
 
@@ -147,8 +175,11 @@ class Core:
         plain = len(args) == len(self.array_names) and self.random is None and options.keys() <= self.settings.keys()
         if not plain or not all(map(_is_plain, args, call.arrays)):
             return
-        key: Any = tuple(map(key_of, args))
-        self.remember((key, batch, tuple(options.items())) if options or batch is not None else key, call.case)
+        if options or batch is not None:
+            key: Any = tuple(map(key_of, args)), batch, tuple(options.items())
+        else:
+            key = key_of(args[0]) if len(args) == 1 else tuple(map(key_of, args))
+        self.remember(key, call.case)
 
     def remember(self, key: Any, case: Case) -> None:
         """Find the case by this key from now on. The oldest keys are forgotten beyond a bound."""
@@ -247,9 +278,8 @@ class Core:
         """Bind the dimensions. shapes: of arrays and outputs by name, batch axis included. Raises ValueError."""
         declared = []
         for name, shape in shapes.items():
-            lead = size is not None and self.roles.get(name, "input") == "input"
-            known = self.declared.get(name)
-            declared.append((name, known or self._output_shape(name), shape[1:] if lead else shape))
+            lead = size is not None and self._is_batched(name)
+            declared.append((name, self._declared(name), shape[1:] if lead else shape))
         binding = bind(declared, config, where)
         try:
             return Case(self, real, binding, size, config, shapes)
@@ -264,8 +294,17 @@ class Core:
         variant: Mapping[str, Any] = spec.get("variants", {}).get(want, spec)
         return variant
 
-    def _output_shape(self, name: str) -> Shape:
-        return parse(self.output_declared[name.removeprefix("d") if name in self.cotangent_names else name]["shape"])
+    def _output(self, name: str) -> Mapping[str, Any]:
+        """The OUTPUT that an output or a cotangent belongs to."""
+        output: Mapping[str, Any] = self.outputs[name[1:] if name in self.cotangent_names else name]
+        return output
+
+    def _declared(self, name: str) -> Shape:
+        return self.declared[name] if name in self.declared else parse(self._output(name)["shape"])
+
+    def _is_batched(self, name: str) -> bool:
+        role = self.roles[name] if name in self.roles else self._output(name)["role"]
+        return role in ("input", "output", "memory")
 
     # -- running -----------------------------------------------------------------------------------------
 
@@ -279,12 +318,12 @@ class Core:
             return case
         settings = self.config(self.name, config)
         given = dict(zip(names, arrays))
-        for name in self.dtypes.keys() & given.keys():
-            if ar.is_weak(given[name]):
-                raise TypeError(f"{self.name}: argument {name!r}: expected an array, got {type(given[name]).__name__}")
         real = self._real(self.name, {n: a for n, a in given.items() if n in self.dtypes})
-        for name in self.dtypes.keys() & given.keys():
-            self._fitted(self.name, name, given[name], real)
+        for name, array in given.items():
+            kind = self.dtypes[name] if name in self.dtypes else self._output(name)["dtype"]
+            expected = ar.DTYPES[real if kind == "real" else kind]
+            if array.dtype != expected:
+                raise TypeError(f"{self.name}: argument {name!r}: expected {expected}, got {array.dtype}")
         size = None
         if batched and not self.batched:
             inputs = [(n, self.declared[n], given[n].shape) for n in self.input_names if n in given]
@@ -297,23 +336,28 @@ class Core:
         """Of contiguous arrays."""
         return list(map(self.library.from_buffer, arrays))
 
-    def start(self, launch: Launch, pointers: Sequence[Any]) -> tuple[list[np.ndarray], list[Any]]:
-        """Run a kernel of the forward; its outputs, and their addresses."""
-        outputs = allocate(launch)
-        into = list(map(self.library.from_buffer, outputs))
-        launch(pointers if launch.keep is None else [pointers[i] for i in launch.keep], into)
-        return outputs, into
+    def start(self, launch: Launch, addresses: Sequence[Any]) -> tuple[Any, Sequence[Any], Sequence[np.ndarray]]:
+        """Run a forward kernel on all arrays of a call: the result for the caller, the addresses of all outputs,
+        and all outputs."""
+        if launch.keep is not None:
+            addresses = [addresses[i] for i in launch.keep]
+        if launch.single:
+            output, address = launch.alone(addresses)
+            return output, (address,), (output,)
+        outputs, written = launch.fresh(addresses)
+        results = [outputs[i] for i in launch.public]
+        return (results[0] if len(results) == 1 else tuple(results)), written, outputs
 
 
-def _convert(where: str, name: str, kind: str, value: Any) -> Any:
-    """A setting in its declared type; integers count as floats, and NumPy's scalars as Python's."""
+def _convert(kind: str, value: Any) -> Any:
+    """A setting in its declared type; integers count as floats, and NumPy's scalars as Python's. TypeError."""
     if isinstance(value, np.generic):
         value = value.item()
     accepted = {"float": (float, int), "int": (int,), "bool": (bool,), "str": (str,)}.get(kind)
     if accepted is None:
         return value
     if not isinstance(value, accepted) or (isinstance(value, bool) and kind != "bool"):
-        raise TypeError(f"{where}: argument {name!r}: expected {kind}, got {type(value).__name__} {value!r}")
+        raise TypeError(f"expected {kind}, got {type(value).__name__} {value!r}")
     return float(value) if kind == "float" else value
 
 

@@ -4,7 +4,7 @@ The net trains on one `Track`; inference and validation run on forks of it, so t
 """
 
 import copy
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -43,6 +43,8 @@ class Track:
         """Run the steps (default: all) in order. Wires in `given` are not made but set to these arrays."""
         self._check_batch(given)
         for w, array in given.items():
+            if self.blobs[w].dtype != array.dtype:
+                self.blobs[w] = Blob.empty(array.shape, array.dtype)
             self.blobs[w].data = array
         batch = next((array.shape[0] for array in given.values()), None)
         for i, step in enumerate(self.graph.steps):
@@ -152,7 +154,7 @@ class Track:
         except BadLabel as error:
             raise IndexError(self._both_ends(i, error)) from None
         except Exception as error:
-            note = f"in {titled(layer)}, {doing}"
+            note = f"in {titled(getattr(layer, 'owner', layer))}, {doing}"
             if note not in getattr(error, "__notes__", ()):
                 error.add_note(note)
             raise
@@ -240,7 +242,8 @@ def fork_state(state: LayerState) -> LayerState:
 
     Built-in layers only ever assign attributes, so a shallow copy will do; others may change what they hold.
     """
-    fork = copy.copy(state)
+    fork = LayerState(state.layer)
+    vars(fork).update(vars(state))
     fork.blobs_diff = []
     if state.layer.is_builtin:
         fork.blobs = [Blob.empty((0,) * b.data.ndim, b.dtype) for b in state.blobs]
@@ -256,6 +259,3 @@ def fork_state(state: LayerState) -> LayerState:
         except Exception:  # what cannot be copied (a file, a lock) stays the same object
             setattr(fork, key, value)
     return fork
-
-
-Setup = Callable[[], Track]

@@ -7,11 +7,11 @@ shapes and types of the arrays. A `Launch` is one kernel in that case: everythin
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from layerc.runtime import threads
 from layerc.runtime.arrays import DTYPES, Destination, Spec
 from layerc.runtime.library import Library
 from layerc.runtime.shapes import Binding, Size, evaluate, parse
@@ -32,14 +32,15 @@ class Launch:
     public: which of the outputs the caller gets.
     """
 
-    __slots__ = ("arguments", "function", "keep", "library", "made", "order", "public", "scalars", "seed_at")
-    __slots__ += ("single", "specs", "where")
+    __slots__ = ("_kernel", "_scalars", "arguments", "function", "keep", "library", "made", "order", "public")
+    __slots__ += ("seed_at", "single", "specs", "where")
 
-    def __init__(self, case: "Case", method: Mapping[str, Any]) -> None:
+    def __init__(self, case: "Case", method: Mapping[str, Any], is_gradient: bool) -> None:
         core, outputs = case.core, method["outputs"]
         self.where, self.library = core.name, core.library
-        self.function = case.function(method)
-        self.scalars, self.seed_at = case.scalars(method)
+        self._kernel = case.function(method)
+        self._scalars, self.seed_at = case.scalars(method)
+        self.function = partial(self._kernel, *self._scalars)
         self.arguments: tuple[str, ...] = tuple(method["arguments"])
         self.specs = tuple(case.spec(output) for output in outputs)
         self.made = tuple((shape, dtype) for _, shape, dtype in self.specs)
@@ -48,7 +49,7 @@ class Launch:
 
         known = [*core.array_names, *core.output_names]
         forward = tuple(name for name in self.arguments if name in known)
-        given = [*forward, *(core.cotangent_names if any("of" in o for o in outputs) else ())]
+        given = [*forward, *(core.cotangent_names if is_gradient else ())]
         self.keep = None if forward == core.array_names else tuple(known.index(name) for name in forward)
         order = tuple(given.index(name) for name in self.arguments)
         self.order = None if order == tuple(range(len(given))) else order
@@ -61,21 +62,45 @@ class Launch:
         made = Launch.__new__(Launch)
         for name in Launch.__slots__:
             setattr(made, name, getattr(self, name))
-        made.scalars = (*self.scalars[:at], seed or 0, *self.scalars[at + 1 :])
+        made._scalars = (*self._scalars[:at], seed or 0, *self._scalars[at + 1 :])
+        made.function = partial(made._kernel, *made._scalars)
         return made
 
-    def __call__(self, pointers: Sequence[Any], outputs: Sequence[Any]) -> None:
+    def __call__(self, addresses: Sequence[Any], outputs: Sequence[Any]) -> None:
         """Run on addresses, of what `arguments` names and of the outputs. Raises what the status means."""
-        library = self.library
+        calls = self.library.calls
         try:
-            call = library.calls.pop()
+            call = calls.pop()
+        except IndexError:
+            call = self.library.new_call()
+        status = self.function(*addresses, *outputs, call)
+        if status:
+            self.library.fail(self.where, status, call.info)
+        calls.append(call)
+
+    def alone(self, addresses: Sequence[Any]) -> tuple[np.ndarray, Any]:
+        """Run a kernel of one output, made here: it and its address. The steps of `__call__`, for speed."""
+        ((shape, dtype),) = self.made
+        library = self.library
+        output = np.empty(shape, dtype)
+        written = library.from_buffer(output)
+        calls = library.calls
+        try:
+            call = calls.pop()
         except IndexError:
             call = library.new_call()
-        call.threads = threads.count
-        status = self.function(*self.scalars, *pointers, *outputs, call)
+        status = self.function(*addresses, written, call)
         if status:
             library.fail(self.where, status, call.info)
-        library.calls.append(call)
+        calls.append(call)
+        return output, written
+
+    def fresh(self, addresses: Sequence[Any]) -> tuple[list[np.ndarray], list[Any]]:
+        """Run with outputs made here; they and their addresses."""
+        outputs = [np.empty(shape, dtype) for shape, dtype in self.made]
+        written = list(map(self.library.from_buffer, outputs))
+        self(addresses, written)
+        return outputs, written
 
 
 class Case:
@@ -109,7 +134,8 @@ class Case:
         """The kernel of that method; want: "params" or "inputs" for only those gradients, where there is one."""
         found = self._launches.get((method, want))
         if found is None:
-            found = self._launches[method, want] = Launch(self, self.core.method(method, want))
+            found = Launch(self, self.core.method(method, want), method == "backward")
+            self._launches[method, want] = found
         return found
 
     def function(self, method: Mapping[str, Any]) -> Callable[..., int]:
@@ -162,11 +188,6 @@ class Case:
         shape = parse(output["shape"]).evaluate(self.binding)
         lead = (self.batch,) if self.batch is not None and output["role"] in _BATCHED_ROLES else ()
         return output["name"], (*lead, *shape), dtype
-
-
-def allocate(launch: Launch) -> list[np.ndarray]:
-    """Fresh arrays for a launch's outputs."""
-    return [np.empty(shape, dtype) for shape, dtype in launch.made]
 
 
 def receive(launch: Launch, into: Mapping[int, Destination]) -> list[np.ndarray]:

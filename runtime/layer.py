@@ -111,6 +111,7 @@ class Layer:
     tops: tuple[str, ...]
     param_key: str
     neuron: Any
+    positional: ClassVar[tuple[str, ...] | None] = None  # fields that may be given so; None: all
     _fields: ClassVar[dict[str, tuple[Any, Any]]] = {}
     _given: dict[str, Any]
 
@@ -121,7 +122,7 @@ class Layer:
     def __init__(self, *args: Any, **given: Any) -> None:
         cls = type(self)
         kind = cls.__name__
-        order = [*cls._fields, *(["tops"] if cls.is_source else [])]
+        order = [*(cls._fields if cls.positional is None else cls.positional), *(["tops"] if cls.is_source else [])]
         if len(args) > len(order):
             raise TypeError(f"{kind}: takes {len(order)} arguments by position, got {len(args)}")
         for key, value in zip(order, args):
@@ -201,6 +202,15 @@ class Layer:
         """Whether the user gave the name."""
         return self._given.get("name") is not None
 
+    @property
+    def tops_given(self) -> bool:
+        """Whether the user gave the tops."""
+        return self._given.get("tops") is not None
+
+    def bottom_kind(self, k: int) -> str | None:
+        """ "float" or "int" if bottom k must be so, None if it may be both (or the layer does not say)."""
+        return None
+
     def replace(self, **changes: Any) -> "Layer":
         """The same layer with other keywords."""
         return type(self)(**{**self._given, **changes})
@@ -235,11 +245,24 @@ class Builtin(Layer):
     """Base of the layers that come with layerc."""
 
     is_builtin = True
+    integer_bottoms: ClassVar[tuple[int, ...]] = ()
+
+    def bottom_kind(self, k: int) -> str | None:
+        return "int" if k in self.integer_bottoms else "float"
 
 
 def setup_layer(backend: Any, layer: Layer, inputs: list[Blob], diffs: list[Diff]) -> LayerState:
     """`layer.setup(backend, inputs, diffs)`."""
     return layer.setup(backend, inputs, diffs)
+
+
+def require_float(inputs: Sequence[Blob]) -> None:
+    """BadType unless these bottoms are floats of one type, with a batch axis."""
+    for x in inputs:
+        if x.dtype.kind != "f":
+            raise BadType(f"it computes with floats, not {x.dtype}")
+        if x.dtype != inputs[0].dtype:
+            raise BadType(f"its bottoms must have one float type, not {inputs[0].dtype} and {x.dtype}")
 
 
 def implements(layer: Layer, method: str) -> bool:

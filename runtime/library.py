@@ -7,6 +7,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from layerc.runtime import threads
+
 OUT_OF_MEMORY = 1
 
 # What a kernel may raise: nothing in a manifest can name another class.
@@ -20,16 +22,26 @@ class Library:
     """The cffi module of a package, with the table of its errors.
 
     `calls` holds `lc_call` structs between calls: making one costs as much as a small kernel. Taking one out of a
-    list is atomic, so threads never share one.
+    list is atomic, so that threads never share one; when the number of threads changes there is a new list.
     """
 
     def __init__(self, native: Any, errors: Sequence[Mapping[str, Any]]) -> None:
         self.functions = native.lib
         self.from_buffer = native.ffi.from_buffer
         self.buffer = native.ffi.buffer
-        self.new_call = partial(native.ffi.new, native.ffi.typeof("lc_call *"))
-        self.calls: list[Any] = []
+        self._new = partial(native.ffi.new, native.ffi.typeof("lc_call *"))
         self.errors = {error["number"]: error for error in errors}
+        threads.follow(self._use_threads)
+
+    def _use_threads(self, count: int) -> None:
+        self.threads = count
+        self.calls: list[Any] = []
+
+    def new_call(self) -> Any:
+        """A struct for one call at a time."""
+        call = self._new()
+        call.threads = self.threads
+        return call
 
     def address(self, array: np.ndarray) -> Any:
         """The array's address, or that of a copy where kernels cannot take it as it lies."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from layerc.runtime import arrays as ar
 from layerc.runtime.core import Call, key_of
-from layerc.runtime.kernel import Case, allocate, receive
+from layerc.runtime.kernel import Case, receive
 
 
 class Pullback:
@@ -47,10 +47,13 @@ class Pullback:
             except (AttributeError, TypeError, ValueError):
                 given = None
             if given is not None:
-                gradients = allocate(launch)
-                launch(self._ordered(given), list(map(library.from_buffer, gradients)))
-                slots = case.core.gradient_slots
-                return tuple([None if i is None else gradients[i] for i in slots])
+                arguments = self._ordered(given)
+                if case.core.only_gradient:
+                    return (launch.alone(arguments)[0],)
+                gradients, _ = launch.fresh(arguments)
+                if case.core.all_gradients:
+                    return tuple(gradients)
+                return tuple([None if i is None else gradients[i] for i in case.core.gradient_slots])
         return self._carefully(cotangents, out)
 
     def _ordered(self, cotangents: list[Any]) -> list[Any]:

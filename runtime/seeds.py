@@ -1,5 +1,6 @@
 """Seeds of random layers: each evaluation has its own, so backward can draw the same numbers again."""
 
+import hashlib
 import secrets
 from typing import Any
 
@@ -15,6 +16,12 @@ def seed_of(where: str, name: str, value: Any) -> int:
     if hasattr(value, "__index__") and not isinstance(value, bool):
         return int(value) & _MOST
     raise TypeError(f"{where}: argument {name!r}: expected a seed or a generator, got {type(value).__name__}")
+
+
+def root(seed: int, name: str) -> int:
+    """Where the evaluations of the layer of that name start."""
+    digest = hashlib.blake2b(repr((int(seed), name)).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
 
 
 def nth(seed: int, count: int) -> int:

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 
 from layerc.runtime.blob import Blob, NullBlob
+from layerc.runtime.data import Input
 from layerc.runtime.execution import Track
+from layerc.runtime.feeding import reads_as
 from layerc.runtime.layer import Layer, LayerState, implements, setup_layer
 from layerc.runtime.parameters import Parameter, ParameterBuffer
 from layerc.runtime.streams import Stream, generator
@@ -26,6 +28,7 @@ class Assembly:
         self.parameters: dict[tuple[str, str], Parameter] = {}  # by (param_key, name)
         self.users: dict[tuple[str, str], Layer] = {}  # who made each
         self._needed: set[int] = set()
+        self._batch: int | None = None
 
     @property
     def missing(self) -> list[int]:
@@ -74,13 +77,28 @@ class Assembly:
         self._share(layer, state)
         track.states[i] = state
         learns = any(not p.frozen for p in state.parameters)
+        if layer.is_source:
+            self._complete_source(step.tops, state)
         for w, blob in zip(step.tops, state.blobs):
-            if track.blobs[w] is not None:  # a placeholder's array came first
-                blob.data = track.blobs[w].data
             track.blobs[w] = blob
             is_float = blob.dtype.kind == "f"
             if layer.can_do_bp and is_float and (learns or any(b in self._needed for b in step.bottoms)):
                 self._needed.add(w)
+
+    def _complete_source(self, tops: list[int], state: LayerState) -> None:
+        """What a source alone cannot know: N, which all sources have in common, and the type of a placeholder."""
+        if isinstance(state.layer, Input):
+            for k, w in enumerate(tops):
+                known = self.track.blobs[w]
+                if known is not None:  # its array came first
+                    state.blobs[k] = known
+                elif reads_as(self.graph, w) == "int":
+                    state.blobs[k] = Blob.empty(state.blobs[k].shape, np.int64)
+        elif state.layer.follows_batch and self._batch is not None:
+            for blob in state.blobs:
+                blob.resize((self._batch, *blob.shape[1:]))
+        if self._batch is None and state.blobs:
+            self._batch = state.blobs[0].shape[0]
 
     def _share(self, layer: Layer, state: LayerState) -> None:
         """Parameters of one key are one object: that of the layer that came first."""

@@ -6,8 +6,11 @@ A process made by fork keeps to one: GNU's OpenMP hangs when a forked child need
 
 import os
 import warnings
+from collections.abc import Callable
+from weakref import WeakMethod
 
 _forked = False
+_followers: list[WeakMethod[Callable[[int], None]]] = []
 
 
 def set_num_threads(n: int) -> None:
@@ -25,6 +28,22 @@ def set_num_threads(n: int) -> None:
         warnings.warn("a forked process keeps to one thread; start it by spawn for more", RuntimeWarning, stacklevel=2)
         n = 1
     count = n
+    _tell()
+
+
+def follow(method: Callable[[int], None]) -> None:
+    """Call this bound method with the number of threads, now and when it changes, as long as its object lives."""
+    _followers.append(WeakMethod(method))
+    method(count)
+
+
+def _tell() -> None:
+    for follower in list(_followers):
+        method = follower()
+        if method is None:
+            _followers.remove(follower)
+        else:
+            method(count)
 
 
 def get_num_threads() -> int:
@@ -47,9 +66,10 @@ def _default() -> int:
 def _after_fork() -> None:
     global count, _forked
     count, _forked = 1, True
+    _tell()
 
 
-count = _default()  # read at every call of a kernel
+count = _default()
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)

@@ -419,3 +419,140 @@ ZOO: dict[str, Callable[[], ir.Kernel]] = {
     name: f for name, f in list(globals().items())
     if inspect.isfunction(f) and f.__module__ == __name__ and f.__annotations__.get("return") == "ir.Kernel"
 }
+
+
+# -- what they mean, in NumPy: inputs then outputs in the order of the ABI ------------------------------------------
+def _rows(x: np.ndarray) -> np.ndarray:
+    return x.reshape(x.shape[0], -1)
+
+
+def reference(name: str, v: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    x = v.get("x")
+    match name:
+        case "mish":
+            return {"y": x * np.tanh(np.log1p(np.exp(x)))}
+        case "mish_backward":
+            e = np.exp(x)
+            u = np.tanh(np.log1p(e))
+            return {"dx": v["dy"] * u + v["dy"] * x * (1 - u * u) / (1 + e) * e}
+        case "srelu" | "srelu_backward":
+            tl, al, tr, ar = (v[n][:, None] for n in ("tl", "al", "tr", "ar"))
+            low, high = x < tl, x > tr
+            if name == "srelu":
+                return {"y": np.where(low, tl + al * (x - tl), np.where(high, tr + ar * (x - tr), x))}
+            dy = v["dy"]
+            high = high & ~low
+            dl, dr, dm = np.where(low, dy, 0), np.where(high, dy, 0), np.where(low | high, 0, dy)
+            return {"dx": dm + dl * al + dr * ar, "dtl": (dl * (1 - al)).sum((0, 2)), "dal": (dl * (x - tl)).sum((0, 2)),
+                    "dtr": (dr * (1 - ar)).sum((0, 2)), "dar": (dr * (x - tr)).sum((0, 2))}
+        case "layernorm":
+            with np.errstate(all="ignore"):
+                c = x - x.mean(-1, keepdims=True)
+                return {"y": c / np.sqrt((c * c).mean(-1, keepdims=True) + 1e-5) * v["gamma"] + v["beta"]}
+        case "softmax":
+            if not x.size:
+                return {"y": x}
+            e = np.exp(x - x.max(-1, keepdims=True))
+            return {"y": e / e.sum(-1, keepdims=True)}
+        case "rbf" | "rbf_backward":
+            diff = x[:, None, :] - v["c"]
+            dist = (diff**2).sum(-1)
+            if name == "rbf":
+                return {"y": np.exp(-v["g"] * dist)}
+            w = v["dy"] * v["y"]
+            dd = 2 * -(w * v["g"])[:, :, None] * diff
+            return {"dx": dd.sum(1), "dc": -dd.sum(0), "dg": -(w * dist).sum()}
+        case "ema":
+            h, y = np.zeros_like(x[:, 0]) if x.shape[1] else None, np.empty_like(x)
+            for t in range(x.shape[1]):
+                h = y[:, t] = v["a"] * h + (1 - v["a"]) * x[:, t]
+            return {"y": y}
+        case "ema_backward":
+            dx, da, dh = np.empty_like(x), np.zeros_like(v["a"]), 0 * v["a"]
+            for t in range(x.shape[1])[::-1]:
+                dh = dh + v["dy"][:, t]
+                da += (dh * ((v["y"][:, t - 1] if t else 0) - x[:, t])).sum(0)
+                dx[:, t] = dh * (1 - v["a"])
+                dh = dh * v["a"]
+            return {"dx": dx, "da": da}
+        case "kepler":
+            m, e = v["m"], v["e"]
+            y = m + 0 * e
+            step, n = np.ones_like(m), np.zeros(m.shape, int)
+            while (on := (abs(step) > 1e-6) & (n < 50)).any():
+                s = (y - e * np.sin(y) - m) / (1 - e * np.cos(y))
+                step, y, n = np.where(on, s, step), np.where(on, y - s, y), n + on
+            return {"y": y}
+        case "gather":
+            y = np.take_along_axis(x, v["idx"], 1)
+            z = np.zeros_like(x)
+            for b in range(len(x)):
+                np.add.at(z[b], v["idx"][b], 2 * y[b])
+            return {"y": y[:, ::-1].copy(), "z": z}
+    raise KeyError(name)
+
+
+def shapes(kernel: ir.Kernel, dims: dict[str, int]) -> dict[str, tuple[int, ...]]:
+    return {b.name: tuple(d.evaluate(dims) for d in b.shape) for b in kernel.buffers if b.kind in ("in", "out")}
+
+
+def random_inputs(kernel: ir.Kernel, dims: dict[str, int], dtype: Any, seed: int = 0) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    found: dict[str, np.ndarray] = {}
+    sizes = shapes(kernel, dims)
+    for b in kernel.buffers:
+        if b.kind == "in":
+            if b.dtype == "i64":
+                found[b.name] = rng.integers(0, max(dims["N"], 1), sizes[b.name])
+            else:
+                found[b.name] = rng.standard_normal(sizes[b.name]).astype(dtype)
+    for name in ("e", "a"):
+        if name in found and kernel.name in ("kepler", "ema", "ema_backward"):
+            found[name] = (abs(np.tanh(found[name])) * 0.8).astype(dtype)
+    return found
+
+
+def outputs(kernel: ir.Kernel, dims: dict[str, int], dtype: Any) -> dict[str, np.ndarray]:
+    kinds = {"real": dtype, "i64": np.int64, "bool": np.uint8}
+    sizes = shapes(kernel, dims)
+    return {b.name: np.full(sizes[b.name], 7, kinds[b.dtype]) for b in kernel.buffers if b.kind == "out"}
+
+
+def run_kernel(lib: Library, kernel: ir.Kernel, dims: dict[str, int], values: dict[str, np.ndarray], dtype: Any,
+               threads: int = 1) -> dict[str, np.ndarray]:
+    outs = outputs(kernel, dims, dtype)
+    call = lib(kernel.name, *values.values(), *outs.values(), threads=threads, **dims)
+    assert call.code == 0, (kernel.name, call.code)
+    return outs
+
+
+def all_kernels() -> dict[str, ir.Kernel]:
+    found = {f().name: f() for f in ZOO.values() if f is not matmul}
+    return found | {f"matmul_{s}": matmul(s) for s in ("nn", "nt", "tn")}
+
+
+SIZES = [  # one value for each dim, in turn over the kernel's dims
+    (3, 5, 7), (1, 1, 1), (2, 17, 33), (1, 64, 130), (0, 3, 4), (4, 1, 1030), (3, 0, 5), (33, 2, 3), (70, 4, 9), (1, 2100, 9),
+    (6, 2, 0), (300, 40, 50),
+]
+
+
+def cases(kernel: ir.Kernel) -> list[dict[str, int]]:
+    found = [dict(zip(kernel.dims, sizes)) for sizes in SIZES]
+    return [d for d in found if kernel.name != "gather" or d["N"] > 0]
+
+
+if __name__ == "__main__":  # run by test_emit under the sanitizers
+    import sys
+
+    from layerc.transpile import passes
+
+    kernels = all_kernels()
+    for openmp in ([], ["-fopenmp"]):
+        flags = "-std=gnu11 -O1 -g -march=native -fno-math-errno -fsanitize=address,undefined -fno-sanitize-recover=all".split()
+        library = Library(both(*(passes.run(k) for k in kernels.values())), flags + openmp, keep=sys.argv[1])
+        for kernel in kernels.values():
+            for dims in cases(kernel):
+                for dtype in (np.float32, np.float64):
+                    run_kernel(library, kernel, dims, random_inputs(kernel, dims, dtype), dtype, 2)
+    print("clean")

@@ -565,6 +565,27 @@ def test_initialize_and_reset_by_hand():
     assert b.states["count"] == 5
 
 
+def test_initialize_may_build_on_the_inits():
+    class Halved(Dense):
+        more: Param[real["M"]]
+
+        def initialize(self, *input_shapes):
+            super().initialize(*input_shapes)
+            self.weight *= 0.5
+            self.more = init.ones() if len(input_shapes) > 1 else np.zeros(7)
+
+        def reset_state(self):
+            self.calls = np.zeros_like(self.calls) + 4
+
+    whole, half = Dense(name="d"), Halved(name="d")
+    whole.initialize((3,))
+    half.initialize((3,))
+    np.testing.assert_array_equal(half.params["weight"], 0.5 * whole.params["weight"])
+    assert half.params["more"].shape == (7,)
+    half.reset_state()
+    assert half.states["calls"] == 4
+
+
 def test_examples_must_agree_on_a_state():
     class Last(Layer):
         last: State[real[""]]

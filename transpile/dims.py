@@ -259,9 +259,11 @@ def nonnegative(dim: Dim, facts: Facts | None = None) -> bool:
     """Whether dim >= 0 can be proven. False means only: not proven."""
     facts = facts or {}
     for symbol in [s for s in reversed(list(facts)) if s in dim.symbols()]:
+        if symbol not in dim.symbols():
+            continue
         parts = dim.split(symbol)
         if parts is None:
-            return False
+            return _relaxed(dim, facts)
         coefficient, rest = parts
         lowest, highest = facts[symbol]
         if _plain(coefficient):
@@ -269,8 +271,19 @@ def nonnegative(dim: Dim, facts: Facts | None = None) -> bool:
         elif _plain(-coefficient):
             dim = coefficient * highest + rest
         else:
-            return False
-    return _plain(dim)
+            return _relaxed(dim, facts)
+    return _plain(dim) or _relaxed(dim, facts)
+
+
+def _relaxed(dim: Dim, facts: Facts) -> bool:
+    """Whether dim >= 0 follows from min(a, b) <= a, or max(a, b) >= a."""
+    for monomial, c in dim.terms:
+        match monomial:
+            case (Atom("min" | "max" as kind, args),) if (c < 0) == (kind == "min"):
+                rest = dim - Dim(((monomial, c),))
+                if any(nonnegative(rest + arg * c, facts) for arg in args):
+                    return True
+    return False
 
 
 def _plain(dim: Dim) -> bool:
@@ -302,3 +315,46 @@ def maximum(a: Dim, b: Dim, facts: Facts | None = None) -> Dim:
     if nonnegative(b - a, facts):
         return b
     return Dim.of(Atom("max", tuple(sorted((a, b), key=str))))
+
+
+def largest(dim: Dim, facts: Facts) -> Dim:
+    """An upper bound of dim that names no loop variable of facts."""
+    for var in reversed(list(facts)):
+        if var not in dim.symbols():
+            continue
+        low, high = facts[var]
+        parts = dim.split(var)
+        if parts is not None and nonnegative(parts[0], facts):
+            dim = parts[0] * high + parts[1]
+        elif parts is not None and nonnegative(-parts[0], facts):
+            dim = parts[0] * low + parts[1]
+        else:
+            dim = _largest_terms(dim, var, facts)
+    return dim
+
+
+def _largest_terms(dim: Dim, var: str, facts: Facts) -> Dim:
+    """Term by term, for atoms that grow with their arguments."""
+    total = Dim.of(0)
+    for monomial, c in dim.terms:
+        term = Dim.of(c)
+        for atom in monomial:
+            known = Dim.of(atom)
+            if isinstance(atom, Atom) and var in known.symbols() and c > 0 and len(monomial) == 1:
+                known = _largest_atom(atom, facts)
+            elif var in known.symbols():
+                raise ValueError(f"no bound for the extent {dim} of a temporary")
+            term = term * known
+        total = total + term
+    return total
+
+
+def _largest_atom(atom: Atom, facts: Facts) -> Dim:
+    a, b = atom.args[0], atom.args[-1]
+    if atom.kind == "floordiv" and nonnegative(b, facts):
+        return largest(a, facts) // b
+    if atom.kind == "mod":
+        return b - 1
+    if atom.kind in ("min", "max"):
+        return Dim.of(Atom(atom.kind, (largest(a, facts), largest(b, facts))))
+    raise ValueError(f"no bound for the extent {atom} of a temporary")

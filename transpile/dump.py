@@ -3,7 +3,24 @@
 from __future__ import annotations
 
 from .dims import Atom, Dim, Symbol
-from .ir import Cast, Check, Comment, Const, Expr, For, Grow, If, Int, Kernel, Load, Op, Scalar, Stmt, Store, While
+from .ir import (
+    Cast,
+    Check,
+    Comment,
+    Const,
+    Expr,
+    For,
+    Grow,
+    If,
+    Int,
+    Kernel,
+    Load,
+    Op,
+    Scalar,
+    Stmt,
+    Store,
+    While,
+)
 
 _INFIX = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "less": "<", "less_equal": "<=", "greater": ">",

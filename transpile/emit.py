@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from .dims import Atom
 from .emit_simd import pragma
 from .emit_storage import Region, Storage, plan, stored_first
 from .emit_text import Speller, bare
 from .ir import Buffer, Check, Comment, For, Grow, If, Kernel, Stmt, Store, While
-from .passes.tree import own_accesses, roots, walk
+from .passes.tree import Names, own_accesses, roots, walk
+from .passes.work import WORTH
 
 Job = tuple[Kernel, str]  # a kernel and its float type, "f32" or "f64"
-
-PARALLEL_WORK = 40_000  # flops below which a thread is not worth waking: about 30 us
 _C_OPS = {"add": "+=", "mul": "*=", "or": "|=", "and": "&="}
 
 CALL = """\
@@ -56,7 +56,7 @@ def cdef(jobs: Sequence[Job]) -> str:
     """What cffi's `cdef` takes: every array a `void *`, so that `ffi.from_buffer` needs no cast."""
     lines = ["typedef struct { int32_t threads; int32_t code; int64_t info[4]; } lc_call;"]
     for kernel, dtype in jobs:
-        arguments = ", ".join(f"{'void *' if '*' in a else a.rpartition(' ')[0] + ' '}{a.split()[-1].lstrip('*')}"
+        arguments = ", ".join(f"void *{a.split()[-1].lstrip('*')}" if "*" in a and not a.startswith("lc_call") else a
                               for a in _arguments(kernel, dtype, ""))
         lines.append(f"int {symbol(kernel, dtype)}({arguments});")
     return "\n".join(lines) + "\n"
@@ -77,7 +77,7 @@ def _arguments(kernel: Kernel, dtype: str, restrict: str) -> list[str]:
     for s in kernel.scalars:
         found.append(f"{'double' if s.dtype in ('real', 'f32', 'f64') else 'int64_t'} {spell.names[s.name]}")
     for b in kernel.buffers:
-        if b.kind in ("in", "out"):
+        if b.kind in ("in", "out") and not b.alias:
             const = "const " if b.kind == "in" else ""
             found.append(f"{const}{spell.ctype(b.dtype)} *{restrict}{spell.names[b.name]}")
     return [*found, "lc_call *call"]
@@ -110,7 +110,7 @@ class _Function:
         self.storage: Storage = plan(kernel, dtype)
         self.spell.local = {b.name for locals_ in self.storage.locals.values() for b in locals_}
         self.constant = _stored_once(kernel, self.spell.local)
-        self.declared: set[str] = set()
+        self.fresh = Names.of(kernel)
         self.lines: list[str] = []
         self.depth = 1
         self.exit = _Exit("lc_done", "lc_fault")
@@ -125,9 +125,10 @@ class _Function:
         fails = can_fail(kernel.body, any(r.arena for r in regions.values()))
         threads = any(isinstance(s, For) and s.parallel for s in walk(kernel.body))
         if threads:
-            self.put("const int lc_threads = call && call->threads > 0 ? call->threads : 1;")
+            self.put("const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;")
         if fails:
             self.put("lc_fault_t lc_fault = {0, {0}};")
+        self.lists(regions[()])  # first: the way out frees them, wherever it starts from
         self.arena()
         self.enter(regions[()])
         self.body(kernel.body, ())
@@ -172,8 +173,6 @@ class _Function:
             for extent in b.shape:
                 size *= extent.value or 0
             self.put(f"{self.spell.ctype(b.dtype)} {names[b.name]}[{max(size, 1)}] __attribute__((aligned(64)));")
-        for b in region.lists:
-            self.put(f"{self.spell.ctype(b.dtype)} *{names[b.name]} = 0; int64_t lc_room_{names[b.name]} = 0;")
         base = "lc_arena"
         if region.arena and region.loop is not None:
             self.regions += 1
@@ -182,6 +181,11 @@ class _Function:
         for b in region.arena:
             ctype = self.spell.ctype(b.dtype)
             self.put(f"{ctype} *restrict const {names[b.name]} = ({ctype} *)({base} + lc_at_{names[b.name]});")
+
+    def lists(self, region: Region) -> None:
+        for b in region.lists:
+            name = self.spell.names[b.name]
+            self.put(f"{self.spell.ctype(b.dtype)} *{name} = 0; int64_t lc_room_{name} = 0;")
 
     def leave(self, region: Region) -> None:
         for b in region.lists:
@@ -200,7 +204,7 @@ class _Function:
             if stored_first(body, b.name, self.root):
                 waiting.add(b.name)
             else:
-                self.put(f"{self.spell.ctype(b.dtype)} {self.spell.names[b.name]} = 0;")
+                self.put(f"{self.spell.variable(b.dtype)} {self.spell.names[b.name]} = 0;")
         return waiting
 
     def stmt(self, stmt: Stmt, path: tuple, waiting: set[str]) -> None:
@@ -241,9 +245,11 @@ class _Function:
         self.put("}")
 
     def inside(self, body: tuple[Stmt, ...], path: tuple) -> None:
+        bound = dict(self.spell.bound)
         self.depth += 1
         self.body(body, path)
         self.depth -= 1
+        self.spell.bound = bound
 
     def condition(self, cond: object) -> str:
         return f"({bare(self.spell.expr(cond))})"  # type: ignore[arg-type]
@@ -254,7 +260,7 @@ class _Function:
         head = ""
         if buffer.name in waiting:
             waiting.discard(buffer.name)
-            head = ("const " if buffer.name in self.constant else "") + self.spell.ctype(buffer.dtype) + " "
+            head = ("const " if buffer.name in self.constant else "") + self.spell.variable(buffer.dtype) + " "
         if stmt.op in ("max", "min"):
             self.put(f"{place} = {_extreme(stmt.op, self.spell.ctype(buffer.dtype))}({place}, {value});")
         else:
@@ -266,6 +272,7 @@ class _Function:
             inside |= any(b.name == name for p, bs in self.storage.locals.items() if p[: len(path)] == path for b in bs)
             return None if inside or name not in self.spell.local else self.spell.ctype(self.spell.table[name].dtype)
 
+        self.bounds(loop)
         if line := pragma(loop, outer):
             for name in sorted(self.spell.local, key=len, reverse=True):
                 if self.spell.names[name] != name:
@@ -275,6 +282,15 @@ class _Function:
         self.inside(loop.body, path)
         self.put("}")
         del self.spell.facts[loop.var]
+
+    def bounds(self, loop: For) -> None:
+        """Gives a variable to bounds that are more than a sum."""
+        for dim, word in ((loop.lo, "from"), (loop.hi, "to")):
+            if dim not in self.spell.bound and any(isinstance(a, Atom) and a.kind != "load" for a in dim.atoms()):
+                name = "chunks" if loop.parallel else f"{self.spell.names.add(loop.var)}_{word}"
+                name = self.spell.names.add(self.fresh.fresh(name))
+                self.put(f"const int64_t {name} = {bare(self.spell.dim(dim))};")
+                self.spell.bound[dim] = name
 
     def open(self, loop: For) -> None:
         var = self.spell.names.add(loop.var)
@@ -287,7 +303,9 @@ class _Function:
         region = self.storage.regions.get(path, Region(loop, path))
         fails = can_fail(loop.body, False)
         outside, number = self.exit, sum("lc_first" in line and "int64_t" in line for line in self.lines) + 1
-        work = f" && {self.spell.tight(loop.work * (loop.hi - loop.lo))} > {PARALLEL_WORK}" if loop.work is not None else ""
+        work = f" && {self.spell.tight(loop.work)} > {WORTH}" if loop.work is not None else ""
+        self.bounds(loop)
+        bound = dict(self.spell.bound)
         if fails:
             self.put(f"int64_t lc_first{number} = INT64_MAX;")
         self.put(f"#pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1{work})")
@@ -296,6 +314,7 @@ class _Function:
         if fails:
             self.exit = _Exit(f"lc_next{number}", f"lc_fault{number}")
             self.put(f"lc_fault_t {self.exit.fault} = {{0, {{0}}}};")
+        self.lists(region)
         self.enter(replace(region, loop=loop))
         self.body(loop.body, path)
         if fails:
@@ -308,6 +327,7 @@ class _Function:
         self.leave(region)
         self.close()
         self.exit = outside
+        self.spell.bound = bound
         if fails:
             self.put(f"if (lc_first{number} != INT64_MAX) goto {outside.label};")
         del self.spell.facts[loop.var]

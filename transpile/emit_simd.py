@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .dims import Atom, Dim
-from .ir import Comment, For, If, Load, Stmt, Store
+from .ir import Comment, For, If, Store
+from .passes.depend import injective
 from .passes.tree import own_accesses, walk
 
 # max and min carry NaN, so they are reductions of our own (declared in the prelude); integers have none to carry.
@@ -44,31 +44,3 @@ def _clause(op: str, ctype: str) -> str:
     if op in ("max", "min"):
         return f"lc_{op}{'f' if ctype == 'float' else ''}" if ctype in ("float", "double") else op
     return _CLAUSE[op]
-
-
-def injective(index: tuple[Dim, ...], var: str) -> bool:
-    """Whether different values of var give different places. An extent as coefficient counts as nonzero: an array with an
-    empty axis has no place at all."""
-    for dim in index:
-        parts = dim.split(var)
-        if parts is not None and parts[0].terms and all(c > 0 and not any(isinstance(a, Atom) for a in m)
-                                                        for m, c in parts[0].terms):
-            return True
-        if parts is not None and parts[0].terms and all(c < 0 and not any(isinstance(a, Atom) for a in m)
-                                                        for m, c in parts[0].terms):
-            return True
-    return _digits(index, var)
-
-
-def _digits(index: tuple[Dim, ...], var: str) -> bool:
-    """(v // n, v % n): together they are v."""
-    for high, low in zip(index, index[1:]):
-        match high.symbol, low.symbol:
-            case Atom("floordiv", (a, n)), Atom("mod", (b, m)) if a == b and n == m:
-                parts = a.split(var)
-                return parts is not None and parts[0] == Dim.of(1)
-    return False
-
-
-def names_of(stmt: Stmt) -> set[str]:
-    return {b for s in walk((stmt,)) for b, _, _ in own_accesses(s)} if not isinstance(stmt, Load) else set()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .dims import Atom, Dim, Facts, nonnegative
+from .dims import Dim, Facts, largest
 from .ir import Buffer, For, If, Kernel, Stmt, Store, While
 from .passes.tree import own_accesses, roots, walk
 
@@ -170,46 +170,3 @@ def _bytes(dtype: str, shape: tuple[Dim, ...], real: str) -> int | None:
             return None
         total *= extent.value
     return total
-
-
-def largest(dim: Dim, facts: Facts) -> Dim:
-    """An upper bound of dim that names no loop variable of facts."""
-    for var in reversed(list(facts)):
-        if var not in dim.symbols():
-            continue
-        low, high = facts[var]
-        parts = dim.split(var)
-        if parts is not None and nonnegative(parts[0], facts):
-            dim = parts[0] * high + parts[1]
-        elif parts is not None and nonnegative(-parts[0], facts):
-            dim = parts[0] * low + parts[1]
-        else:
-            dim = _largest_terms(dim, var, facts)
-    return dim
-
-
-def _largest_terms(dim: Dim, var: str, facts: Facts) -> Dim:
-    """Term by term, for atoms that grow with their arguments."""
-    total = Dim.of(0)
-    for monomial, c in dim.terms:
-        term = Dim.of(c)
-        for atom in monomial:
-            known = Dim.of(atom)
-            if isinstance(atom, Atom) and var in known.symbols() and c > 0 and len(monomial) == 1:
-                known = _largest_atom(atom, facts)
-            elif var in known.symbols():
-                raise ValueError(f"no bound for the extent {dim} of a temporary")
-            term = term * known
-        total = total + term
-    return total
-
-
-def _largest_atom(atom: Atom, facts: Facts) -> Dim:
-    a, b = atom.args[0], atom.args[-1]
-    if atom.kind == "floordiv" and nonnegative(b, facts):
-        return largest(a, facts) // b
-    if atom.kind == "mod":
-        return b - 1
-    if atom.kind in ("min", "max"):
-        return Dim.of(Atom(atom.kind, (largest(a, facts), largest(b, facts))))
-    raise ValueError(f"no bound for the extent {atom} of a temporary")

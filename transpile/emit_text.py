@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Iterable
 
@@ -97,9 +98,10 @@ class Speller:
         self.table = {b.name: b for b in kernel.buffers}
         self.scalars = {s.name: s for s in kernel.scalars}
         self.names = CNames([*kernel.dims, *self.scalars, *self.table])
+        self.bound: dict[Dim, str] = {}  # integers that have a variable at this place
         self.local: set[str] = set()  # rank-0 buffers that are C variables
         # A configuration integer may be negative; an extent may not.
-        self.facts: dict[str, tuple[Dim, Dim]] = {name: (-HUGE, HUGE) for name in self.scalars}
+        self.facts: dict[str, tuple[Dim, Dim]] = dict.fromkeys(self.scalars, (-HUGE, HUGE))
 
     def kind(self, dtype: str) -> str:
         return self.real if dtype == "real" else dtype
@@ -107,18 +109,24 @@ class Speller:
     def ctype(self, dtype: str) -> str:
         return C_TYPES[self.kind(dtype)]
 
+    def variable(self, dtype: str) -> str:
+        """The type of a C variable: gcc keeps `_Bool` in mask registers, bytes it would widen."""
+        return "_Bool" if dtype == "bool" else self.ctype(dtype)
+
     # -- integers ----------------------------------------------------------------------------------------------
     def dim(self, dim: Dim) -> str:
-        return dim.render(self.atom)
+        return self.bound.get(dim) or dim.render(self.atom)
 
     def tight(self, dim: Dim) -> str:
         """Fit to stand beside * and /."""
         text = self.dim(dim)
-        return text if len(dim.terms) <= 1 and not text.startswith("-") else f"({text})"
+        return text if (len(dim.terms) <= 1 or dim in self.bound) and not text.startswith("-") else f"({text})"
 
     def atom(self, atom: Symbol) -> str:
         if isinstance(atom, str):
             return self.names[atom]
+        if (name := self.bound.get(Dim.of(atom))) is not None:
+            return name
         match atom:
             case Atom("load", (Load() as load,)):
                 text = self.expr(load)
@@ -133,6 +141,8 @@ class Speller:
 
     def divisor(self, dim: Dim) -> str:
         symbol = dim.symbol
+        if dim in self.bound:
+            return self.bound[dim]
         return self.tight(dim) if dim.value is not None or isinstance(symbol, str) else f"({self.dim(dim)})"
 
     # -- memory ------------------------------------------------------------------------------------------------
@@ -169,6 +179,11 @@ class Speller:
             axis = last + 1
         return text or "0"
 
+    def argument(self, arg: Expr, template: str, k: int) -> str:
+        """Bare where the template has parentheses, or commas, of its own."""
+        text = self.expr(arg)
+        return bare(text) if re.search(rf"[(] *\{{{k}\}} *[),]|, *\{{{k}\}} *[),]", template) else text
+
     # -- expressions -------------------------------------------------------------------------------------------
     def expr(self, expr: Expr) -> str:
         match expr:
@@ -182,7 +197,8 @@ class Speller:
                 return self.place(buffer, index)
             case Op(op, args, dtype):
                 operand = self.kind(dtype_of(args[-1]) if args else dtype)
-                return scalar_c(op, operand).format(*(self.expr(a) for a in args))
+                template = scalar_c(op, operand)
+                return template.format(*(self.argument(a, template, k) for k, a in enumerate(args)))
             case Cast(value, dtype):
                 text = self.expr(value)
                 if self.kind(dtype) == self.kind(dtype_of(value)):
@@ -213,7 +229,7 @@ def _closed(text: str) -> bool:
 
 def _unary(text: str) -> str:
     plain = text.replace("_", "a").replace("[", "").replace("]", "")
-    return text if plain.isalnum() or _closed(text) or text.endswith(("]", ")")) and text[0].isalpha() else f"({text})"
+    return text if plain.isalnum() or _closed(text) or (text.endswith(("]", ")")) and text[0].isalpha()) else f"({text})"
 
 
 def facts_of(facts: Facts, var: str, lo: Dim, hi: Dim) -> dict[str, tuple[Dim, Dim]]:

@@ -201,7 +201,7 @@ class Expressions:
         raise self.fail(node, "type", "this arithmetic on tuples is not part of the subset")
 
     def apply(self, row: Row, args: Sequence[Expr], static: dict[str, Any], node: Any) -> Expr:
-        folded = _fold(row.name, args)
+        folded = fold(row.name, args)
         if folded is not None:
             return construct.replace(folded, span=self.span(node))
         if row.name == "logical_not" and args[0].type.dtype != "bool":
@@ -589,7 +589,7 @@ def _known(expr: Expr) -> bool | None:
     return bool(expr.value) if isinstance(expr, construct.Const) else None
 
 
-def _fold(op: str, args: Sequence[Expr]) -> Expr | None:
+def fold(op: str, args: Sequence[Expr]) -> Expr | None:
     """Arithmetic on constants: -1 and 2 * np.pi are constants, comparisons of symbolic integers may be known."""
     if args and all(isinstance(a, construct.Const) for a in args):
         numbers = [a.value for a in args]

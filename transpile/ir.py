@@ -103,7 +103,7 @@ class For:
     body: tuple[Stmt, ...]
     kind: str = "map"  # map seq
     parallel: bool = False
-    work: Dim | None = None  # estimated flops of one iteration
+    work: Dim | None = None  # estimated flops of all iterations together
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def _function_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
     options = _options(source, _decorator(source, node)) if _decorator(source, node) is not None else {}
     fresh = Fresh()
     params = _parameters(source, node, fresh, skip=0)
-    function = _checked(source, node, params, reporter, bool(options.get("batched")), node.name)
+    function = _checked(source, node, params, reporter, bool(options.get("batched")) or node.name in source.batched, node.name)
     custom_node = _custom_backward(source, node.name)
     mode = "none" if "backward" in options and options["backward"] is None else "auto"
     custom = None

@@ -3,7 +3,7 @@
     module    = Module(layers)
     layer     = Layer(name, methods predict/forward, custom backward)
     function  = Function(params, body, results)
-    statement = Assign | Store | For | While | If | Return | Assert | Push | Pop
+    statement = Assign | Store | For | While | If | Return | Assert | Push | Pop | Comment
     expr      = Const | Name | Call | Index
     item      = At | Slice | NewAxis | Gather | Mask
 
@@ -216,7 +216,15 @@ class Pop:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-Stmt = Union[Assign, Store, For, While, If, Return, Assert, Push, Pop]
+@dataclass(frozen=True)
+class Comment:
+    """A line of prose; has no meaning. Generated source quotes the user's lines with it."""
+
+    text: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+Stmt = Union[Assign, Store, For, While, If, Return, Assert, Push, Pop, Comment]
 
 
 # -- functions and layers --------------------------------------------------------------------------------------

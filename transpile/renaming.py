@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from .dims import Dim
-from .program import Assert, Assign, Call, Expr, For, If, Name, Pop, Push, Return, Stmt, Store, While, map_children, map_items
+from .program import Assert, Assign, Call, Comment, Expr, For, If, Name, Pop, Push, Return, Stmt, Store, While, map_children, map_items
 
 
 def rename_expr(expr: Expr, names: Mapping[str, str]) -> Expr:
@@ -52,6 +52,8 @@ def map_stmt(stmt: Stmt, e: Any, b: Any, n: Any) -> Stmt:
             return replace(stmt, list=replace(stmt.list, id=n(stmt.list.id)), value=e(stmt.value))
         case Pop():
             return replace(stmt, name=n(stmt.name), list=replace(stmt.list, id=n(stmt.list.id)))
+        case Comment():
+            return stmt
     raise AssertionError(stmt)
 
 

@@ -31,6 +31,7 @@ class Source:
     functions: dict[str, Any] = field(default_factory=dict)
     classes: dict[str, Any] = field(default_factory=dict)
     layers: tuple[str, ...] = ()  # __layers__: which undecorated functions are layers (generated gradient files)
+    batched: tuple[str, ...] = ()  # __batched__: which of them take whole batches
 
     @property
     def lines(self) -> list[str]:
@@ -92,6 +93,8 @@ def _top_level(source: Source, node: Any, reporter: Reporter) -> None:
             source.classes[name] = node
         case gast.Assign(targets=[gast.Name(id="__layers__")], value=gast.Tuple(elts=elts) | gast.List(elts=elts)):
             source.layers = tuple(e.value for e in elts if isinstance(e, gast.Constant))
+        case gast.Assign(targets=[gast.Name(id="__batched__")], value=gast.Tuple(elts=elts) | gast.List(elts=elts)):
+            source.batched = tuple(e.value for e in elts if isinstance(e, gast.Constant))
         case gast.Assign(targets=[gast.Name(id=name)], value=value):
             source.constants[name] = value
         case gast.AnnAssign(target=gast.Name(id=name), value=value) if value is not None:

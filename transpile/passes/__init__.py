@@ -5,11 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..ir import Kernel
+from .accumulate import accumulate
+from .chunk import chunk
+from .contract import contract
+from .flatten import flatten
+from .fold import fold
+from .fuse import fuse
+from .inline import inline
+from .order import order
+from .share import share
+from .tidy import tidy
 from .verify import IRError, verify
 
 Pass = Callable[[Kernel], Kernel]
 
-PASSES: tuple[tuple[str, Pass], ...] = ()
+PASSES: tuple[tuple[str, Pass], ...] = (
+    ("tidy", tidy),  # loops have their own variables
+    ("fold", fold),  # x * 1 is x
+    ("inline", inline),  # what is cheap is computed where it is used
+    ("order", order),  # the innermost loop runs along memory
+    ("fuse", fuse),  # what runs over one space is one loop
+    ("contract", contract),  # what lives for one iteration needs no array
+    ("flatten", flatten),  # loops over contiguous memory are one
+    ("accumulate", accumulate),  # sums run in registers, and in blocks
+    ("share", share),  # nothing is computed twice, or in a loop that does not change it
+    ("chunk", chunk),  # the outermost loops run in parallel
+)
 
 NAMES = tuple(name for name, _ in PASSES)
 

@@ -7,7 +7,23 @@ from dataclasses import dataclass, replace
 
 from ..dims import Atom, Dim
 from ..ir import (
-    Buffer, Cast, Check, Comment, Const, Expr, For, Grow, If, Int, Kernel, Load, Op, Scalar, Stmt, Store, While,
+    Buffer,
+    Cast,
+    Check,
+    Comment,
+    Const,
+    Expr,
+    For,
+    Grow,
+    If,
+    Int,
+    Kernel,
+    Load,
+    Op,
+    Scalar,
+    Stmt,
+    Store,
+    While,
 )
 
 Body = tuple[Stmt, ...]

@@ -1,0 +1,133 @@
+"""Where cotangents gather while a block is reversed.
+
+In straight-line code the contributions to a name wait until its definition and are summed there. A name that a loop, a branch or an
+index adds to has a variable `d_<name>` from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ..transpile import construct
+from ..transpile.construct import const
+from ..transpile.program import Assign, Call, Const, Expr, Item, Name, Stmt, Store, Type
+from .rules import unbroadcast
+from .simplify import simplify, total
+
+
+@dataclass
+class Cotangents:
+    types: dict[str, Type]
+    fresh: Callable[[str], str]
+    like: set[str]  # names whose shape may be taken from them: the arguments of the function
+    out: list[Stmt]
+    outer: Cotangents | None = None
+    local: set[str] | None = None  # names that belong here; None: all
+    pending: dict[str, list[Expr]] = field(default_factory=dict)
+    variables: dict[str, Name] = field(default_factory=dict)
+    waiting: dict[str, list[Expr]] = field(default_factory=dict)  # for variables, until the statement is done
+
+    def owns(self, name: str) -> bool:
+        return self.local is None or name in self.local
+
+    # -- adding ------------------------------------------------------------------------------------------------
+    def add(self, name: str, cotangent: Expr) -> None:
+        """A contribution to a whole name, in its shape or a larger one that it was broadcast to."""
+        if self.owns(name) and name not in self.variables:
+            self.pending.setdefault(name, []).append(cotangent)
+            return
+        self.waiting.setdefault(name, []).append(cotangent)
+
+    def flush(self) -> None:
+        """Adds what one statement contributes to variables, in one addition each."""
+        waiting, self.waiting = self.waiting, {}
+        for name, terms in waiting.items():
+            variable = self.variable(name)
+            cotangent = _summed(terms, variable.type)
+            if variable.type.rank:
+                self.out.append(Store(variable, construct.complete(variable, ()), cotangent, "add"))
+            else:
+                self.out.append(Assign(variable.id, construct.call("add", variable, cotangent)))
+
+    def add_part(self, name: str, items: Sequence[Item], cotangent: Expr, scatter: bool) -> None:
+        """A contribution to name[items]."""
+        variable = self.variable(name)
+        self.out.append(Store(variable, tuple(items), simplify(cotangent), "add", scatter))
+
+    # -- variables ---------------------------------------------------------------------------------------------
+    def variable(self, name: str) -> Name:
+        """The variable that holds the cotangent of a name, made here if it is not there yet."""
+        if name in self.variables:
+            return self.variables[name]
+        if not self.owns(name):
+            assert self.outer is not None
+            return self.outer.variables[name]
+        return self.make_variable(name)
+
+    def make_variable(self, name: str, own: bool = True) -> Name:
+        """d_name = what has come so far; `own`: in memory of its own, so that it can be written into."""
+        start = self.sum(name)
+        type = self.types[name]
+        if start is None:
+            start = self.zeros(name)
+        elif own and type.rank and not _makes_array(start):
+            start = construct.call("copy", construct.convert(start, type)) if start.type != type else construct.call("copy", start)
+        variable = Name(self.fresh(f"d_{name}"), type)
+        self.types[variable.id] = type
+        self.out.append(Assign(variable.id, start))
+        self.variables[name] = variable
+        self.pending.pop(name, None)
+        return variable
+
+    def borrow_variable(self, name: str) -> None:
+        """A variable that is only read: dy itself will do."""
+        start = self.sum(name)
+        if isinstance(start, Name):
+            self.variables[name] = start
+            self.pending.pop(name, None)
+        else:
+            self.make_variable(name)
+
+    def zeros(self, name: str) -> Expr:
+        type = self.types[name]
+        if not type.rank:
+            return const(0.0)
+        if name in self.like:
+            return construct.call("zeros_like", Name(name, type))
+        return construct.call("zeros", shape=type.shape, dtype=type.dtype)
+
+    # -- taking ------------------------------------------------------------------------------------------------
+    def sum(self, name: str) -> Expr | None:
+        """All that has come for a name, in its own shape; None for nothing."""
+        if name in self.variables:
+            return self.variables[name]
+        terms = self.pending.get(name)
+        if not terms:
+            return None
+        result = _summed(terms, self.types[name])
+        if result.type.shape != self.types[name].shape:
+            result = construct.call("broadcast_to", result, shape=self.types[name].shape)
+        return simplify(result)
+
+    def take(self, name: str) -> Expr | None:
+        found = self.sum(name)
+        self.pending.pop(name, None)
+        self.variables.pop(name, None)
+        return found
+
+
+def _summed(terms: Sequence[Expr], type: Type) -> Expr:
+    """The terms in this type, or in a shape that broadcasts to it; summed before they are summed over axes, where that can be."""
+    by_shape: dict[object, list[Expr]] = {}
+    for term in terms:
+        by_shape.setdefault(term.type.shape, []).append(term)
+    result = total([unbroadcast(total(same), type) for same in by_shape.values()])
+    if result.type.dtype != type.dtype and not isinstance(result, Const):
+        result = construct.cast(result, type.dtype)
+    return simplify(result)
+
+
+def _makes_array(expr: Expr) -> bool:
+    """Whether NumPy gives a new, writable array for it."""
+    return isinstance(expr, Call) and expr.op not in ("broadcast_to", "transpose", "reshape", "swapaxes", "moveaxis", "flip", "squeeze", "expand_dims", "ravel")

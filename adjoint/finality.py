@@ -1,0 +1,134 @@
+"""When the final content of an array serves the reverse sweep: facts about the writes into it.
+
+    R = np.zeros((n, n)); for i ...: for j ...: R[i, j] = f(R[i - 1, j], R[i, j - 1])
+
+Every element is written before it is read and never again, so what the reverse sweep reads is what the forward sweep read, and nothing
+need be saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..transpile.construct import value_of
+from ..transpile.dims import ZERO, Dim
+from ..transpile.program import Assign, At, Expr, For, If, Index, Item, Name, Stmt, Store, While, blocks, children, stmt_exprs, walk_stmts
+from .activity import flows
+
+
+@dataclass(frozen=True)
+class Access:
+    items: tuple[Item, ...] | None  # None: the whole array
+    loops: tuple[For | While, ...]  # outermost first
+    position: int  # in the order of the text
+    plain: bool = True  # a write that overwrites (not +=)
+
+
+def final_when_read(array: str, body: Sequence[Stmt]) -> bool:
+    """Whether each read of the array sees what its element holds at the very end."""
+    writes, reads = _accesses(array, body)
+    return all(_settled(write, read) for write in writes for read in reads)
+
+
+def written_once(body: Sequence[Stmt], varied: set[str]) -> set[str]:
+    """Arrays made constant and then written by one statement, at a place of its own in every iteration."""
+    makers: dict[str, list[tuple[Stmt, int]]] = {}
+    for stmt, depth in _with_depth(body, 0):
+        if isinstance(stmt, Assign):
+            makers.setdefault(stmt.name, []).append((stmt, depth))
+    found = set()
+    for name, made in makers.items():
+        writes, _ = _accesses(name, body)
+        if len(made) != 1 or len(writes) != 1 or not writes[0].plain:
+            continue
+        maker, depth = made[0]
+        assert isinstance(maker, Assign)
+        loops = writes[0].loops[depth:]
+        if not flows(maker.value) & varied and all(isinstance(loop, For) and _place(writes[0].items, loop.var) is not None for loop in loops):
+            found.add(name)
+    return found
+
+
+def _settled(write: Access, read: Access) -> bool:
+    shared = [w for w, r in zip(write.loops, read.loops, strict=False) if w is r]
+    if not shared:
+        return write.position < read.position
+    if read.items is None or not write.plain:
+        return False
+    for loop in shared:
+        if isinstance(loop, While):
+            return False
+        place = _place(write.items, loop.var)
+        if place is None:
+            return False
+        axis, offset = place
+        item = read.items[axis] if axis < len(read.items) else None
+        if not isinstance(item, At):
+            return False
+        index = value_of(item.index)
+        parts = index.split(loop.var) if index is not None else None
+        if parts is None or parts[0] != Dim.of(1) or (parts[1] - offset).value is None:
+            return False
+        ahead = ((parts[1] - offset).value or 0) * loop.step
+        if ahead < 0:
+            return True
+        if ahead > 0:
+            return False
+    return write.position < read.position
+
+
+def _place(items: tuple[Item, ...] | None, var: str) -> tuple[int, Dim] | None:
+    """(axis, c) where the axis is indexed by var + c."""
+    for axis, item in enumerate(items or ()):
+        index = value_of(item.index) if isinstance(item, At) else None
+        parts = index.split(var) if index is not None else None
+        if parts is not None and parts[0] == Dim.of(1):
+            return axis, parts[1]
+    return None
+
+
+def _accesses(array: str, body: Sequence[Stmt]) -> tuple[list[Access], list[Access]]:
+    writes: list[Access] = []
+    reads: list[Access] = []
+    counter = [0]
+
+    def visit(block: Sequence[Stmt], loops: tuple[For | While, ...]) -> None:
+        for stmt in block:
+            counter[0] += 1
+            inner = (*loops, stmt) if isinstance(stmt, (For, While)) else loops
+            for expr in stmt_exprs(stmt):
+                _reads(expr, array, inner if isinstance(stmt, While) else loops, counter[0], reads)
+            if isinstance(stmt, Store) and stmt.base.id == array:
+                counter[0] += 1
+                writes.append(Access(stmt.items, loops, counter[0], stmt.op is None))
+            for part in blocks(stmt):
+                visit(part, inner)
+
+    visit(body, ())
+    return writes, reads
+
+
+def _reads(expr: Expr, array: str, loops: tuple[For | While, ...], position: int, found: list[Access]) -> None:
+    match expr:
+        case Index(base=Name(id=id)) if id == array:
+            found.append(Access(expr.items, loops, position))
+            for child in children(expr)[1:]:
+                _reads(child, array, loops, position, found)
+            return
+        case Name(id=id) if id == array:
+            found.append(Access(None, loops, position))
+    for child in children(expr):
+        _reads(child, array, loops, position, found)
+
+
+def _with_depth(body: Sequence[Stmt], depth: int) -> list[tuple[Stmt, int]]:
+    found: list[tuple[Stmt, int]] = []
+    for stmt in body:
+        found.append((stmt, depth))
+        for block in blocks(stmt):
+            found += _with_depth(block, depth + isinstance(stmt, (For, While)))
+    return found
+
+
+__all__ = ["If", "ZERO", "final_when_read", "walk_stmts", "written_once"]

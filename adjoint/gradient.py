@@ -1,0 +1,180 @@
+"""The gradient of a layer: a typed function d_<layer>, and its text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..transpile import construct
+from ..transpile.layers import backward_inputs
+from ..transpile.printer import print_function
+from ..transpile.program import (
+    Assign, Comment, Expr, Function, Layer, Module, Name, Parameter, Result, Return, Stmt, Store, read, stored, walk, walk_stmts,
+)
+from .activity import active_names, flows, varied_names
+from .clean import clean
+from .cotangents import Cotangents
+from .finality import final_when_read, written_once
+from .reverse import Point, Reverser, _cost
+from .versions import name_types, with_versions
+
+
+def gradient(layer: Layer, source: str, path: str) -> Function:
+    """The reverse of a layer's forward: from its arguments and `dy` to the cotangents of its inputs and params.
+
+    Raises Mistake, with the place in the user's file, where something has no derivative.
+    """
+    function = layer.forward or layer.predict
+    versioned: set[str] = set()
+    while True:
+        body = _reversed(function, f"d_{layer.name}", versioned, {path: source.splitlines()})
+        more = _overwritten(function, body) - versioned
+        if not more:
+            break
+        versioned |= more
+    return _finished(function, f"d_{layer.name}", body, layer.predict.doc)
+
+
+def _overwritten(function: Function, body: Sequence[Stmt]) -> set[str]:
+    """Arrays written in place whose earlier content the gradient would need."""
+    needed = read(tuple(body))
+    return {a for a in stored(function.body) if a in needed and not final_when_read(a, function.body)}
+
+
+def _reversed(function: Function, name: str, versioned: set[str], lines: dict[str, list[str]]) -> tuple[Stmt, ...]:
+    *statements, final = function.body
+    assert isinstance(final, Return)
+    known = backward_inputs(function)
+    types = name_types(function.body, {p.name: p.type for p in known.values()})
+    inputs = {p.name for p in function.params if p.role in ("input", "param") and p.type.is_float}
+    reverser = Reverser(
+        active=active_names(function, function.body),
+        types=types,
+        used={*types, *known, name, *(s for t in types.values() for d in t.shape for s in d.symbols())},
+        like={p.name for p in function.params},
+        lines=lines,
+        versioned=versioned,
+        written_once=written_once(function.body, varied_names(inputs, function.body)) - versioned,
+        outputs=_outputs(function, final),
+    )
+    flowing = set().union(*(flows(s.value) for s in walk_stmts(function.body) if isinstance(s, (Assign, Store))))
+    reverser.only_written = reverser.written_once - flowing
+    inside, leaving = with_versions(statements, set(), versioned, types, reverser.version)
+    returned = Return(tuple(_renamed(v, leaving) for v in final.values), final.span)
+    cotangents = Cotangents(types, reverser.fresh, reverser.like, [])
+    seeds = _seed(function, returned, reverser, cotangents)
+    forward = reverser.block(inside, cotangents, {p.name for p in function.params})
+    ends = _results(function, cotangents)
+    return clean([*forward, *seeds, *cotangents.out, *ends])
+
+
+def _renamed(expr: Expr, names: dict[str, str]) -> Expr:
+    from ..transpile.renaming import rename_expr
+
+    return rename_expr(expr, names)
+
+
+def _outputs(function: Function, final: Return) -> dict[Expr, Name]:
+    """Returned values that are costly to compute again: the backward is given them."""
+    taken = {s.name for s in walk_stmts(function.body) if isinstance(s, Assign)} | {p.name for p in function.params}
+    makers = {s.name: s.value for s in function.body if isinstance(s, Assign)}
+    written = stored(function.body)
+    found: dict[Expr, Name] = {}
+    for result, value in zip(function.results, final.values, strict=True):
+        if result.role != "output" or (result.name in taken and not (isinstance(value, Name) and value.id == result.name)):
+            continue
+        if isinstance(value, Name):
+            if value.id in written or value.id not in makers:
+                continue
+            value = makers[value.id]
+        if _cost(value) > 8 and value.type == result.type and result.name not in taken:
+            found[value] = Name(result.name, result.type)
+    return found
+
+
+def _seed(function: Function, final: Return, reverser: Reverser, cotangents: Cotangents) -> list[Stmt]:
+    """Pulls dy through the returned expressions."""
+    kept: list[Stmt] = []
+    for result, value in zip(function.results, final.values, strict=True):
+        if result.role != "output" or not result.type.is_float:
+            continue
+        cotangent = Name("dy" if result.name == "y" else f"d{result.name}", result.type)
+        point = Point(reverser, cotangents, final.span)
+        point.pull(value, cotangent, None)
+        kept += point.kept
+    return kept
+
+
+def _results(function: Function, cotangents: Cotangents) -> list[Stmt]:
+    """d_x = ... for every differentiable argument, and the return of them all."""
+    ends: list[Stmt] = []
+    values: list[Expr] = []
+    for param in function.params:
+        if param.role not in ("input", "param") or not param.type.is_float:
+            continue
+        total = cotangents.sum(param.name)
+        if total is None:
+            total = cotangents.zeros(param.name)
+        if param.name in cotangents.variables:
+            values.append(cotangents.variables[param.name])
+            continue
+        total = construct.convert(total, param.type) if param.type.rank else total
+        name = cotangents.fresh(f"d_{param.name}")
+        ends.append(Assign(name, total))
+        values.append(Name(name, param.type))
+    return [*ends, Return(tuple(values))]
+
+
+def _finished(function: Function, name: str, body: tuple[Stmt, ...], doc: str) -> Function:
+    needed = read(body)
+    known = backward_inputs(function)
+    owners = [p for p in function.params if p.role in ("input", "param") and p.type.is_float]
+    taken = [p for p in known.values() if p.name in needed]
+    covered = {d.symbol for p in taken for d in p.type.shape}
+    for owner in owners:  # a shape must be read off some argument
+        if not all(s in covered or s in {p.name for p in function.params} for d in owner.type.shape for s in d.symbols()):
+            taken.append(owner)
+            covered |= {d.symbol for d in owner.type.shape}
+    order = list(known.values())
+    taken = sorted({p.name: p for p in taken}.values(), key=order.index)
+    results = tuple(Result(f"d_{p.name}", p.role, p.type, p.shape_text, of=p.name) for p in owners)
+    return Function(name, tuple(_as_argument(p) for p in taken), body, results, function.batched, doc, function.span)
+
+
+def _as_argument(param: Parameter) -> Parameter:
+    return replace(param, init=None)
+
+
+# -- text ------------------------------------------------------------------------------------------------------
+def gradient_text(layer: Layer, source: str, path: str) -> str:
+    """The gradient of a layer as source a person can read, run under NumPy, edit and give back as `backward`."""
+    function = gradient(layer, source, path)
+    owners = ", ".join(f"d_{r.of}" for r in function.results)
+    inputs = [p.name for p in function.params if p.role == "cotangent"]
+    doc = [f"Gradient of {layer.name}: {', '.join(inputs) or 'the cotangent'} -> {owners}."]
+    return print_function(function, doc)
+
+
+def gradient_file(module: Module) -> str:
+    """A gradient file: every layer's gradient, importable with NumPy alone."""
+    layers = [layer for layer in module.layers if layer.backward == "auto"]
+    functions = [gradient_text(layer, module.source, module.path) for layer in layers]
+    special = any("special." in f for f in functions)
+    batched = [f"d_{layer.name}" for layer in layers if layer.predict.batched]
+    head = [
+        f'"""Gradients of {module.path}, written by layerc. They run under plain NumPy; edit one and give it back as `backward`."""',
+        "", "from __future__ import annotations", "", "from typing import TYPE_CHECKING", "", "import numpy as np",
+        *(["from scipy import special"] if special else []), "",
+        "if TYPE_CHECKING:", "    from layerc import Param, State, bool_, f32, f64, i32, i64, real", "",
+        f"__layers__ = {_names([f'd_{layer.name}' for layer in layers])}",
+        *([f"__batched__ = {_names(batched)}"] if batched else []),
+    ]
+    return "\n".join(head) + "\n" + "".join(f"\n\n{f}" for f in functions)
+
+
+def _names(names: list[str]) -> str:
+    quoted = [f'"{n}"' for n in names]
+    return "(" + ", ".join(quoted) + ("," if len(quoted) == 1 else "") + ")"
+
+
+__all__ = ["Comment", "Store", "gradient", "gradient_file", "gradient_text", "walk"]

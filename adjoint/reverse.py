@@ -1,0 +1,502 @@
+"""Reverses a block of statements: the forward sweep that it needs, and the sweep that carries cotangents back.
+
+Values that a rule needs are read from names that still hold them. A loop saves, at the start of each iteration, the variables it
+carries; its reverse restores them, runs the body again and then backward, so whatever the body computes is at hand. What turns out not
+to be needed - a save, a recomputation, a whole forward loop - is removed afterwards by `clean`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from ..transpile import construct
+from ..transpile.construct import const, value_of
+from ..transpile.errors import Mistake
+from ..transpile.operations import ROWS
+from ..transpile.program import (
+    Assert, Assign, At, Call, Comment, Const, Expr, For, Gather, If, Index, Name, NewAxis, Pop, Push, Slice, Span, Stmt, Store, Type, While,
+    names, walk, walk_stmts,
+)
+from .activity import flows
+from .cotangents import Cotangents
+from .rules import count_dy, differentiable, mentions, pullback, unbroadcast
+from .simplify import simplify
+from .versions import with_versions
+
+# A subexpression whose value a rule reads is computed again if it is at most this costly, else kept under a name.
+_CHEAP = 8
+
+
+@dataclass
+class Reverser:
+    """Shared by all blocks of one function."""
+
+    active: set[str]
+    types: dict[str, Type]
+    used: set[str]
+    like: set[str]
+    lines: dict[str, list[str]]  # path -> source lines, for the comments
+    versioned: set[str] = field(default_factory=set)
+    only_written: set[str] = field(default_factory=set)  # those of them that only the return reads
+    outputs: dict[Expr, Name] = field(default_factory=dict)  # a returned expression -> the parameter that holds its value
+    written_once: set[str] = field(default_factory=set)  # arrays each place of which is written once, over a constant
+
+    def fresh(self, base: str) -> str:
+        name, count = base, 1
+        while name in self.used:
+            count += 1
+            name = f"{base}_{count}"
+        self.used.add(name)
+        return name
+
+    # -- blocks ------------------------------------------------------------------------------------------------
+    def block(self, body: Sequence[Stmt], cotangents: Cotangents, entering: set[str]) -> list[Stmt]:
+        """Fills cotangents.out with the reverse of the block; returns its forward sweep. `entering`: names defined before it."""
+        before = [set(entering)]
+        for stmt in body:
+            before.append(before[-1] | _rebound((stmt,)))
+        forward = [self.stmt(stmt, cotangents, before[k]) for k, stmt in reversed(list(enumerate(body)))]
+        return [s for part in reversed(forward) for s in part]
+
+    def stmt(self, stmt: Stmt, cots: Cotangents, before: set[str]) -> list[Stmt]:
+        match stmt:
+            case Assign(name=name, value=value):
+                return self._assign(stmt, name, value, cots)
+            case Store():
+                return self._store(stmt, cots)
+            case For() | While():
+                return self._loop(stmt, cots, before)
+            case If():
+                return self._if(stmt, cots, before)
+            case Assert() | Comment():
+                return []
+            case Push() | Pop():
+                raise Mistake(stmt.span, "derivative", "lists are not differentiated yet", "write into an array: saved[i] = value")
+        raise AssertionError(stmt)
+
+    def _assign(self, stmt: Assign, name: str, value: Expr, cots: Cotangents) -> list[Stmt]:
+        if name not in self.active or not flows(value) & self.active:
+            cots.take(name) if cots.owns(name) else None
+            return [stmt]
+        cotangent = cots.take(name) if cots.owns(name) else self._taken_variable(name, cots)
+        if cotangent is None:
+            return [stmt]
+        point = Point(self, cots, stmt.span)
+        value = point.pull(value, cotangent, Name(name, value.type, value_of(value)))
+        return [*point.kept, replace(stmt, value=value)]
+
+    def _taken_variable(self, name: str, cots: Cotangents) -> Expr:
+        """The cotangent of a variable of an outer block; it has none left before this assignment."""
+        variable = cots.variable(name)
+        held = Name(self.fresh(f"d_{name}"), variable.type)
+        cots.out.append(Assign(held.id, construct.call("copy", variable) if variable.type.rank else variable))
+        if variable.type.rank:
+            cots.out.append(Store(variable, construct.complete(variable, ()), const(0)))
+        else:
+            cots.out.append(Assign(variable.id, const(0.0)))
+        return held
+
+    # -- writes into arrays ------------------------------------------------------------------------------------
+    def _store(self, stmt: Store, cots: Cotangents) -> list[Stmt]:
+        array = stmt.base.id
+        if array not in self.active:
+            return [stmt]
+        if cots.owns(array) and array not in cots.variables and not cots.pending.get(array):
+            return [stmt]
+        variable = cots.variable(array)
+        start = len(cots.out)
+        piece = simplify(construct.index(variable, stmt.items)) if not _whole(stmt) else variable
+        overwritten = stmt.op is None
+        value = stmt.value
+        kept: list[Stmt] = []
+        if flows(value) & self.active:
+            if overwritten and piece.type.rank and (self._must_clear(stmt) or array in _reads_of(value)):
+                piece = self._named(piece, f"d_{array}_part", cots, copy=True)
+            elif overwritten and not piece.type.rank:
+                piece = self._named(piece, f"d_{array}_part", cots) if self._must_clear(stmt) else piece
+        if overwritten and self._must_clear(stmt):
+            cots.out.append(Store(variable, stmt.items, const(0)))
+        if flows(value) & self.active:
+            point = Point(self, cots, stmt.span)
+            value = point.pull(value, piece, None)
+            kept = point.kept
+        self.quote(stmt.span, cots.out, start)
+        return [*kept, replace(stmt, value=value)]
+
+    def _must_clear(self, stmt: Store) -> bool:
+        """Whether an overwritten place could still receive the cotangent of what it held before."""
+        return stmt.base.id not in self.written_once
+
+    def _named(self, expr: Expr, hint: str, cots: Cotangents, copy: bool = False) -> Name:
+        name = Name(self.fresh(hint), expr.type)
+        self.types[name.id] = expr.type
+        cots.out.append(Assign(name.id, construct.call("copy", expr) if copy else expr))
+        return name
+
+    # -- loops -------------------------------------------------------------------------------------------------
+    def _loop(self, stmt: For | While, cots: Cotangents, before: set[str]) -> list[Stmt]:
+        rebound = _rebound(stmt.body) | ({s.base.id for s in walk_stmts(stmt.body) if isinstance(s, Store)} & self.versioned)
+        carried = rebound & before
+        inside, leaving = with_versions(stmt.body, carried, self.versioned, self.types, self.version)
+        touched = [n for n in sorted(self._touched(inside)) if n not in carried]
+        if not any(n in self.active for n in [*touched, *carried]):
+            return [stmt]
+        self.quote(stmt.span, cots.out, len(cots.out), always=True)
+        flowing = {n for n in carried & self.active if self._flows_in(n, inside, cots)}
+        inner = self._inner(cots, inside, carried, flowing, touched)
+        for name in sorted(flowing):
+            inner.pending[leaving.get(name, name)] = [cots.variable(name)]
+        again = self.block(inside, inner, before | carried)
+        self._leave(flowing, cots, inner)
+        forward, restores, counter = self._saving(stmt, sorted(carried))
+        again = [s for s in again if not self._stored_before(s, inside)]
+        cots.out.append(self._backward(stmt, counter, [*restores, *again, *inner.out]))
+        return forward
+
+    def _flows_in(self, name: str, inside: Sequence[Stmt], cots: Cotangents) -> bool:
+        """Whether a derivative can pass through the value of a carried variable from one iteration to the next, or after the last."""
+        if not cots.owns(name) or name in cots.variables or cots.pending.get(name):
+            return True
+        return any(name in flows(s.value) for s in walk_stmts(tuple(inside)) if isinstance(s, (Assign, Store)))
+
+    def version(self, name: str) -> str:
+        """A new name for a later value of a variable."""
+        new = self.fresh(name)
+        self.types[new] = self.types[name]
+        if name in self.active:
+            self.active.add(new)
+        return new
+
+    def _touched(self, body: Sequence[Stmt]) -> set[str]:
+        """Active names of outer blocks whose cotangent the body adds to or reads."""
+        inner = _rebound(body)
+        found: set[str] = set()
+        for s in walk_stmts(tuple(body)):
+            match s:
+                case Assign(value=value) | Store(value=value):
+                    found |= flows(value)
+            if isinstance(s, Store):
+                found.add(s.base.id)
+        return {n for n in found - inner if n in self.active}
+
+    def _inner(self, cots: Cotangents, body: Sequence[Stmt], carried: set[str], flowing: set[str], touched: Sequence[str]) -> Cotangents:
+        """Cotangents of a nested block: outer names have variables, its own names wait in it."""
+        for name in [*touched, *sorted(flowing)]:
+            if name not in cots.variables and cots.owns(name):
+                if name in self.only_written:
+                    cots.borrow_variable(name)
+                else:
+                    cots.make_variable(name, own=name not in carried)
+        own = _rebound(body) | carried
+        return Cotangents(self.types, self.fresh, self.like, [], cots, own)
+
+    def _leave(self, carried: set[str], cots: Cotangents, inner: Cotangents) -> None:
+        """At the start of the body, going back: the cotangent of each carried name is that of its entering value."""
+        ending: list[tuple[Name, Expr]] = []
+        for name in sorted(carried & self.active):
+            variable = cots.variable(name)
+            entering = inner.take(name)
+            if entering is None:
+                entering = inner.zeros(name)
+            if entering != variable:
+                ending.append((variable, construct.convert(entering, variable.type) if variable.type.rank else entering))
+        reassigned = {v.id for v, _ in ending}
+        if len(ending) > 1 and any(names(e) & (reassigned - {v.id}) for v, e in ending):
+            held = []
+            for variable, expr in ending:
+                held.append((variable, self._named(expr, f"{variable.id}_next", inner)))
+            ending = list(held)
+        for variable, expr in ending:
+            if variable.type.rank and not isinstance(expr, (Call,)):
+                expr = construct.call("copy", expr) if isinstance(expr, Index) else expr
+            inner.out.append(Assign(variable.id, expr))
+
+    def _saving(self, stmt: For | While, carried: list[str]) -> tuple[list[Stmt], list[Stmt], Expr]:
+        """The forward loop that saves what it carries, the statements that restore it, and how often it ran."""
+        return self._saving_for(stmt, carried) if isinstance(stmt, For) else self._saving_while(stmt, carried)
+
+    def _saving_for(self, stmt: For, kept: list[str]) -> tuple[list[Stmt], list[Stmt], Expr]:
+        count = _trips(stmt)
+        position = _position(stmt)
+        before: list[Stmt] = []
+        at_start: list[Stmt] = []
+        restore: list[Stmt] = []
+        for name in kept:
+            type = self.types[name]
+            stored_type = Type({"float": "real", "int": "i64"}.get(type.dtype, type.dtype), (count, *type.shape))
+            saved = Name(self.fresh(f"{name}_saved"), stored_type)
+            before.append(Assign(saved.id, construct.call("empty", shape=stored_type.shape, dtype=stored_type.dtype)))
+            items = construct.complete(saved, [At(position)])
+            at_start.append(Store(saved, items, Name(name, type)))
+            part = construct.index(saved, [At(position)])
+            restore.append(Assign(name, part))
+        return [*before, replace(stmt, body=(*at_start, *stmt.body))], restore, const(0)
+
+    def _saving_while(self, stmt: While, kept: list[str]) -> tuple[list[Stmt], list[Stmt], Expr]:
+        trips = Name(self.fresh("trips"), Type("int"))
+        before: list[Stmt] = [Assign(trips.id, const(0))]
+        at_start: list[Stmt] = []
+        restore: list[Stmt] = []
+        for name in kept:
+            type = self.types[name]
+            element = Type({"float": "real", "int": "i64"}.get(type.dtype, type.dtype), type.shape)
+            saved = Name(self.fresh(f"{name}_saved"), element)
+            before.append(Assign(saved.id, Call("list", (), (("type", element),), element)))
+            at_start.append(Push(saved, Name(name, type)))
+            restore.append(Pop(name, saved, element))
+        counted = Assign(trips.id, construct.call("add", trips, const(1)))
+        return [*before, replace(stmt, body=(*at_start, *stmt.body, counted))], restore, trips
+
+    def _backward(self, stmt: For | While, trips: Expr, body: list[Stmt]) -> Stmt:
+        if isinstance(stmt, While):
+            return For(self.fresh("_"), const(0), trips, 1, tuple(body), stmt.span)
+        one = const(abs(stmt.step))
+        if abs(stmt.step) == 1:
+            start = construct.call("subtract" if stmt.step > 0 else "add", stmt.stop, one)
+        else:
+            first, count = value_of(stmt.start), _trips(stmt)
+            assert first is not None
+            start = construct.dim(first + (count - 1) * stmt.step)
+        stop = construct.call("subtract" if stmt.step > 0 else "add", stmt.start, const(1))
+        return For(stmt.var, _constant(start), _constant(stop), -stmt.step, tuple(body), stmt.span)
+
+    def _stored_before(self, stmt: Stmt, body: Sequence[Stmt]) -> bool:
+        """Writes into outer arrays are not repeated by the reverse: their final content is there."""
+        own = {s.name for s in walk_stmts(tuple(body)) if isinstance(s, Assign)}
+        return isinstance(stmt, Store) and stmt.base.id not in own
+
+    # -- branches ----------------------------------------------------------------------------------------------
+    def _if(self, stmt: If, cots: Cotangents, before: set[str]) -> list[Stmt]:
+        changed = _rebound((stmt,))
+        results = {n for n in changed if n in self.active and (n in cots.variables or cots.pending.get(n) or not cots.owns(n))}
+        touched = sorted(self._touched((*stmt.then, *stmt.orelse)))
+        if not any(n in self.active for n in [*touched, *results]):
+            return [stmt]
+        for name in [*touched, *sorted(results)]:
+            if cots.owns(name) and name not in cots.variables:
+                cots.make_variable(name, own=name not in results)
+        self.quote(stmt.span, cots.out, len(cots.out), always=True)
+        branches = [self._branch(b, cots, results, before) for b in (stmt.then, stmt.orelse)]
+        (then_again, then_out), (else_again, else_out) = branches
+        cots.out.append(If(stmt.cond, (*then_again, *then_out), (*else_again, *else_out), stmt.span))
+        for name in results:
+            if name not in before and cots.owns(name):
+                cots.take(name)
+        return [stmt]
+
+    def _branch(self, body: Sequence[Stmt], cots: Cotangents, results: set[str], before: set[str]) -> tuple[list[Stmt], list[Stmt]]:
+        own = _rebound(body)
+        entering = own & before
+        inside, leaving = with_versions(body, entering, self.versioned, self.types, self.version)
+        local = _rebound(inside) | entering
+        inner = Cotangents(self.types, self.fresh, self.like, [], cots, local)
+        mine = sorted(results & own)
+        for name in mine:
+            inner.pending[leaving.get(name, name)] = [cots.variable(name)]
+        again = self.block(inside, inner, before | own)
+        again = [s for s in again if not self._stored_before(s, inside)]
+        self._leave({n for n in mine if n in entering}, cots, inner)
+        return again, inner.out
+
+    # -- comments ----------------------------------------------------------------------------------------------
+    def quote(self, span: Span, out: list[Stmt], start: int, always: bool = False) -> None:
+        """Puts the user's line before what was written for it since `start`, if anything was."""
+        lines = self.lines.get(span.path, [])
+        written = out[start:]
+        if not 0 < span.line <= len(lines) or not (written or always):
+            return
+        if written and isinstance(written[0], Comment) and written[0].span == span:
+            return
+        last = next((s for s in reversed(out[:start]) if isinstance(s, Comment)), None)
+        if last is None or last.span.line != span.line or last.span.path != span.path:
+            out.insert(start, Comment(f"{span.line}: {lines[span.line - 1].strip()}", span))
+
+
+@dataclass
+class Point:
+    """One statement being reversed: pulls a cotangent through its expression."""
+
+    reverser: Reverser
+    cots: Cotangents
+    span: Span
+    kept: list[Stmt] = field(default_factory=list)  # values given a name for the reverse sweep, in order
+    known: dict[Expr, Name] = field(default_factory=dict)
+
+    def pull(self, expr: Expr, cotangent: Expr, result: Name | None) -> Expr:
+        """Adds the contributions of `expr` to the names in it; returns expr over the values given names."""
+        start = len(self.cots.out)
+        self._pull(expr, simplify(cotangent), result)
+        self.cots.flush()
+        self.reverser.quote(self.span, self.cots.out, start)
+        self._share()
+        return self._replace(expr)
+
+    def _share(self) -> None:
+        """Orders the kept values inner ones first and lets each use those before it."""
+        order = sorted(self.known, key=lambda e: sum(1 for _ in walk(e)))
+        known, self.known = self.known, {}
+        self.kept = []
+        for expr in order:
+            self.kept.append(Assign(known[expr].id, _map(expr, self._replace), self.span))
+            self.known[expr] = known[expr]
+
+    def _pull(self, expr: Expr, cotangent: Expr, result: Name | None = None, role: str = "") -> None:
+        active = self.reverser.active
+        match expr:
+            case Name(id=id):
+                if id in active:
+                    self.cots.add(id, cotangent)
+            case Index():
+                self._index(expr, cotangent)
+            case Call():
+                wanted = [w and bool(flows(a) & active) for a, w in zip(expr.args, differentiable(expr), strict=True)]
+                if not any(wanted):
+                    return
+                if count_dy(expr, wanted) > 1:
+                    cotangent = self._once(cotangent, expr, role)
+                y = self._result(expr, wanted, result)
+                args = [self._argument(expr, k, wanted) for k in range(len(expr.args))]
+                for k, arg in enumerate(expr.args):
+                    if wanted[k]:
+                        self._into(arg, pullback(expr, args, y, cotangent, k), _role(expr, k))
+
+    def _into(self, arg: Expr, cotangent: Expr, role: str) -> None:
+        """A contribution to an argument; elementwise operations may have broadcast it."""
+        if isinstance(arg, Name):
+            if arg.id in self.reverser.active:
+                self.cots.add(arg.id, cotangent)
+            return
+        self._pull(arg, unbroadcast(cotangent, arg.type), None, role)
+
+    def _once(self, cotangent: Expr, call: Call, role: str) -> Expr:
+        """A cotangent that is used more than once gets a name, unless it is as short as one."""
+        if isinstance(cotangent, Call) and cotangent.op == "broadcast_to":
+            return replace(cotangent, args=(self._once(cotangent.args[0], call, role),))
+        if isinstance(cotangent, (Name, Const)) or (isinstance(cotangent, Index) and isinstance(cotangent.base, Name)):
+            return cotangent
+        if isinstance(cotangent, Call) and cotangent.op == "negative" and isinstance(cotangent.args[0], Name):
+            return cotangent
+        name = Name(self.reverser.fresh(f"d_{role or _hint(call)}"), cotangent.type)
+        self.reverser.types[name.id] = cotangent.type
+        self.cots.out.append(Assign(name.id, cotangent))
+        return name
+
+    def _result(self, expr: Call, wanted: list[bool], result: Name | None) -> Expr:
+        """An expression for the value of a call, if a rule reads it."""
+        if not any(w and mentions(expr, k, "y") for k, w in enumerate(wanted)):
+            return expr
+        if expr in self.reverser.outputs:
+            return self.reverser.outputs[expr]
+        return result if result is not None else self.value(expr)
+
+    def _argument(self, expr: Call, k: int, wanted: list[bool]) -> Expr:
+        """An expression for the value of an argument, if a rule reads it."""
+        row = ROWS[expr.op]
+        name = row.arrays[min(k, len(row.arrays) - 1)]
+        needed = isinstance(row.grad, str) or any(w and mentions(expr, j, name) for j, w in enumerate(wanted))
+        return self.value(expr.args[k]) if needed else expr.args[k]
+
+    def value(self, expr: Expr) -> Expr:
+        """expr, or, where it is costly, a name that keeps its value."""
+        if expr in self.known:
+            return self.known[expr]
+        if _cost(expr) <= _CHEAP or isinstance(expr, (Name, Const)):
+            return self._replace(expr)
+        name = Name(self.reverser.fresh(_hint(expr)), expr.type)
+        self.reverser.types[name.id] = expr.type
+        self.known[expr] = name
+        return name
+
+    def _replace(self, expr: Expr) -> Expr:
+        return self.known[expr] if expr in self.known else _map(expr, self._replace)
+
+    def _index(self, expr: Index, cotangent: Expr) -> None:
+        if not flows(expr.base) & self.reverser.active:
+            return
+        extents = construct.item_extents(expr.base, expr.items)
+        if all(isinstance(i, NewAxis) or construct.is_full(i, e) for i, e in zip(expr.items, extents, strict=True)):
+            back = construct.index(cotangent, [At(const(0)) if isinstance(i, NewAxis) else construct.full_slice(e) for i, e in zip(expr.items, extents, strict=True)])
+            self._pull(expr.base, simplify(back))
+            return
+        items = tuple(replace(i, index=self._replace(i.index)) if isinstance(i, (At, Gather)) else i for i in expr.items)
+        scatter = any(isinstance(i, Gather) for i in items)
+        if isinstance(expr.base, Name):
+            self.cots.add_part(expr.base.id, items, cotangent, scatter)
+            return
+        part = Name(self.reverser.fresh(f"d_{_hint(expr.base)}"), expr.base.type)
+        self.reverser.types[part.id] = part.type
+        self.cots.out.append(Assign(part.id, construct.call("zeros", shape=part.type.shape, dtype=part.type.dtype)))
+        self.cots.out.append(Store(part, items, cotangent, "add", scatter))
+        self._pull(expr.base, part)
+
+
+def _map(expr: Expr, f: object) -> Expr:
+    from ..transpile.program import map_children
+
+    return map_children(expr, f)
+
+
+def _cost(expr: Expr) -> int:
+    """Flops an element; a reduction or product costs as many as make it worth keeping."""
+    total = 0
+    for e in walk(expr):
+        if isinstance(e, Call):
+            row = ROWS[e.op]
+            total += row.flops if row.kind == "elementwise" else 100 if row.kind in ("reduce", "product", "compose") else 0
+    return total
+
+
+_NOUNS = {
+    "add": "sum", "subtract": "diff", "multiply": "prod", "divide": "ratio", "where": "choice", "sum": "total", "abs": "size",
+    "max": "largest", "min": "smallest", "all": "every", "any": "some", "matmul": "product", "negative": "minus",
+}
+
+
+def _hint(expr: Expr) -> str:
+    """A name for a value: exp_x for np.exp(x), ratio for a / b."""
+    if isinstance(expr, Call):
+        noun = _NOUNS.get(expr.op, expr.op)
+        arg = expr.args[0] if len(expr.args) == 1 else None
+        return f"{noun}_{arg.id}" if isinstance(arg, Name) else noun
+    return "part"
+
+
+def _role(call: Call, argument: int) -> str:
+    """What an argument is to its call, where that says more than its own operation."""
+    return ("", "then", "else")[argument] if call.op == "where" else ""
+
+
+def _whole(stmt: Store) -> bool:
+    return all(isinstance(i, Slice) and i.start is None and i.stop is None and i.step == 1 for i in stmt.items)
+
+
+def _reads_of(expr: Expr) -> set[str]:
+    return names(expr)
+
+
+def _trips(stmt: For) -> construct.Dim:
+    start, stop = value_of(stmt.start), value_of(stmt.stop)
+    if start is None or stop is None:
+        raise Mistake(stmt.span, "derivative", "the bounds of this loop depend on values, which the gradient cannot save for", "loop to a fixed bound and use if, or use while")
+    span = stop - start if stmt.step > 0 else start - stop
+    return (span + (abs(stmt.step) - 1)) // abs(stmt.step)
+
+
+def _position(stmt: For) -> Expr:
+    """The number of the iteration, from 0."""
+    counter = Name(stmt.var, Type("int"), construct.Dim.of(stmt.var))
+    start = value_of(stmt.start)
+    offset = counter if start == construct.ZERO else construct.call("subtract", counter, stmt.start)
+    if stmt.step == -1:
+        return construct.call("subtract", stmt.start, counter)
+    return offset if stmt.step == 1 else construct.call("floor_divide", offset, const(stmt.step))
+
+
+def _constant(expr: Expr) -> Expr:
+    value = value_of(expr)
+    return const(value.value) if value is not None and value.value is not None else expr
+
+
+def _rebound(body: Sequence[Stmt]) -> set[str]:
+    return {s.name for s in walk_stmts(tuple(body)) if isinstance(s, (Assign, Pop))}

@@ -1,0 +1,171 @@
+"""Algebra that makes generated expressions read as written: no * 1, no - -, no broadcast that broadcasting does anyway.
+
+Values stay what they were, up to the order of roundings; NaN and infinity are never cancelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..transpile import construct
+from ..transpile.construct import const
+from ..transpile.dims import ONE
+from ..transpile.expressions import fold
+from ..transpile.operations import ROWS
+from ..transpile.program import At, Call, Const, Expr, Index, NewAxis, map_children
+from ..transpile.typing import broadcast, normal_axes
+
+
+def simplify(expr: Expr) -> Expr:
+    """Bottom up, until nothing changes at the top."""
+    expr = map_children(expr, simplify)
+    changed = _step(expr)
+    return expr if changed is None else simplify(changed)
+
+
+def _step(expr: Expr) -> Expr | None:
+    if isinstance(expr, Index):
+        return _index(expr)
+    if not isinstance(expr, Call):
+        return None
+    known = fold(expr.op, expr.args) if expr.args else None
+    if known is not None:
+        return known
+    if ROWS[expr.op].kind == "elementwise":
+        thinner = _without_broadcasts(expr)
+        if thinner is not None:
+            return thinner
+    match expr:
+        case Call(op="add", args=[a, Call(op="negative", args=[b])]):
+            return construct.call("subtract", a, b)
+        case Call(op="add", args=[Call(op="negative", args=[a]), b]):
+            return construct.call("subtract", b, a)
+        case Call(op="subtract", args=[a, Call(op="negative", args=[b])]):
+            return construct.call("add", a, b)
+        case Call(op="negative", args=[Call(op="negative", args=[a])]):
+            return a
+        case Call(op="multiply" | "divide" | "matmul" as op, args=[Call(op="negative", args=[a]), b]):
+            return construct.call("negative", construct.call(op, a, b))
+        case Call(op="multiply", args=[a, Call(op="negative", args=[b])]):
+            return construct.call("negative", construct.call("multiply", a, b))
+        case Call(op="sum", args=[Call(op="negative", args=[a])]):
+            return construct.call("negative", construct.call("sum", a, **dict(expr.static)))
+        case Call(op="multiply" | "divide", args=[a, Const(value=1)]) if a.type == expr.type:
+            return a
+        case Call(op="multiply", args=[Const(value=1), a]) if a.type == expr.type:
+            return a
+        case Call(op="multiply", args=[Const(value=x), Call(op="multiply", args=[Const(value=y), a])]):
+            return construct.call("multiply", const(x * y), a)
+        case Call(op="multiply", args=[a, Call(op="multiply", args=[Const() as c, b])]) if not isinstance(a, Const):
+            return construct.call("multiply", construct.call("multiply", c, a), b)
+        case Call(op="multiply", args=[a, Const() as c]) if not isinstance(a, Const):
+            return construct.call("multiply", c, a)
+        case Call(op="multiply", args=[a, Call(op="divide", args=[Const(value=1), b])]):
+            return construct.call("divide", a, b)
+        case Call(op="power", args=[a, Const(value=1)]) if a.type == expr.type:
+            return a
+        case Call(op="where", args=[Const(value=chosen), a, b]):
+            picked = a if chosen else b
+            return picked if picked.type == expr.type else None
+        case Call(op="cast", args=[a]) if a.type.dtype == expr.type.dtype:
+            return a
+        case Call(op="broadcast_to", args=[a]) if a.type == expr.type:
+            return a
+        case Call(op="broadcast_to", args=[Call(op="broadcast_to", args=[a])]):
+            return construct.call("broadcast_to", a, shape=expr.type.shape)
+        case Call(op="reshape", args=[a]) if a.type == expr.type:
+            return a
+        case Call(op="transpose", args=[Call(op="transpose", args=[a])]) if a.type == expr.type and a.type.rank == 2:
+            return a
+    return None
+
+
+def _without_broadcasts(expr: Call) -> Expr | None:
+    """f(broadcast_to(a), b) is f(a, b) where b has the full shape; f(broadcast_to(a), 2) is broadcast_to(f(a, 2))."""
+    spread = [isinstance(a, Call) and a.op == "broadcast_to" for a in expr.args]
+    if any(spread) and all(s or not a.type.rank for s, a in zip(spread, expr.args, strict=True)):
+        thin = construct.call(expr.op, *(a.args[0] if s else a for s, a in zip(spread, expr.args, strict=True)), **dict(expr.static))  # type: ignore[union-attr]
+        if thin.type.dtype == expr.type.dtype:
+            return construct.call("broadcast_to", thin, shape=expr.type.shape)
+    for k, arg in enumerate(expr.args):
+        if isinstance(arg, Call) and arg.op == "broadcast_to":
+            args = [*expr.args[:k], arg.args[0], *expr.args[k + 1 :]]
+            if broadcast([a.type.shape for a in args]) == expr.type.shape:
+                return construct.call(expr.op, *args, **dict(expr.static))
+    return None
+
+
+def _index(expr: Index) -> Expr | None:
+    """sum(a, axis=k, keepdims=True)[..., 0 at k, ...] is sum(a, axis=k); a[:, None][:, 0] is a."""
+    match expr.base:
+        case Call(op="negative", args=[a]):
+            return construct.call("negative", construct.index(a, expr.items))
+    taken = [k for k, item in enumerate(expr.items) if isinstance(item, At)]
+    rest = [item for k, item in enumerate(expr.items) if k not in taken]
+    extents = construct.item_extents(expr.base, expr.items)
+    full = all(construct.is_full(item, extents[k]) for k, item in enumerate(expr.items) if k not in taken)
+    if not taken or not full or any(extents[k] != ONE for k in taken) or not rest and expr.base.type.rank != len(taken):
+        return None
+    match expr.base:
+        case Call(op="sum", args=[a]) if expr.base.get("keepdims"):
+            axes = normal_axes(expr.base.get("axis"), a.type.rank)
+            if list(axes) == taken:
+                return construct.call("sum", a, axis=expr.base.get("axis"), keepdims=False)
+        case Index(base=inner, items=items) if [k for k, i in enumerate(items) if isinstance(i, NewAxis)] == taken:
+            if all(isinstance(i, NewAxis) or construct.is_full(i, e) for i, e in zip(items, construct.item_extents(inner, items), strict=True)):
+                return inner
+    return None
+
+
+# -- sums of contributions -------------------------------------------------------------------------------------
+def total(terms: Sequence[Expr]) -> Expr:
+    """The sum, with a factor that all terms share taken out: a*x + a*y is a * (x + y)."""
+    terms = [simplify(t) for t in terms]
+    if len(terms) > 1:
+        shared = _shared_factor(terms)
+        if shared is not None:
+            rest = total([_without(t, shared) for t in terms])
+            joined = construct.call("multiply", shared, rest)
+            shape = broadcast([t.type.shape for t in terms])
+            if joined.type.shape == shape:
+                return simplify(joined)
+    result = terms[0]
+    for term in terms[1:]:
+        result = construct.call("add", result, term)
+    return simplify(result)
+
+
+def _shared_factor(terms: Sequence[Expr]) -> Expr | None:
+    for factor in _factors(terms[0]):
+        if not isinstance(factor, Const) and all(factor in _factors(t) for t in terms[1:]):
+            return factor
+    return None
+
+
+def _factors(expr: Expr) -> list[Expr]:
+    match expr:
+        case Call(op="multiply", args=[a, b]):
+            return [*_factors(a), *_factors(b)]
+        case Call(op="negative", args=[a]):
+            return _factors(a)
+        case Call(op="divide", args=[a, _]):
+            return _factors(a)
+    return [expr]
+
+
+def _without(expr: Expr, factor: Expr) -> Expr:
+    """expr / factor, for a factor of it."""
+    if expr == factor:
+        return const(1)
+    match expr:
+        case Call(op="negative", args=[a]):
+            return simplify(construct.call("negative", _without(a, factor)))
+        case Call(op="divide", args=[a, b]):
+            return simplify(construct.call("divide", _without(a, factor), b))
+        case Call(op="multiply", args=[a, b]):
+            if factor in _factors(a):
+                rest = _without(a, factor)
+                return b if rest == const(1) else simplify(construct.call("multiply", rest, b))
+            rest = _without(b, factor)
+            return a if rest == const(1) else simplify(construct.call("multiply", a, rest))
+    raise AssertionError(expr)

@@ -1,0 +1,1 @@
+"""Drives the stages: from a layer file to a written package."""

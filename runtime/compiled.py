@@ -1,0 +1,265 @@
+"""Compiled class layers: `s = L.SReLU(name="s1"); s.initialize((64, 28, 28)); y = s(x)`.
+
+The Net reaches the kernels through `.compiled.run` and `.compiled.pull`; what is here is a layer used on its own.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from layerc.runtime import arrays as ar
+from layerc.runtime import initializers, seeds, streams
+from layerc.runtime.call import Described, evaluate
+from layerc.runtime.core import Call, Core
+from layerc.runtime.kernel import Case
+from layerc.runtime.named_arrays import NamedArrays
+from layerc.runtime.pullback import Pullback, no_gradient
+from layerc.runtime.shapes import bind
+
+if TYPE_CHECKING:
+    from layerc.runtime.package import Package
+
+_INITIALIZERS: dict[str, Callable[..., Any]] = {
+    "uniform": initializers.Uniform,
+    "normal": initializers.Gaussian,
+    "zeros": lambda: initializers.Constant(0.0),
+    "ones": lambda: initializers.Constant(1.0),
+    "constant": initializers.Constant,
+    "xavier": initializers.Xavier,
+    "he": initializers.He,
+}
+
+
+class Gradients(NamedTuple):
+    """What a class layer's pullback gives: one gradient for each input, and the params' by name."""
+
+    inputs: tuple[Any, ...]
+    params: dict[str, Any]
+
+
+class ClassPullback:
+    """`pullback(dy)`: the gradients at one evaluation of a class layer; it may be called again."""
+
+    __slots__ = ("_inputs", "_params", "_pullback")
+
+    def __init__(self, pullback: Pullback, core: Core) -> None:
+        self._pullback = pullback
+        self._inputs = len(core.input_names)
+        self._params = core.gradient_names[self._inputs :]
+
+    def __call__(self, *cotangents: Any, out: "Gradients | tuple[Any, Any] | None" = None) -> Gradients:
+        """cotangents: one for each output, of its shape and type; None stands for zeros. out: as the result, of
+        arrays to write to. ValueError for shapes and counts, TypeError for types."""
+        given = None if out is None else (*out[0], *(out[1].get(name) for name in self._params))
+        found = self._pullback(*cotangents, out=given)
+        return Gradients(found[: self._inputs], dict(zip(self._params, found[self._inputs :])))
+
+
+class CompiledClass:
+    """Base of the class layers of built packages: configuration, which never changes, and arrays, which do.
+
+    Class attributes: `compiled`, with `run` and `pull` for whole batches; `signature`, `source`, `gradient_source`,
+    `c_source`. Attributes: `name`, `bottoms`, `tops`, the layer's own fields; `params` and `states`, arrays by name.
+    """
+
+    compiled: ClassVar[Described]
+    signature: ClassVar[str]
+    source: ClassVar[str]
+    gradient_source: ClassVar[str]
+    c_source: ClassVar[str]
+
+    name: str
+    bottoms: tuple[str, ...]
+    tops: tuple[str, ...]
+    config: dict[str, Any]
+    params: NamedArrays
+    states: NamedArrays
+    _where: str
+    _ranks: tuple[int, ...] | None
+    _first_states: dict[str, np.ndarray]
+    _seed: int
+    _evaluations: int
+
+    def __init__(
+        self, name: str | None = None, bottoms: Iterable[str] = (), tops: Iterable[str] = (), **fields: Any
+    ) -> None:
+        """fields: the configuration. TypeError for unknown or missing ones, ValueError for bad values."""
+        core = self.compiled.core
+        name = core.name.lower() if name is None else name
+        where = f"{core.name} {name!r}"
+        config = core.config(where, fields, "field")
+        wires = {"bottoms": _names(bottoms), "tops": _names(tops)}
+        self.__dict__.update(config, name=name, **wires, config=config, _where=where, _ranks=None, _first_states={})
+        self.__dict__["params"] = NamedArrays(where, core, "param")
+        self.__dict__["states"] = NamedArrays(where, core, "state")
+        self.__dict__.update(_seed=seeds.root(0, name), _evaluations=0)
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        hint = '; use .params["..."] and .states["..."] for arrays' if key in self.compiled.core.array_names else ""
+        raise AttributeError(f"{self._where}: {key!r} cannot be assigned: a layer is configuration{hint}")
+
+    # -- first values ------------------------------------------------------------------------------------
+
+    def initialize(self, *shapes: Sequence[int] | int, seed: int = 0, dtype: DTypeLike = np.float32) -> None:
+        """Make params and states for inputs of these shapes: of one example, or whole ones if the layer is batched.
+
+        Every array is drawn from its own stream, a function of seed, layer name and array name: one more param
+        does not shift the others. dtype: float32 or float64. ValueError for shapes that do not fit.
+        """
+        core, where = self.compiled.core, self._where
+        element = np.dtype(dtype)
+        if element not in ar.REALS:
+            raise TypeError(f"{where}: initialize: dtype must be float32 or float64, not {element}")
+        if len(shapes) != len(core.input_names):
+            wanted = ", ".join(f'{name} "{core.declared[name]}"' for name in core.input_names)
+            raise ValueError(f"{where}: initialize takes {len(core.input_names)} shapes ({wanted}), got {len(shapes)}")
+        examples = [(int(s),) if hasattr(s, "__index__") else tuple(map(int, s)) for s in shapes]  # type: ignore[arg-type, union-attr]
+        declared = [(name, core.declared[name], shape) for name, shape in zip(core.input_names, examples)]
+        binding = bind(declared, self.config, where)
+        first = self._first(examples, binding, seed, element)
+        for arrays in (self.params, self.states):
+            arrays.replace({name: first[name] for name in arrays.allowed if name in first})
+        states = {name: array.copy() for name, array in self.states.items()}
+        ranks = None if core.batched else tuple(map(len, examples))
+        self.__dict__.update(_first_states=states, _ranks=ranks, _seed=seeds.root(seed, self.name), _evaluations=0)
+
+    def reset_state(self) -> None:
+        """Give every state its first value again."""
+        if "reset_state" in self.compiled.manifest.get("by_hand", ()):
+            reference = self._reference()
+            reference.reset_state()
+            self.states.replace(reference.states)
+        else:
+            self.states.replace({name: array.copy() for name, array in self._first_states.items()})
+
+    def _first(
+        self, examples: Sequence[tuple[int, ...]], binding: Any, seed: int, element: np.dtype
+    ) -> dict[str, np.ndarray]:
+        """All arrays by name; without those that nothing in the layer gives a value."""
+        compiled, core = self.compiled, self.compiled.core
+        if "initialize" in compiled.manifest.get("by_hand", ()):
+            reference = self._new_reference()
+            reference.initialize(*examples, seed=seed, dtype=element)
+            return {**reference.params, **reference.states}
+        first = {}
+        for parameter in compiled.manifest["parameters"]:
+            name, start = parameter["name"], parameter.get("init")
+            if core.roles[name] == "state" and start is None:
+                start = {"name": "zeros", "args": []}
+            if core.roles[name] not in ("param", "state") or start is None:
+                continue
+            dtype = element if core.dtypes[name] == "real" else ar.DTYPES[core.dtypes[name]]
+            try:
+                shape = core.declared[name].evaluate(binding)
+            except KeyError as error:
+                raise ValueError(f"{self._where}: initialize: nothing gives {error.args[0]} of {name!r}") from None
+            rng = streams.generator(seed, self.name, name)
+            first[name] = _INITIALIZERS[start["name"]](*start["args"]).draw(rng, shape, dtype)
+        return first
+
+    # -- calls -------------------------------------------------------------------------------------------
+
+    def __call__(self, *inputs: Any, out: Any = None, batch: bool | None = None, **options: Any) -> Any:
+        """Inference: `predict` on one example or a batch. States are read, never written.
+
+        After `initialize` the ranks tell a batch from an example. Arguments and errors as for compiled functions.
+        """
+        return self._evaluate("predict", inputs, out, batch, options)[0]
+
+    def vjp(
+        self, *inputs: Any, out: Any = None, batch: bool | None = None, **options: Any
+    ) -> tuple[Any, ClassPullback]:
+        """Training: `forward`, which may update the states, and the pullback at the states before it."""
+        core = self.compiled.core
+        if "backward" not in core.methods:
+            raise no_gradient(self._where)
+        result, case, addresses, written, call = self._evaluate("forward", inputs, out, batch, options)
+        return result, ClassPullback(Pullback(self._where, case, addresses, written, call), core)
+
+    def _evaluate(
+        self, method: str, inputs: Sequence[Any], out: Any, batch: bool | None, options: Mapping[str, Any]
+    ) -> tuple[Any, Case, Sequence[Any], Sequence[Any], Call | None]:
+        """The result, and what a pullback needs: the case, the addresses of arrays and outputs, the call."""
+        core = self.compiled.core
+        batch = self._batch(inputs, batch)
+        arrays: Sequence[np.ndarray] = (*inputs, *self.params.values(), *self.states.values())
+        found = None if options else core.find(arrays, batch, self.config)
+        if found is not None:
+            call, (case, addresses) = None, found
+        else:
+            call = self._prepare(inputs, batch, options)
+            case, arrays, addresses = call.case, call.arrays, core.addresses(call.arrays)
+        launch = case.predict if method == "predict" else case.forward
+        if out is None and call is None:
+            result, written, outputs = core.start(launch, addresses)
+        else:
+            result, written, outputs = evaluate(self._where, launch, arrays, addresses, out, call)
+        if method == "forward":
+            for at, name in core.new_states:
+                self.states.bind(name, outputs[at])
+        return result, case, addresses, written, call
+
+    def reference(self, *inputs: Any, batch: bool | None = None) -> Any:
+        """The NumPy meaning of a call: `predict` of the layer file itself, on these params and states."""
+        batch = self._batch(inputs, batch)
+        return self._reference()(*inputs, **({} if batch is None else {"batch": batch}))
+
+    def _batch(self, inputs: Sequence[Any], batch: bool | None) -> bool | None:
+        """Whether the ranks mean a batch, where `initialize` has told those of an example."""
+        if batch is not None or self._ranks is None:
+            return batch
+        return any(getattr(array, "ndim", 0) == rank + 1 for array, rank in zip(inputs, self._ranks))
+
+    def _prepare(self, inputs: Sequence[Any], batch: bool | None, options: Mapping[str, Any]) -> Call:
+        core = self.compiled.core
+        given, seed = dict(options), None
+        if core.random is not None:
+            value = given.pop(core.random, None)
+            self.__dict__["_evaluations"] += 1
+            fresh = seeds.nth(self._seed, self._evaluations)
+            seed = fresh if value is None else seeds.seed_of(self._where, core.random, value)
+        values = core.inputs(self._where, inputs, given)
+        for arrays in (self.params, self.states):
+            values.update(arrays.complete())
+        call = core.prepare(self._where, values, self.config, batch, self._ranks, seed)
+        core.learn(tuple(values[name] for name in core.array_names), batch, self.config, call)
+        return call
+
+    def _new_reference(self) -> Any:
+        return getattr(self.compiled.package.source_module(), self.compiled.name)(name=self.name, **self.config)
+
+    def _reference(self) -> Any:
+        reference = self._new_reference()
+        reference.params.update({name: array.copy() for name, array in self.params.complete().items()})
+        reference.states.update({name: array.copy() for name, array in self.states.complete().items()})
+        return reference
+
+    # -- the rest ----------------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "params": dict(self.params), "states": dict(self.states)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for role in ("param", "state"):
+            arrays = NamedArrays(self._where, self.compiled.core, role)
+            arrays.replace(state[f"{role}s"])
+            self.__dict__[f"{role}s"] = arrays
+
+    def __repr__(self) -> str:
+        fields = "".join(f", {name}={value!r}" for name, value in self.config.items())
+        return f"{type(self).__name__}(name={self.name!r}{fields})"
+
+
+def class_of(package: "Package", core: Core) -> type[CompiledClass]:
+    """The class that a package's class layer is derived from."""
+    compiled = Described(package, core)
+    texts = {name: getattr(compiled, name) for name in ("signature", "source", "gradient_source", "c_source")}
+    names = {"compiled": compiled, "__module__": package.name, "__doc__": compiled.__doc__, **texts}
+    return type(core.name, (CompiledClass,), names)
+
+
+def _names(wires: Iterable[str]) -> tuple[str, ...]:
+    return (wires,) if isinstance(wires, str) else tuple(wires)

@@ -1,0 +1,28 @@
+"""`Identity`: a copy; with a neuron, an activation layer."""
+
+from typing import Any
+
+from layerc.runtime.blob import Blob
+from layerc.runtime.layer import Builtin, LayerState
+
+
+class Identity(Builtin):
+    """y = x. `Identity(neuron=Neurons.ReLU())` is an activation layer."""
+
+    has_neuron = can_do_bp = is_multi = True
+    bottom_counts = (1, None)
+
+    def bottom_kind(self, k: int) -> str | None:
+        return None
+
+    def setup(self, backend: Any, inputs: list[Blob], diffs: Any) -> LayerState:
+        return LayerState(self, blobs=[Blob.empty(x.shape, x.dtype) for x in inputs])
+
+    def forward(self, backend: Any, state: LayerState, inputs: list[Blob]) -> None:
+        for x, y in zip(inputs, state.blobs):
+            y.data = x.data
+
+    def backward(self, backend: Any, state: LayerState, inputs: list[Blob], diffs: Any) -> None:
+        for dx, dy in zip(diffs, state.blobs_diff):
+            if dx:
+                dx.data = dy.data

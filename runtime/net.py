@@ -1,0 +1,580 @@
+"""`Net`: layers wired by the names of their blobs, run forwards and backwards."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+
+from layerc.runtime import chain, describe, feeding, weights
+from layerc.runtime.backprop import Analysis, Plan
+from layerc.runtime.blob import Blob, NullBlob
+from layerc.runtime.compiled_layer import as_layer
+from layerc.runtime.data import DataLayer
+from layerc.runtime.execution import Track
+from layerc.runtime.layer import Backend, Layer, LayerState
+from layerc.runtime.parameters import Parameter, ParameterBuffer
+from layerc.runtime.setup import Assembly
+from layerc.runtime.topology import TopologyError, analyse, titled
+
+Arrays = Mapping[str, Any]
+
+
+class Named(dict[str, Any]):
+    """A dictionary whose KeyError says what there is."""
+
+    def __init__(self, what: str, items: Iterable[tuple[str, Any]]) -> None:
+        super().__init__(items)
+        self.what = what
+
+    def __missing__(self, key: str) -> Any:
+        raise KeyError(f"no {self.what} {key!r}; there is {', '.join(map(repr, self)) or 'none'}")
+
+
+class Net:
+    """A net of layers.
+
+    Net(name, layers, backend=None, seed=0, dtype=None, force_backward=False)
+
+    seed: of everything random, each layer from its own stream (seed, layer name). dtype: float type; default that
+    of the float data arrays, else float32. force_backward: gradients of inputs too.
+    TopologyError for wiring mistakes; ValueError and TypeError for shapes and types, naming both ends.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        layers: Sequence[Layer],
+        backend: Any = None,
+        seed: int = 0,
+        dtype: Any = None,
+        force_backward: bool = False,
+    ) -> None:
+        self.name, self.seed, self.force_backward = name, seed, force_backward
+        self._closed = True  # until it stands
+        listed = [_checked_layer(layer) for layer in layers]
+        self.dtype = _float_type(listed, dtype)
+        self.backend = Backend(self.dtype) if backend is None else backend
+        self.graph = analyse(listed)
+        self._assembly = Assembly(self.graph, self.backend, seed)
+        self.track: Track = self._assembly.track
+        self.buffer = ParameterBuffer([], self.dtype)
+        self._plan: Plan | None = None
+        self._has_run = False
+        self._pending: list[tuple[dict[str, np.ndarray], bool]] = []
+        self._closed = False
+        self._set_up({})
+
+    @classmethod
+    def chain(
+        cls,
+        name: str,
+        layers: Sequence[Layer],
+        data: Sequence[Any] | None = None,
+        batch_size: int = 64,
+        shuffle: bool = False,
+        **net_keywords: Any,
+    ) -> "Net":
+        """The plain sequence: names and wires are made; a loss or statistic takes the last top and "label".
+
+        data: [X, labels]; None: placeholders, whose shapes are found at the first call.
+        """
+        return cls(name, chain.wired(layers, data, batch_size, shuffle), **net_keywords)
+
+    # -- setting up ----------------------------------------------------------------------------------------
+
+    @property
+    def is_set_up(self) -> bool:
+        """False while the shape of an `Input` is not known."""
+        return not self._assembly.missing
+
+    def _set_up(self, given: Mapping[int, np.ndarray]) -> None:
+        """Set up what can be; nothing if everything is."""
+        before = len(self._assembly.missing)
+        if not before:
+            return
+        self._assembly.advance(given)
+        if len(self._assembly.missing) == before:
+            return
+        self.buffer = self._assembly.buffer(self.dtype)
+        while self._pending and self.is_set_up:
+            weights.put(self, *self._pending.pop(0))
+        if self.is_set_up:
+            self._link_diffs()
+
+    def _link_diffs(self) -> None:
+        """Show in each blob the gradient it has: an array where one is needed, else NullBlob."""
+        if not self.is_set_up:
+            return
+        needed = self._analysis().needed
+        for name, w in self.graph.last.items():
+            blob = self.track.blobs[w]
+            if w in needed:
+                diff = self.track.diffs.get(w)
+                if diff is None:
+                    diff = self.track.diffs[w] = Blob.empty(blob.shape, blob.dtype)
+                blob.diff = diff
+            else:
+                blob.diff = NullBlob()
+
+    def _analysis(self, seeds: Iterable[int] = (), wanted: Iterable[int] = ()) -> Analysis:
+        track = self.track
+        return Analysis(
+            self.graph,
+            track.states,
+            lambda w: track.blobs[w].dtype.kind == "f",
+            seeds=set(seeds),
+            force=self.force_backward,
+            wanted=set(wanted),
+        )
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError(f"net {self.name!r} is shut down")
+
+    def _check_set_up(self) -> None:
+        self._check_open()
+        if not self.is_set_up:
+            raise RuntimeError(f"net {self.name!r} learns its shapes at its first call; there has been none yet")
+
+    # -- forward and backward ------------------------------------------------------------------------------
+
+    def forward(self, regu_coef: float = 0.0, data: Arrays | None = None, phase: str = "train") -> float:
+        """Fetch the next batch (or take `data={blob: array}` for this call); returns the total loss.
+
+        That is the sum of the losses, each with its weight, and `regu_coef` times the regularizers.
+        """
+        self._check_open()
+        if phase not in ("train", "predict"):
+            raise ValueError(f'phase={phase!r} must be "train" or "predict"')
+        given = feeding.for_forward(self, data)
+        self._set_up(given)
+        self._has_run = False
+        self.track.forward(phase, given)
+        self._has_run = True
+        self._link_diffs()
+        return self.objective(regu_coef)
+
+    def objective(self, regu_coef: float = 0.0) -> float:
+        """The losses of the last forward and `regu_coef` times the regularizers."""
+        total = sum(float(s.loss) for s in self.track.states if s.layer.has_loss and s.loss is not None)
+        if regu_coef:
+            total += regu_coef * sum(p.decay * p.regu.value(p.data) for p in self.buffer.parameters if p.decay)
+        return float(total)
+
+    def backward(self, regu_coef: float = 0.0, seed: Arrays | None = None) -> None:
+        """Gradients for the last forward, each from zero. `seed={blob: dy}` adds <dy, blob> to the objective.
+
+        TopologyError where no loss or seed reaches an unfrozen parameter, or a layer in between cannot do bp.
+        """
+        self._check_ran()
+        seeds = feeding.seeds(self, seed)
+        analysis = self._analysis(seeds)
+        analysis.check()
+        self.track.backward(analysis.plan(), seeds, self.buffer)
+        self._add_regularizers(regu_coef)
+        self._link_diffs()
+
+    def _check_ran(self) -> None:
+        self._check_set_up()
+        if not self._has_run:
+            raise RuntimeError(f"net {self.name!r}: backward needs a forward before it")
+
+    def _add_regularizers(self, regu_coef: float) -> None:
+        if not regu_coef:
+            return
+        for p in self.buffer.parameters:
+            if not p.frozen and p.decay:
+                gradient = p.regu.gradient(p.data)
+                if gradient is not None:
+                    p.gradient[...] += (regu_coef * p.decay) * gradient
+
+    def check_trainable(self) -> None:
+        """TopologyError for what would keep `backward` from training this net."""
+        self._check_set_up()
+        self._analysis().check()
+
+    def forward_backward(
+        self, regu_coef: float = 0.0, seed: Arrays | None = None, data: Arrays | None = None
+    ) -> float:
+        """Both; returns the loss. What would keep it from training is told before anything is run."""
+        self._check_open()
+        if self.is_set_up:
+            self._analysis(feeding.seed_wires(self, seed)).check()
+        loss = self.forward(regu_coef, data)
+        self.backward(regu_coef, seed)
+        return loss
+
+    def forward_epoch(self) -> dict[str, float]:
+        """Reset the statistics, run one epoch from its start in phase "predict", return `statistics()`.
+
+        Each sample counts once; the positions of the data layers are afterwards what they were.
+        """
+        self._check_set_up()
+        layers = [(s.layer, s) for s in self.track.states if isinstance(s.layer, DataLayer)]
+        if not layers:
+            raise ValueError(f"net {self.name!r} has no data layer, so there is no epoch to run")
+        before = [(layer, state, layer.position(state)) for layer, state in layers]
+        counts = [(state, state.rng.count) for state in self.track.states]
+        self.reset_statistics()
+        try:
+            for layer, state in layers:
+                layer.rewind(state)
+                state.single_epoch = True
+            start = self.epoch
+            while self.epoch == start:
+                self.forward(phase="predict")
+        finally:
+            for layer, state, position in before:
+                layer.seek(state, position)
+                state.single_epoch = False
+            for state, count in counts:
+                state.rng.count = count
+        return self.statistics()
+
+    # -- inference -----------------------------------------------------------------------------------------
+
+    def predict(self, x: Any, top: str | None = None) -> np.ndarray:
+        """What blob `top` is for the input `x`, an array or {blob: array}; a copy. Leaves no trace in the net.
+
+        top: default bottom 0 of the first loss, without a loss the last blob that nothing reads.
+        """
+        self._check_open()
+        wire = self._output(top)
+        given = feeding.for_predict(self, x, wire)
+        steps = self.graph.ancestors([wire], set(given))
+        self._set_up(given)
+        if any(self.track.states[i] is None for i in steps):
+            raise ValueError(f"net {self.name!r}: the inputs given do not tell the shape of blob {top!r}")
+        track = self.track.fork(steps)
+        for w, array in given.items():
+            track.blobs[w] = Blob.empty(array.shape, array.dtype)
+        track.forward("predict", given, steps)
+        return track.blobs[wire].to_array()
+
+    def __call__(self, x: Any, top: str | None = None) -> np.ndarray:
+        """`predict`."""
+        return self.predict(x, top)
+
+    def _output(self, top: str | None) -> int:
+        graph = self.graph
+        if top is not None:
+            return feeding.wire_of(self, top)
+        for step in graph.steps:
+            if step.layer.has_loss:
+                return step.bottoms[0]
+        unread = [w for w in graph.last.values() if not graph.wires[w].readers]
+        if not unread:
+            raise ValueError(f"net {self.name!r} makes no blob that could be its output; name one: top=")
+        return max(unread, key=lambda w: graph.wires[w].maker)
+
+    def evaluate(self, data: Sequence[Any], batch_size: int | None = None) -> dict[str, float]:
+        """The statistics of one pass over other data, an array for each top of the first data layer, in phase
+        "predict". Leaves no trace in the net."""
+        self._check_set_up()
+        batches = feeding.batches(self, data, batch_size)
+        track = self.track.fork()
+        reset_statistics(track.states)
+        for given in batches:
+            track.forward("predict", given)
+        return read_statistics(track.states)
+
+    # -- gradients -----------------------------------------------------------------------------------------
+
+    def gradient(self, name: str, seed: Arrays | None = None) -> np.ndarray:
+        """Gradient for the last forward of a blob ("data") or a parameter ("ip1.weight"); a copy.
+
+        It is computed anew, where bp was off too; other gradients stay as they were.
+        """
+        self._check_ran()
+        seeds = feeding.seeds(self, seed)
+        parameter = None if name in self.graph.last else self._parameter(name)
+        wires = [] if parameter else [w for w, wire in enumerate(self.graph.wires) if wire.name == name]
+        if wires and self.track.blobs[wires[0]].dtype.kind != "f":
+            raise TypeError(f"blob {name!r} holds integers; it has no gradient")
+        with self._gradients_kept(), _thawed(parameter):
+            analysis = self._analysis(seeds, [*seeds, *wires])
+            analysis.check_wanted(wires)
+            if not seeds and not any(s.layer.has_loss for s in self.graph.steps):
+                raise TopologyError(f"net {self.name!r} has no loss layer; gradient({name!r}) needs a seed")
+            self.track.backward(analysis.plan(), seeds, self.buffer)
+            if parameter is not None:
+                return np.array(parameter.gradient)
+            return self.track.diffs[self.graph.last[name]].to_array()
+
+    @contextmanager
+    def _gradients_kept(self) -> Iterator[None]:
+        """Put every gradient back as it was."""
+        flat, lent = self.buffer.gradient, [(p, p.gradient) for p in self.buffer.parameters]
+        diffs = self.track.diffs
+        own = [(s, list(s.blobs_diff), [b.to_array() if b else b for b in s.blobs_diff]) for s in self.track.states]
+        self.buffer.gradient, self.track.diffs = np.zeros_like(flat), {}
+        try:
+            yield
+        finally:
+            self.buffer.gradient, self.track.diffs = flat, diffs
+            for p, gradient in lent:
+                p.lend_gradient(gradient)
+            for state, blobs, values in own:
+                state.blobs_diff = blobs
+                for blob, value in zip(blobs, values):
+                    if state.owns_diffs and isinstance(blob, Blob):
+                        blob.data = value
+
+    # -- what it holds -------------------------------------------------------------------------------------
+
+    @property
+    def layers(self) -> list[Layer]:
+        """In running order."""
+        return [step.layer for step in self.graph.steps if not step.is_hidden]
+
+    @property
+    def layer_states(self) -> dict[str, LayerState]:
+        self._check_set_up_parts()
+        pairs = [(s.layer.name, st) for s, st in zip(self.graph.steps, self.track.states) if not s.is_hidden]
+        return Named("layer", pairs)
+
+    @property
+    def blobs(self) -> dict[str, Blob]:
+        """Each blob in its last version."""
+        self._check_set_up_parts()
+        return Named("blob", [(name, self.track.blobs[w]) for name, w in self.graph.last.items()])
+
+    @property
+    def params(self) -> dict[str, dict[str, Parameter]]:
+        self._check_set_up_parts()
+        pairs = [
+            (s.layer.name, Named(f"parameter of layer {s.layer.name!r}", [(p.name, p) for p in s.parameters]))
+            for s in self.track.states
+            if s.parameters
+        ]
+        return Named("layer with parameters", pairs)
+
+    @property
+    def states(self) -> dict[str, dict[str, np.ndarray]]:
+        self._check_set_up_parts()
+        return Named("layer with states", [(s.layer.name, s.states) for s in self.track.states if s.states])
+
+    def _check_set_up_parts(self) -> None:
+        if not self.is_set_up:
+            raise RuntimeError(f"net {self.name!r} learns its shapes at its first call; there has been none yet")
+
+    def reset_states(self) -> None:
+        """Every state as it was at first."""
+        self._check_set_up()
+        for state in self.track.states:
+            reset = getattr(state.layer, "reset_states", None)
+            if state.states and reset is not None:
+                reset(state)
+
+    @property
+    def epoch(self) -> int:
+        """Epochs completed by the first data layer."""
+        for layer, state in zip((s.layer for s in self.graph.steps), self.track.states):
+            if layer.is_source and hasattr(state, "epoch"):
+                return int(state.epoch)
+        return 0
+
+    # -- parameters ----------------------------------------------------------------------------------------
+
+    def named_parameters(self) -> dict[str, Parameter]:
+        """{"layer.param": Parameter}; one that is shared, under each of its names."""
+        return {f"{layer}.{name}": p for layer, ps in self.params.items() for name, p in ps.items()}
+
+    def _parameter(self, name: str) -> Parameter:
+        known = self.named_parameters()
+        if name not in known:
+            have = ", ".join(map(repr, [*self.graph.last, *known]))
+            raise KeyError(f"no blob or parameter {name!r}; there is {have}")
+        return known[name]
+
+    def match(self, pattern: str) -> list[Parameter]:
+        """Parameters whose layer, or `layer.param`, the pattern matches; ValueError if there are none."""
+        found = {
+            id(p): p
+            for name, p in self.named_parameters().items()
+            if fnmatchcase(name, pattern) or fnmatchcase(name[: -len(p.name) - 1], pattern)
+        }
+        if not found:
+            raise ValueError(f"pattern {pattern!r} matches no layer with parameters and no parameter")
+        return list(found.values())
+
+    def freeze(self, *patterns: str) -> None:
+        """No gradient and no update for what matches (`fnmatch` on `layer` or `layer.param`)."""
+        self._set_frozen(patterns, True)
+
+    def unfreeze(self, *patterns: str) -> None:
+        """The reverse."""
+        self._set_frozen(patterns, False)
+
+    def refresh(self) -> None:
+        """Take note of what was changed in parameters: which are frozen, hence which gradients are needed."""
+        for p in self.buffer.parameters:
+            if p.frozen:
+                p.lend_gradient(NullBlob())
+        self._link_diffs()
+
+    def _set_frozen(self, patterns: Sequence[str], frozen: bool) -> None:
+        self._check_set_up()
+        for p in [p for found in [self.match(pattern) for pattern in patterns] for p in found]:
+            p.is_frozen_by_user = frozen
+        self.refresh()
+
+    def set_learn_rate_factor(self, pattern: str, factor: float) -> None:
+        """Multiplies the solver's rate for what matches; 0 freezes."""
+        self._check_set_up()
+        for p in self.match(pattern):
+            p.lr = _factor(factor)
+        self.refresh()
+
+    def set_l2_factor(self, pattern: str, factor: float) -> None:
+        """Multiplies the regularizer of what matches."""
+        self._check_set_up()
+        for p in self.match(pattern):
+            p.decay = _factor(factor)
+
+    # -- statistics ----------------------------------------------------------------------------------------
+
+    def statistics(self) -> dict[str, float]:
+        """{"<layer>.<statistic>": value}: sample-weighted means over the forwards since the reset."""
+        self._check_set_up()
+        return read_statistics(self.track.states)
+
+    def reset_statistics(self) -> None:
+        self._check_set_up()
+        reset_statistics(self.track.states)
+
+    def dump_statistics(self, lounge: Any, show: bool = False) -> None:
+        """Give every statistic to `lounge.update_statistics(name, value)`; `show` prints them."""
+        self._check_set_up()
+        for name, value in read_statistics(self.track.states, show).items():
+            lounge.update_statistics(name, value)
+            if show:
+                print(f"{name:<40} {value:.6g}")
+
+    # -- files, texts, the end -----------------------------------------------------------------------------
+
+    def save(self, path: Any) -> None:
+        """Parameters and states, to .safetensors (`layer.param`) or .h5 (`layer/param`)."""
+        self._check_set_up()
+        weights.write(path, weights.collect(self))
+
+    def load(self, path: Any, strict: bool = True) -> None:
+        """Read them by name. ValueError naming all that is missing, unexpected or of another shape, and the net
+        stays as it was; strict=False loads what fits. A net that knows no shapes yet does it at its first call."""
+        self._check_open()
+        tensors = weights.read(path)
+        if self.is_set_up:
+            weights.put(self, tensors, strict)
+        else:
+            self._pending.append((tensors, strict))
+
+    def info(self, prop: str | None = None) -> Any:
+        """Wolfram's Information properties: one, or a dict of all."""
+        self._check_set_up()
+        return describe.info(self, prop)
+
+    def memory(self) -> str:
+        """The plan of the blobs' memory, and its bytes."""
+        self._check_set_up()
+        return describe.memory(self)
+
+    def to_dot(self) -> str:
+        self._check_open()
+        return describe.to_dot(self)
+
+    def to_mermaid(self) -> str:
+        self._check_open()
+        return describe.to_mermaid(self)
+
+    def __str__(self) -> str:
+        return describe.table(self)
+
+    def __repr__(self) -> str:
+        return f"Net({self.name!r}, {len(self.layers)} layers)"
+
+    def shutdown(self) -> None:
+        """Shut down the layers; after that every call is a RuntimeError. Twice is fine."""
+        if self._closed:
+            return
+        self._closed = True
+        for i, state in enumerate(self.track.states):
+            if state is not None:
+                with self.track.blaming(i, "shutdown"):
+                    state.layer.shutdown(self.backend, state)
+
+    def __enter__(self) -> "Net":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.shutdown()
+
+
+def reset_statistics(states: Sequence[LayerState]) -> None:
+    for state in states:
+        if state.layer.has_stats:
+            state.layer.reset_statistics(state)
+
+
+def read_statistics(states: Sequence[LayerState], show: bool = False) -> dict[str, float]:
+    """Of all layers, under their names. `show` is passed to layers by hand."""
+    found: dict[str, float] = {}
+    for state in states:
+        if state.layer.has_stats:
+            storage = _Storage(state.layer.name, found)
+            state.layer.dump_statistics(storage, state, show and not state.layer.is_builtin)
+    return found
+
+
+class _Storage:
+    """Collects a layer's statistics; a key without the layer's name gets it."""
+
+    def __init__(self, layer: str, found: dict[str, float]) -> None:
+        self.layer, self.found = layer, found
+
+    def update_statistics(self, key: str, value: float, iter: int | None = None) -> None:
+        self.found[key if key.startswith(f"{self.layer}.") else f"{self.layer}.{key}"] = float(value)
+
+
+@contextmanager
+def _thawed(parameter: Parameter | None) -> Iterator[None]:
+    """A frozen parameter as if it were not."""
+    if parameter is None or not parameter.frozen:
+        yield
+        return
+    before = parameter.is_frozen_by_user, parameter.lr
+    parameter.is_frozen_by_user, parameter.lr = False, 1.0
+    try:
+        yield
+    finally:
+        parameter.is_frozen_by_user, parameter.lr = before
+
+
+def _checked_layer(layer: Any) -> Layer:
+    layer = as_layer(layer)
+    if isinstance(layer, type):
+        raise TypeError(f"{layer.__name__} is a class; a net takes layers: {layer.__name__}(...)")
+    if not isinstance(layer, Layer):
+        raise TypeError(f"a net takes layers, not {type(layer).__name__} {layer!r}; CompiledLayer(fn) makes one of a function")
+    return layer
+
+
+def _float_type(layers: Sequence[Layer], dtype: Any) -> np.dtype:
+    if dtype is not None:
+        dtype = np.dtype(dtype)
+        if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
+            raise TypeError(f"dtype of a net must be float32 or float64, not {dtype}")
+        return dtype
+    found = [t for layer in layers for t in getattr(layer, "float_types", [])]
+    found = [t if t.itemsize >= 4 else np.dtype(np.float32) for t in found]
+    return np.result_type(*found) if found else np.dtype(np.float32)
+
+
+def _factor(value: float) -> float:
+    if not value >= 0:
+        raise ValueError(f"a factor must be 0 or more, got {value!r}")
+    return float(value)
+
+
+__all__ = ["Net", "TopologyError", "titled"]

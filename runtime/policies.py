@@ -1,0 +1,205 @@
+"""How rates change over the iterations: `LRPolicy.Inv(0.01, 1e-4, 0.75)`. Called with the number of updates done."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+class Policy(Protocol):
+    """A rate as a function of the number of updates done (0 before the first)."""
+
+    def __call__(self, it: int) -> float: ...
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """base."""
+
+    base: float
+
+    def __call__(self, it: int) -> float:
+        return self.base
+
+
+@dataclass(frozen=True)
+class Step:
+    """base gamma^floor(it/stepsize)."""
+
+    base: float
+    gamma: float
+    stepsize: int
+
+    def __post_init__(self) -> None:
+        _positive(self, "stepsize")
+
+    def __call__(self, it: int) -> float:
+        return self.base * self.gamma ** (it // self.stepsize)
+
+
+@dataclass(frozen=True)
+class Exp:
+    """base gamma^it."""
+
+    base: float
+    gamma: float
+
+    def __call__(self, it: int) -> float:
+        return self.base * self.gamma**it
+
+
+@dataclass(frozen=True)
+class Inv:
+    """base (1 + gamma it)^-power."""
+
+    base: float
+    gamma: float
+    power: float
+
+    def __call__(self, it: int) -> float:
+        return self.base * (1 + self.gamma * it) ** -self.power
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Straight from base to end in n_iter iterations, then end."""
+
+    base: float
+    end: float
+    n_iter: int
+
+    def __post_init__(self) -> None:
+        _positive(self, "n_iter")
+
+    def __call__(self, it: int) -> float:
+        return self.base + (self.end - self.base) * it / self.n_iter if it < self.n_iter else self.end
+
+
+@dataclass(frozen=True)
+class Cosine:
+    """Half a cosine from base to end in n_iter iterations, then end."""
+
+    base: float
+    n_iter: int
+    end: float = 0.0
+
+    def __post_init__(self) -> None:
+        _positive(self, "n_iter")
+
+    def __call__(self, it: int) -> float:
+        if it >= self.n_iter:
+            return self.end
+        return self.end + (self.base - self.end) * (1 + math.cos(math.pi * it / self.n_iter)) / 2
+
+
+class Staged:
+    """Stages (n, policy): each lasts n iterations, the last for ever. A policy sees the total iteration."""
+
+    def __init__(self, *stages: tuple[int, Any]) -> None:
+        if not stages or not all(isinstance(s, tuple) and len(s) == 2 and s[0] >= 0 for s in stages):
+            raise ValueError(f"Staged takes (n_iter, policy) pairs, got {stages!r}")
+        self.stages = tuple((int(n), as_policy(policy, "Staged")) for n, policy in stages)
+
+    def __call__(self, it: int) -> float:
+        end = 0
+        for n, policy in self.stages[:-1]:
+            end += n
+            if it < end:
+                return policy(it)
+        return self.stages[-1][1](it)
+
+    def __repr__(self) -> str:
+        return f"Staged({', '.join(map(repr, self.stages))})"
+
+
+@dataclass(frozen=True)
+class CappedStep:
+    """min(base gamma^floor(it/stepsize), max)."""
+
+    base: float
+    gamma: float
+    stepsize: int
+    max: float
+
+    def __post_init__(self) -> None:
+        _positive(self, "stepsize")
+
+    def __call__(self, it: int) -> float:
+        return min(self.base * self.gamma ** (it // self.stepsize), self.max)
+
+
+@dataclass(frozen=True)
+class CappedLinear:
+    """min(base + floor(it/stepsize) gamma, max)."""
+
+    base: float
+    gamma: float
+    stepsize: int
+    max: float
+
+    def __post_init__(self) -> None:
+        _positive(self, "stepsize")
+
+    def __call__(self, it: int) -> float:
+        return min(self.base + (it // self.stepsize) * self.gamma, self.max)
+
+
+@dataclass
+class DecayOnValidation:
+    """base, times `ratio` whenever `statistic` of a validation is worse than at the one before; not below min_lr.
+
+    If there is a `Snapshot`, the net then goes back to the latest one not younger than the better validation.
+    """
+
+    base: float
+    statistic: str
+    ratio: float = 0.5
+    min_lr: float = 1e-8
+    higher_better: bool = True
+
+    def __post_init__(self) -> None:
+        self.rate = self.base
+        self.before: tuple[int, float] | None = None  # iteration and value of the last validation
+
+    def __call__(self, it: int) -> float:
+        return self.rate
+
+    def observe(self, it: int, value: float) -> int | None:
+        """Take a validation's value; the better one's iteration where this one is worse."""
+        before, self.before = self.before, (it, value)
+        if before is None or (value >= before[1] if self.higher_better else value <= before[1]):
+            return None
+        self.rate = max(self.rate * self.ratio, self.min_lr)
+        return before[0]
+
+
+class LRPolicy:
+    """The namespace of the policies of learning rates."""
+
+    Fixed, Step, Exp, Inv, Linear, Cosine, Staged = Fixed, Step, Exp, Inv, Linear, Cosine, Staged
+    DecayOnValidation = DecayOnValidation
+
+
+class MomPolicy:
+    """The namespace of the policies of momenta."""
+
+    Fixed, Step, Exp, Inv, Linear, Cosine, Staged = Fixed, CappedStep, Exp, Inv, CappedLinear, Cosine, Staged
+
+
+def as_policy(value: Any, owner: str) -> Policy:
+    """A policy; a number is `Fixed`. ValueError for anything else."""
+    if isinstance(value, bool) or value is None or isinstance(value, type):
+        raise ValueError(f"{owner}={value!r} must be a number or a policy")
+    if callable(value):
+        return value  # type: ignore[no-any-return]
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{owner}={value!r} must be a number or a policy") from None
+    if not (math.isfinite(number) and number >= 0):
+        raise ValueError(f"{owner}={value!r} must be 0 or more")
+    return Fixed(number)
+
+
+def _positive(policy: Any, field: str) -> None:
+    if not getattr(policy, field) > 0:
+        raise ValueError(f"{type(policy).__name__}: {field}={getattr(policy, field)!r} must be positive")

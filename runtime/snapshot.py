@@ -1,0 +1,132 @@
+"""`Snapshot`: all of a training in a file, from which it goes on bit for bit."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from layerc.runtime import weights
+from layerc.runtime.coffee import CoffeeBreak
+from layerc.runtime.data import DataLayer
+from layerc.runtime.policies import DecayOnValidation
+
+if TYPE_CHECKING:
+    from layerc.runtime.net import Net
+    from layerc.runtime.solvers import Solver
+
+_NAME = re.compile(r"snapshot-(\d+)\.(safetensors|h5)")
+_HISTORY = "solver:"
+_FORMAT = 1
+
+
+class Snapshot(CoffeeBreak):
+    """Writes `folder/snapshot-000123.safetensors` (`.h5`), whole or not at all; `keep=n`: only the latest n stay.
+
+    It holds parameters, states, running statistics, the solver's history, rng, data position, iteration.
+    """
+
+    def __init__(self, folder: Any, format: str = "safetensors", keep: int | None = None, **when: Any) -> None:
+        super().__init__(**when)
+        if format not in ("safetensors", "hdf5"):
+            raise ValueError(f'Snapshot: format={format!r} must be "safetensors" or "hdf5"')
+        if keep is not None and not (isinstance(keep, int) and keep > 0):
+            raise ValueError(f"Snapshot: keep={keep!r} must be a positive integer")
+        self.folder, self.format, self.keep = Path(folder), format, keep
+
+    def init(self, solver: "Solver", net: "Net") -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def enjoy(self, solver: "Solver", net: "Net") -> None:
+        suffix = "h5" if self.format == "hdf5" else "safetensors"
+        path = self.folder / f"snapshot-{solver.state.iter:06d}.{suffix}"
+        save(solver, net, path)
+        if self.keep is not None:
+            for old in found(self.folder)[: -self.keep]:
+                old.unlink(missing_ok=True)
+
+
+def found(folder: Path) -> list[Path]:
+    """The snapshots of a folder, oldest first."""
+    pairs = [(_NAME.fullmatch(path.name), path) for path in folder.iterdir()]
+    return [path for _, path in sorted((int(m[1]), path) for m, path in pairs if m)]
+
+
+def save(solver: "Solver", net: "Net", path: Path) -> None:
+    tensors = weights.collect(net)
+    named = net.named_parameters()
+    for slot, flat in solver.history.items():
+        tensors |= {f"{_HISTORY}{slot}:{name}": net.buffer.of(flat, p).copy() for name, p in named.items()}
+    states = [s for s in net.track.states]
+    meta = {
+        "format": _FORMAT,
+        "solver": solver.kind,
+        "iter": solver.state.iter,
+        "obj_val": solver.state.obj_val,
+        "learning_rate": solver.state.learning_rate,
+        "momentum": solver.state.momentum,
+        "updates": {name: solver.updates[id(p)] for name, p in named.items()},
+        "positions": {s.layer.name: s.layer.position(s) for s in states if isinstance(s.layer, DataLayer)},
+        "rng": {s.layer.name: [s.rng.seed, s.rng.count] for s in states},
+        "statistics": {s.layer.name: s.totals for s in states if getattr(s, "totals", None)},
+        "watch": solver.stops.watch,
+    }
+    if isinstance(solver.lr, DecayOnValidation):
+        meta["decay"] = [solver.lr.rate, solver.lr.before]
+    weights.write(path, tensors, meta)
+
+
+def restore(solver: "Solver", net: "Net", source: Any) -> bool:
+    """Go on from a snapshot, the latest of a folder, or (at iteration 0) a weights file; True for a snapshot.
+
+    ValueError for a snapshot of another kind of solver, or of a net that this one is not.
+    """
+    path = Path(source)
+    if path.is_dir():
+        paths = found(path)
+        if not paths:
+            raise FileNotFoundError(f"there is no snapshot in {path}")
+        path = paths[-1]
+    tensors, meta = weights.read_with_meta(path)
+    if meta is None:
+        weights.put(net, tensors)
+        return False
+    if meta["solver"] != solver.kind:
+        raise ValueError(f"{path} is a snapshot of {meta['solver']}, which {solver.kind} cannot go on from")
+    _put(solver, net, tensors, meta)
+    state = solver.state
+    state.iter, state.obj_val = meta["iter"], meta["obj_val"]
+    state.learning_rate, state.momentum = meta["learning_rate"], meta["momentum"]
+    solver.stops.watch.update(meta["watch"])
+    if isinstance(solver.lr, DecayOnValidation) and "decay" in meta:
+        rate, before = meta["decay"]
+        solver.lr.rate, solver.lr.before = rate, before and tuple(before)
+    for layer_state in net.track.states:
+        name = layer_state.layer.name
+        if name in meta["positions"] and isinstance(layer_state.layer, DataLayer):
+            layer_state.layer.seek(layer_state, meta["positions"][name])
+        if name in meta["rng"]:
+            layer_state.rng.seed, layer_state.rng.count = meta["rng"][name]
+        if layer_state.layer.has_stats and layer_state.layer.is_builtin:
+            totals = meta["statistics"].get(name, {})
+            layer_state.totals = {statistic: tuple(pair) for statistic, pair in totals.items()}
+    state.epoch = net.epoch
+    return True
+
+
+def go_back(solver: "Solver", net: "Net", folder: Path, it: int) -> None:
+    """Take parameters, states and history from the latest snapshot up to iteration `it`; nothing if none is."""
+    paths = [path for path in found(folder) if int(_NAME.fullmatch(path.name)[1]) <= it]  # type: ignore[index]
+    if paths:
+        tensors, meta = weights.read_with_meta(paths[-1])
+        if meta is not None:
+            _put(solver, net, tensors, meta)
+
+
+def _put(solver: "Solver", net: "Net", tensors: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
+    """Parameters, states and the solver's history."""
+    weights.put(net, {name: a for name, a in tensors.items() if not name.startswith(_HISTORY)})
+    for name, p in net.named_parameters().items():
+        for slot, flat in solver.history.items():
+            net.buffer.of(flat, p)[...] = tensors[f"{_HISTORY}{slot}:{name}"]
+        solver.updates[id(p)] = meta["updates"][name]

@@ -1,0 +1,77 @@
+"""C text that means what the IR means: compiled, run and compared with NumPy, plain and after all passes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import ir_kernels as zoo
+import numpy as np
+import pytest
+
+from layerc.transpile import emit, passes
+
+KERNELS = zoo.all_kernels()
+
+
+@pytest.fixture(scope="module", params=["lower", "contract", None], ids=["plain", "fused", "all"])
+def library(request):
+    done = [passes.run(k, upto=request.param) for k in KERNELS.values()]
+    return zoo.Library(zoo.both(*done))
+
+
+def _expected(kernel, values):
+    if kernel.name.startswith("matmul"):
+        a = values["a"].T if kernel.name[-2] == "t" else values["a"]
+        b = values["b"].T if kernel.name[-1] == "t" else values["b"]
+        return {"c": a @ b}
+    return zoo.reference(kernel.name, values)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.filterwarnings("ignore")
+def test_against_numpy(library, name, dtype):
+    kernel = KERNELS[name]
+    for dims in zoo.cases(kernel):
+        values = zoo.random_inputs(kernel, dims, dtype)
+        expected = _expected(kernel, values)
+        for threads in (1, 2):
+            got = zoo.run_kernel(library, kernel, dims, values, dtype, threads)
+            for out, array in expected.items():
+                tolerance = 2e-4 if dtype == np.float32 else 1e-11
+                np.testing.assert_allclose(got[out], array, tolerance, tolerance, err_msg=f"{name} {out} {dims}")
+            if threads == 1:
+                first = got
+        for out in first:
+            assert np.array_equal(first[out], got[out], equal_nan=True), "the result depends on the number of threads"
+
+
+def test_check_reports_the_first_failing_iteration(library):
+    kernel = KERNELS["gather"]
+    for threads in (1, 2):
+        dims = {"batch": 50, "N": 4, "M": 6}
+        values = zoo.random_inputs(kernel, dims, np.float32)
+        values["idx"][11, 3], values["idx"][11, 5], values["idx"][40, 0] = -2, 9, 4
+        outs = zoo.outputs(kernel, dims, np.float32)
+        call = library("gather", *values.values(), *outs.values(), threads=threads, **dims)
+        assert (call.code, list(call.info)[:2]) == (7, [-2, 4])
+        call = library("gather", *[v[:11].copy() for v in values.values()], *outs.values(), threads=threads, **{**dims, "batch": 11})
+        assert call.code == 0
+
+
+def test_runs_clean_under_the_sanitizers(tmp_path):
+    """Out of bounds, undefined shifts, overflow; with and without OpenMP."""
+    found = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
+    env = {**os.environ, "LD_PRELOAD": found.stdout.strip(), "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}
+    env["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
+    done = subprocess.run([sys.executable, zoo.__file__, str(tmp_path)], env=env, capture_output=True, text=True, check=False)
+    assert done.stdout == "clean\n", done.stdout[-2000:] + done.stderr[-6000:]
+
+
+def test_header_and_cdef():
+    jobs = zoo.both(KERNELS["srelu"])
+    assert "int LC_NAME(srelu_f32)(int64_t batch, int64_t C, int64_t S, const float *x" in emit.header(jobs)
+    assert "int srelu_f64(int64_t batch, int64_t C, int64_t S, void *x" in emit.cdef(jobs)
+    assert "lc_call *call);" in emit.cdef(jobs)

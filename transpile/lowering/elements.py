@@ -1,0 +1,149 @@
+"""One element of an expression: index maps are composed, nothing is stored.
+
+    element(np.exp(x.T[1:] - c), (i, j))   ->   exp(x[j, i + 1] - c[j])
+
+The expression must be prepared (see prepare.py): all it reads is in memory, its integer indices are symbolic.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import ir
+from ..construct import value_of
+from ..dims import ONE, ZERO, Dim
+from ..operations import ROWS
+from ..passes.tree import subst_expr
+from ..program import At, Call, Const, Expr, Gather, Index, Name, NewAxis, Slice, Type
+from ..table.moves import pull_broadcast
+from .context import Context, Place, as_dim
+from .scalars import FLOATS, cast, compare, ir_dtype, operand_dtype
+
+_BOOLEAN = {"add": "logical_or", "multiply": "logical_and", "maximum": "logical_or", "minimum": "logical_and"}
+_EXACT = {"add": Dim.__add__, "subtract": Dim.__sub__, "multiply": Dim.__mul__}
+_UNUSED = ir.Const(0, "real")
+# What NumPy makes of a constant exponent.
+_POWERS = {0.5: "sqrt", 1: "positive", 2: "square", -1: "reciprocal"}
+
+
+class Elements(Context):
+    def element(self, expr: Expr, index: tuple[Dim, ...]) -> ir.Expr:
+        if expr.type.is_integer and not expr.type.rank and (symbolic := value_of(expr)) is not None:
+            return ir.Int(self.dim(symbolic))
+        match expr:
+            case Const(value, type):
+                return ir.Const(value, ir_dtype(type))
+            case Name(id):
+                return self._named(id, index)
+            case Index(base, items):
+                return self.element(base, self.pulled(base.type, items, index))
+            case Call():
+                return self._called(expr, index)
+        raise self.fail(f"no element of {expr}")
+
+    def _named(self, id: str, index: tuple[Dim, ...]) -> ir.Expr:
+        match self.env.get(id):
+            case Place() as place:
+                return ir.Load(place.buffer, place.at(index), place.dtype)
+            case ir.Scalar() as scalar:
+                return scalar
+            case None:
+                raise self.fail(f"{id} has no value here")
+            case view:
+                return self.element(view, index)  # type: ignore[arg-type]
+
+    def pulled(self, base: Type, items: tuple[Any, ...], index: tuple[Dim, ...]) -> tuple[Dim, ...]:
+        """The index into an array that an index into array[items] means."""
+        source: list[Dim] = []
+        position, gathered = 0, None
+        rank = max((i.index.type.rank for i in items if isinstance(i, Gather)), default=0)
+        for item in items:
+            match item:
+                case NewAxis():
+                    position += 1
+                case At(at):
+                    value = value_of(at)
+                    assert value is not None, at
+                    source.append(self.dim(value))
+                case Slice(step=step, first=first, extent=extent):
+                    source.append(self.dim(first) + (ZERO if extent == ONE else index[position] * step))
+                    position += 1
+                case Gather(array):
+                    if gathered is None:
+                        gathered = index[position : position + rank]
+                        position += rank
+                    read = as_dim(self.element(array, pull_broadcast(gathered, array.type)))
+                    if read is None:
+                        raise self.fail("an index array that is not in memory")
+                    source.append(read)
+        return tuple(source)
+
+    def _called(self, expr: Call, index: tuple[Dim, ...]) -> ir.Expr:
+        row, static = ROWS[expr.op], dict(expr.static)
+        match row.kind:
+            case "elementwise":
+                return self._elementwise(expr, index)
+            case "move":
+                assert row.pull is not None
+                a = expr.args[0]
+                return self.element(a, self.dims(row.pull(index, a.type, static)))
+            case "make":
+                assert row.make is not None
+                args = [
+                    _UNUSED if name == "a" else self.element(a, pull_broadcast(index, a.type))  # of `a` only the shape counts
+                    for name, a in zip(row.arrays, expr.args, strict=True)
+                ]
+                return cast(subst_expr(row.make(index, args, static), self.symbols), ir_dtype(expr.type))
+        match expr.op:
+            case "cast":
+                return cast(self.element(expr.args[0], index), ir_dtype(expr.type))
+            case "reshape" | "ravel":
+                return self.element(expr.args[0], unit_axes(index, expr.type, expr.args[0].type))
+        raise self.fail(f"{expr.op} in an expression that was not prepared")
+
+    def _elementwise(self, expr: Call, index: tuple[Dim, ...]) -> ir.Expr:
+        op, result = expr.op, ir_dtype(expr.type)
+        args = [self.element(a, pull_broadcast(index, a.type)) for a in expr.args]
+        if op == "where":
+            return ir.Op("where", (cast(args[0], "bool"), cast(args[1], result), cast(args[2], result)), result)
+        wanted = operand_dtype(op, [a.type for a in expr.args], expr.type)
+        args = [a if wanted is None else cast(a, wanted) for a in args]
+        if op in _EXACT and all(isinstance(a, ir.Int) for a in args):
+            return ir.Int(_EXACT[op](args[0].dim, args[1].dim))  # type: ignore[union-attr]
+        if result == "bool":
+            op = _BOOLEAN.get(op, op)
+        if op == "power" and result in FLOATS:
+            return self._power(args[0], args[1], result)
+        if op in ("floor_divide", "mod") and result not in FLOATS:
+            return divided(op, args[0], args[1], result, by_array=expr.args[1].type.rank > 0)
+        return ir.Op(op, tuple(args), result)
+
+    def _power(self, base: ir.Expr, exponent: ir.Expr, dtype: str) -> ir.Expr:
+        if isinstance(exponent, ir.Const) and exponent.value in _POWERS:
+            return ir.Op(_POWERS[float(exponent.value)], (base,), dtype)
+        if isinstance(exponent, ir.Const) and exponent.value == 3:
+            return ir.Op("multiply", (ir.Op("square", (base,), dtype), base), dtype)
+        return ir.Op("power", (base, exponent), dtype)
+
+
+def divided(op: str, a: ir.Expr, b: ir.Expr, dtype: str, by_array: bool) -> ir.Expr:
+    """Integer division. By a scalar, zero has been ruled out; by an array's zero it is 0, as NumPy's."""
+    if not by_array or (isinstance(b, ir.Const) and b.value):
+        return ir.Op(op, (a, b), dtype)
+    zero, one = ir.Const(0, dtype), ir.Const(1, dtype)
+    none = compare("equal", b, zero)
+    return ir.Op("where", (none, zero, ir.Op(op, (a, ir.Op("where", (none, one, b), dtype)), dtype)), dtype)
+
+
+def same_but_units(a: Type, b: Type) -> bool:
+    """Whether two shapes differ in axes of extent 1 only."""
+    return [d for d in a.shape if d != ONE] == [d for d in b.shape if d != ONE]
+
+
+def unit_axes(index: tuple[Dim, ...], result: Type, source: Type) -> tuple[Dim, ...]:
+    """The index before a reshape that only adds or drops axes of extent 1."""
+    rest = iter([i for i, d in zip(index, result.shape, strict=True) if d != ONE])
+    return tuple(ZERO if d == ONE else next(rest) for d in source.shape)
+
+
+__all__ = ["Elements", "divided", "same_but_units", "unit_axes"]

@@ -1,0 +1,133 @@
+"""Indices: proven to be in range, or checked before they are used; counted from the end where negative."""
+
+from __future__ import annotations
+
+from .. import construct, ir
+from ..construct import value_of
+from ..dims import Atom, Dim, nonnegative
+from ..program import At, Call, Expr, Gather, Item, Name, Slice, Type, walk
+from .context import as_dim
+from .elements import Elements
+from .scalars import both, cast, compare
+
+_ZERO = ir.Const(0, "i64")
+
+
+class Indexing(Elements):
+    def prepare(self, expr: Expr) -> Expr:
+        raise NotImplementedError
+
+    def items(self, base: Expr, items: tuple[Item, ...]) -> tuple[Item, ...]:
+        """The items with every index symbolic (a read of a variable is a symbol too) and in range."""
+        done: list[Item] = []
+        axis = 0
+        for item, extent in zip(items, construct.item_extents(base, items), strict=True):
+            match item:
+                case At(index):
+                    done.append(At(construct.dim(self.position(index, extent, axis))))
+                case Gather(index):
+                    done.append(Gather(self.gathered(index, extent, axis)))
+                case Slice(start, stop):
+                    for bound in (start, stop):
+                        if bound is not None:
+                            self.divisions(bound)
+                    done.append(item)
+                case _:
+                    done.append(item)
+                    continue
+            axis += 1
+        return tuple(done)
+
+    def position(self, index: Expr, extent: Dim, axis: int) -> Dim:
+        """A scalar index from the start of the axis."""
+        self.divisions(index)
+        at = value_of(index)
+        if at is None:
+            raw = self.element(self.prepare(index), ())
+            return self._dynamic(raw, extent, axis)
+        from_end = nonnegative(-at - 1, self.facts)
+        if not from_end and not nonnegative(at, self.facts):
+            return self._dynamic(ir.Int(self.dim(at)), extent, axis)
+        place = at + extent if from_end else at
+        proven = nonnegative(place, self.facts) and nonnegative(extent - 1 - place, self.facts)
+        if not proven:
+            self.in_range(ir.Int(self.dim(at)), extent, axis)
+        return place
+
+    def _dynamic(self, raw: ir.Expr, extent: Dim, axis: int) -> Dim:
+        """An index that may be negative: wrapped into a variable of its own."""
+        raw = cast(raw, "i64")
+        if as_dim(raw) is None:
+            raw = self.scalar(raw, "at")
+        self.in_range(raw, extent, axis)
+        return Dim.of(Atom("load", (self.scalar(self._wrapped(raw, extent), "at"),)))
+
+    def _wrapped(self, raw: ir.Expr, extent: Dim) -> ir.Expr:
+        shifted = ir.Op("add", (raw, ir.Int(self.dim(extent))), "i64")
+        return ir.Op("where", (compare("less", raw, _ZERO), shifted, raw), "i64")
+
+    def in_range(self, index: ir.Expr, extent: Dim, axis: int) -> None:
+        """IndexError unless -extent <= index < extent."""
+        self.check(*self._range_check(index, extent, axis))
+
+    def _range_check(self, index: ir.Expr, extent: Dim, axis: int) -> tuple[ir.Expr, str, str, tuple[Dim, ...]]:
+        size = self.dim(extent)
+        known = index.dim if isinstance(index, ir.Int) else None
+        below = None if known is not None and nonnegative(known, self.facts) else compare("greater_equal", index, ir.Int(-size))
+        above = None if known is not None and nonnegative(size - 1 - known, self.facts) else compare("less", index, ir.Int(size))
+        cond = both(below, above) if below and above else below or above
+        assert cond is not None
+        shown = as_dim(index)
+        assert shown is not None
+        return cond, "IndexError", f"index {{0}} is out of range for axis {axis} with size {{1}}", (shown, size)
+
+    def gathered(self, index: Expr, extent: Dim, axis: int) -> Expr:
+        """An array of indices from the start of the axis, in memory unless it can be proven to be in range."""
+        index = self.prepare(index)
+        if self._proven(index, extent):
+            return index
+        key = ("gather", index, extent)
+        if key in self.memo:
+            return self.memo[key]
+        name, place = self.temp(Type("i64", index.type.shape), "at")
+
+        def make(at: tuple[Dim, ...]) -> list[ir.Stmt]:
+            raw = cast(self.element(index, at), "i64")
+            stmts: list[ir.Stmt] = []
+            if as_dim(raw) is None:
+                stmts.append(ir.Store(place.buffer, at, raw))
+                raw = ir.Load(place.buffer, at, "i64")
+            cond, exception, message, info = self._range_check(raw, extent, axis)
+            number = self.errors.number(exception, message, self.span, self.layer)
+            return [*stmts, ir.Check(cond, number, info), ir.Store(place.buffer, at, self._wrapped(raw, extent))]
+
+        self.nest(place.shape, make)
+        self.memo[key] = name
+        return name
+
+    def _proven(self, index: Expr, extent: Dim) -> bool:
+        """Whether every element is a symbol that is in range, as np.arange's are."""
+        if not (isinstance(index, Call) and not any(isinstance(e, Name) for e in walk(index))):
+            return False
+        trial = {f"<{k}>": (Dim.of(0), self.dim(d) - 1) for k, d in enumerate(index.type.shape)}
+        element = self.element(index, tuple(Dim.of(k) for k in trial))
+        if not isinstance(element, ir.Int):
+            return False
+        facts = {**self.facts, **trial}
+        return nonnegative(element.dim, facts) and nonnegative(self.dim(extent) - 1 - element.dim, facts)
+
+    def divisions(self, expr: Expr) -> None:
+        """ZeroDivisionError where a symbolic integer divides by what may be zero."""
+        for part in walk(expr):
+            if isinstance(part, Call) and part.op in ("floor_divide", "mod") and not part.type.is_float:
+                divisor = value_of(part.args[1])
+                if divisor is not None:
+                    self.nonzero(ir.Int(self.dim(divisor)))
+
+    def nonzero(self, divisor: ir.Expr) -> None:
+        if isinstance(divisor, ir.Const) and divisor.value:
+            return
+        if isinstance(divisor, ir.Int) and (nonnegative(divisor.dim - 1, self.facts) or nonnegative(-divisor.dim - 1, self.facts)):
+            return
+        self.check(compare("not_equal", divisor, _ZERO), "ZeroDivisionError", "integer division or modulo by zero")
+

@@ -1,0 +1,156 @@
+"""Reductions along the innermost loop run in a register, and in blocks.
+
+    for s: g[c] += f(x[c,s])      ->     wide = 0                                  (float64)
+                                         for q in 0..(S + 1023)//1024:
+                                             part = 0
+                                             for s in q*1024 .. min(S, q*1024 + 1024): part += f(x[c,s])
+                                             wide += part
+                                         g[c] += real(wide)
+
+A vector lane adds at most 64 numbers of a block, blocks are added in double: the error of a float32 sum stays that of NumPy's
+pairwise one, whatever the length. Loops known to be short, and operations that do not round, need no blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..dims import Dim, minimum
+from ..ir import Buffer, Cast, Check, Comment, Const, Expr, For, If, Kernel, Load, Stmt, Store
+from .tree import Body, Names, accesses, map_bodies, own_accesses, walk
+from .work import work
+
+BLOCK = 1024
+FLOATS = ("real", "f32", "f64")
+NEUTRAL: dict[str, float] = {"add": 0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf"), "or": 0, "and": 1}
+Place = tuple[str, tuple[Dim, ...], str]  # buffer, index, operation
+
+
+def neutral(op: str, dtype: str) -> Const:
+    if dtype == "bool":
+        return Const(op == "and", "bool")
+    if dtype in ("i32", "i64"):
+        bits = 31 if dtype == "i32" else 63
+        return Const({"add": 0, "mul": 1, "max": -(2**bits), "min": 2**bits - 1, "or": 0, "and": -1}[op], dtype)
+    return Const(NEUTRAL[op], dtype)
+
+
+def accumulate(kernel: Kernel) -> Kernel:
+    state = _State(kernel)
+    body = state.body(kernel.body)
+    return replace(kernel, body=body, buffers=(*kernel.buffers, *state.made))
+
+
+class _State:
+    def __init__(self, kernel: Kernel):
+        self.table = {b.name: b for b in kernel.buffers}
+        self.names = Names.of(kernel)
+        self.made: list[Buffer] = []
+
+    def temp(self, base: str, dtype: str) -> str:
+        name = self.names.fresh(base)
+        self.made.append(Buffer(name, dtype, (), "temp"))
+        return name
+
+    def body(self, body: Body) -> Body:
+        found: list[Stmt] = []
+        for stmt in body:
+            if isinstance(stmt, For) and _innermost(stmt) and (places := _still(stmt)):
+                for new in self.loop(stmt, places):
+                    found.append(self.begun(found, new))
+            else:
+                found.append(map_bodies(stmt, self.body))
+        return tuple(found)
+
+    def loop(self, loop: For, places: list[Place]) -> Body:
+        blocked = _is_long(loop) and any(self.rounds(p) for p in places)
+        before: list[Stmt] = []
+        start: list[Stmt] = []
+        finish: list[Stmt] = []
+        after: list[Stmt] = []
+        inside = loop.body
+        for place in places:
+            buffer, index, op = place
+            dtype = self.table[buffer].dtype
+            part = self.temp("part", dtype)
+            inside = _redirect(inside, place, part)
+            if blocked and self.rounds(place):
+                wide = self.temp("wide", "f64")
+                before.append(Store(wide, (), Const(0.0, "f64")))
+                start.append(Store(part, (), neutral(op, dtype)))
+                finish.append(Store(wide, (), _cast(Load(part, (), dtype), "f64"), op))
+                after.append(Store(buffer, index, _cast(Load(wide, (), "f64"), dtype), op))
+            else:
+                before.append(Store(part, (), neutral(op, dtype)))
+                after.append(Store(buffer, index, Load(part, (), dtype), op))
+        inner: Stmt = replace(loop, body=inside)
+        if blocked:
+            inner = self.in_blocks(replace(loop, body=inside), tuple(start), tuple(finish))
+        return (*before, inner, *after)
+
+    def begun(self, before: list[Stmt], new: Stmt) -> Stmt:
+        """t = 0; ...; t += sum    ->    t = sum"""
+        match new:
+            case Store(buffer, (), value, str(op)) if self.table[buffer].kind == "temp":
+                for k in range(len(before) - 1, -1, -1):
+                    if before[k] == Store(buffer, (), neutral(op, self.table[buffer].dtype)):
+                        del before[k]
+                        return Store(buffer, (), value)
+                    if any(a.buffer == buffer for a in accesses((before[k],))):
+                        break
+        return new
+
+    def rounds(self, place: Place) -> bool:
+        return place[2] == "add" and self.table[place[0]].dtype in FLOATS
+
+    def in_blocks(self, loop: For, start: Body, finish: Body) -> For:
+        q = self.names.fresh("q")
+        first = loop.lo + Dim.of(q) * BLOCK
+        inner = replace(loop, lo=first, hi=minimum(loop.hi, first + BLOCK))
+        count = (loop.hi - loop.lo + (BLOCK - 1)) // BLOCK
+        return For(q, Dim.of(0), count, (*start, inner, *finish), "map", work=work(loop, self.table))
+
+
+def _innermost(loop: For) -> bool:
+    return loop.kind == "map" and all(isinstance(s, (Store, If, Comment, Check)) for s in walk(loop.body))
+
+
+def _is_long(loop: For) -> bool:
+    length = (loop.hi - loop.lo).value
+    return length is None or length > BLOCK
+
+
+def _still(loop: For) -> list[Place]:
+    """What is accumulated into one place all through the loop, and not otherwise touched in it. Rank-0 temporaries that
+    begin beside the loop are registers already, unless they need blocks."""
+    found: dict[Place, None] = {}
+    for stmt in walk(loop.body):
+        if isinstance(stmt, Store) and stmt.op and not any(_varies(d, loop) for d in stmt.index):
+            found[(stmt.buffer, stmt.index, stmt.op)] = None
+    count: dict[str, int] = {}
+    for buffer, _, _ in found:
+        count[buffer] = count.get(buffer, 0) + 1
+    clean = []
+    for place in found:
+        modes = {(index, mode) for s in walk(loop.body) for b, index, mode in own_accesses(s) if b == place[0]}
+        if modes == {(place[1], place[2])}:
+            clean.append(place)
+    return clean
+
+
+def _varies(dim: Dim, loop: For) -> bool:
+    return loop.var in dim.symbols() or any(not isinstance(a, str) and a.kind == "load" for a in dim.atoms())
+
+
+def _redirect(body: Body, place: Place, part: str) -> Body:
+    def change(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Store) and (stmt.buffer, stmt.index, stmt.op) == place:
+            return Store(part, (), stmt.value, stmt.op)
+        return map_bodies(stmt, lambda inner: tuple(change(s) for s in inner))
+
+    return tuple(change(s) for s in body)
+
+
+def _cast(value: Expr, dtype: str) -> Expr:
+    return value if not isinstance(value, Load) or value.dtype == dtype else Cast(value, dtype)
+

@@ -1,0 +1,206 @@
+"""Places the parallel loops: the outermost map loop is split into a number of chunks that depends on extents only.
+
+    for c in 0..C: dg[c] = 0                 for c in 0..C: dg[c] = 0
+    for b in 0..batch:                       for chunk in 0..n parallel:
+        for c: for s:                            for c: dg_part[chunk,c] = 0
+            dg[c] += ...             ->          for b in chunk*batch//n .. (chunk+1)*batch//n:
+                                                     for c: for s: dg_part[chunk,c] += ...
+                                             for chunk in 0..n: for c: dg[c] += dg_part[chunk,c]
+
+What iterations share, they share by accumulating: each chunk does so in a part of its own, and parts are combined in order. So
+results are equal whatever the number of threads, and there are no atomics.
+
+A batch may be a single large example: then the loops inside the batch loop are split instead, in a second version of its body.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from ..dims import Dim, maximum, minimum, product
+from ..ir import Buffer, Comment, Const, Expr, For, Grow, If, Int, Kernel, Load, Op, Stmt, Store
+from .accumulate import neutral
+from .depend import Memory, injective
+from .fuse import fuse_body
+from .tree import Body, Names, accesses, map_all, map_bodies, touched, walk
+from .work import WORTH, work
+
+CHUNKS = 64  # at most, of a loop whose iterations share nothing
+PARTS = 16  # at most, where each chunk has its own copy of something
+GRAIN = 2048  # at least so many iterations of a vector loop in a chunk
+PART_BUDGET = 1 << 21  # elements of all copies together
+
+
+def chunk(kernel: Kernel) -> Kernel:
+    state = _State(kernel)
+    body = state.body(kernel.body)
+    used = touched(body)
+    used |= {b.alias for b in state.made if b.alias and b.name in used}
+    return replace(kernel, body=body, buffers=(*kernel.buffers, *(b for b in state.made if b.name in used)))
+
+
+class _State:
+    def __init__(self, kernel: Kernel):
+        self.kernel = kernel
+        self.table = {b.name: b for b in kernel.buffers}
+        self.names = Names.of(kernel)
+        self.made: list[Buffer] = []
+        self.memory = Memory.of(kernel)
+        self.uses = Counter(a.buffer for a in accesses(kernel.body))
+
+    def body(self, body: Body) -> Body:
+        return tuple(new for stmt in body for new in self.stmt(stmt))
+
+    def stmt(self, stmt: Stmt) -> Body:
+        if not isinstance(stmt, For) or stmt.kind == "seq":
+            return (map_bodies(stmt, self.body),)
+        effort = work(stmt, self.table)
+        if not any(a.mode == "r" for a in accesses((stmt,))):
+            return (stmt,)  # filling memory is not worth a region
+        if effort.value is not None and effort.value < WORTH:
+            return (stmt,)
+        if stmt.hi == Dim.of(self.kernel.batch or "") and (inner := self.inside(stmt)) is not None:
+            many = Op("greater_equal", (Int(stmt.hi), Const(4, "i64")), "bool")
+            return (If(many, self.split(stmt, effort), inner),)
+        return self.split(stmt, effort)
+
+    def inside(self, loop: For) -> Body | None:
+        """The batch loop in order, the loops inside it split; None if that is of no use."""
+        nests = [s for s in loop.body if isinstance(s, For)]
+        if not any(s.kind == "map" and work(s, self.table).value is None for s in nests):
+            return None
+        renamed = self.renamed(loop)
+        body = self.body(renamed.body)
+        if not any(isinstance(s, For) and s.parallel for s in walk(body)):
+            return None
+        return (replace(renamed, body=body, kind="seq"),)
+
+    def renamed(self, loop: For) -> For:
+        """With temporaries of its own: in the other version they belong to a thread."""
+        inner = {a.buffer for a in accesses((loop,))}
+        fresh: dict[str, str] = {}
+        for b in self.kernel.buffers:
+            if b.name in inner and b.kind in ("temp", "list") and not b.alias and not self.outside(loop, b.name):
+                fresh[b.name] = self.names.fresh(b.name)
+        for b in self.kernel.buffers:
+            if b.alias in fresh:
+                fresh[b.name] = self.names.fresh(b.name)
+        for old, new in fresh.items():
+            self.uses[new] = self.uses[old]
+            b = self.table[old]
+            copy = replace(b, name=new, alias=fresh.get(b.alias, b.alias) if b.alias else None)
+            self.made.append(copy)
+            self.table[new] = copy
+        return replace(loop, body=_rename(loop.body, fresh))
+
+    # -- one loop ----------------------------------------------------------------------------------------------
+    def split(self, loop: For, effort: Dim) -> Body:
+        shared = self.shared(loop)
+        if shared is None:
+            return (loop,)
+        flat = all(isinstance(s, (Store, If, Comment)) for s in walk(loop.body))
+        count = self.count(loop, [self.table[n] for n in shared], flat)
+        q = self.names.fresh("chunk")
+        inside, start, finish = loop.body, [], []
+        for name, op in shared.items():
+            part = self.part(self.table[name])
+            inside = _into_part(inside, name, part.name, Dim.of(q))
+            start.append(self.fill(part, op, Dim.of(q)))
+            finish.append(self.combine(self.table[name], part, op, count))
+        lo, hi = _share(loop, Dim.of(q), count, flat)
+        start, finish = list(fuse_body(tuple(start), self.memory)), list(fuse_body(tuple(finish), self.memory))
+        outer = For(q, Dim.of(0), count, (*start, replace(loop, lo=lo, hi=hi, body=inside)), "map", True, effort)
+        return (outer, *finish)
+
+    def shared(self, loop: For) -> dict[str, str] | None:
+        """Buffer -> operation, of what different iterations accumulate into; None where iterations cannot be told apart."""
+        found: dict[str, str] = {}
+        for a in accesses(loop.body):
+            if not a.writes or a.mode == "w":
+                continue
+            if a.index is None or injective(a.index, loop.var) or self.is_private(a.buffer, loop):
+                continue
+            if found.setdefault(a.buffer, a.mode) != a.mode or self.table[a.buffer].alias:
+                return None
+        for a in accesses(loop.body):
+            if a.buffer in found and found[a.buffer] != a.mode:
+                return None
+        return found
+
+    def is_private(self, name: str, loop: For) -> bool:
+        return self.table[name].kind in ("temp", "list") and any(
+            a.mode == "w" for a in accesses(loop.body) if a.buffer == name) and not self.outside(loop, name)
+
+    def outside(self, loop: For, name: str) -> bool:
+        """Whether the buffer is touched outside the loop."""
+        return self.uses[name] != sum(a.buffer == name for a in accesses((loop,)))
+
+    def count(self, loop: For, shared: list[Buffer], flat: bool) -> Dim:
+        length = loop.hi - loop.lo
+        if flat:
+            length = (length + (GRAIN - 1)) // GRAIN
+        if not shared:
+            return minimum(length, Dim.of(CHUNKS))
+        # A chunk should have several iterations to pay for its part, and all parts together should stay in cache.
+        most = Dim.of(PARTS)
+        size = sum((product(b.shape) for b in shared), Dim.of(0))
+        if size.value is None or size.value * PARTS > PART_BUDGET:
+            most = minimum(most, maximum(Dim.of(1), Dim.of(PART_BUDGET) // (size + 1)))
+        wanted = length if flat else maximum(minimum(length, Dim.of(4)), length // 4)
+        return minimum(wanted, most)
+
+    def part(self, b: Buffer) -> Buffer:
+        part = Buffer(self.names.fresh(f"{b.name}_part"), b.dtype, (Dim.of(PARTS), *b.shape), "temp")
+        self.made.append(part)
+        self.table[part.name] = part
+        return part
+
+    def nest(self, shape: tuple[Dim, ...], make) -> Stmt:  # type: ignore[no-untyped-def]
+        variables = [self.names.fresh("i") for _ in shape]
+        stmt = make(tuple(Dim.of(v) for v in variables))
+        for v, extent in zip(reversed(variables), reversed(shape)):
+            stmt = For(v, Dim.of(0), extent, (stmt,), "map")
+        return stmt
+
+    def fill(self, part: Buffer, op: str, q: Dim) -> Stmt:
+        return self.nest(part.shape[1:], lambda i: Store(part.name, (q, *i), neutral(op, part.dtype)))
+
+    def combine(self, b: Buffer, part: Buffer, op: str, count: Dim) -> Stmt:
+        q = self.names.fresh("chunk")
+
+        def add(i: tuple[Dim, ...]) -> Stmt:
+            return Store(b.name, i, Load(part.name, (Dim.of(q), *i), b.dtype), op)
+
+        return For(q, Dim.of(0), count, (self.nest(b.shape, add),), "seq")
+
+
+def _share(loop: For, q: Dim, count: Dim, flat: bool) -> tuple[Dim, Dim]:
+    """The iterations of chunk q. Those of a vector loop begin on multiples of 64, so that no cache line is shared."""
+    length = loop.hi - loop.lo
+    if not flat:
+        return loop.lo + (length * q) // count, loop.lo + (length * (q + 1)) // count
+    step = (length // (count * 64) + 1) * 64
+    return loop.lo + minimum(length, step * q), loop.lo + minimum(length, step * (q + 1))
+
+
+def _into_part(body: Body, name: str, part: str, q: Dim) -> Body:
+    def change(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Store) and stmt.buffer == name:
+            return Store(part, (q, *stmt.index), stmt.value, stmt.op)
+        return map_bodies(stmt, lambda inner: tuple(change(s) for s in inner))
+
+    return tuple(change(s) for s in body)
+
+
+def _rename(body: Body, fresh: dict[str, str]) -> Body:
+    def expr(e: Expr) -> Expr:
+        return Load(fresh[e.buffer], e.index, e.dtype) if isinstance(e, Load) and e.buffer in fresh else e
+
+    def target(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, (Store, Grow)) and stmt.buffer in fresh:
+            stmt = replace(stmt, buffer=fresh[stmt.buffer])
+        return map_bodies(stmt, lambda inner: tuple(target(s) for s in inner))
+
+    return tuple(target(s) for s in map_all(body, expr))
+

@@ -1,0 +1,153 @@
+"""Dependence by exact comparison of indices: may two accesses meet in one place, and in which order of iterations?
+
+Two accesses of one buffer `conflict` if one of them writes; two accumulations with the same operation do not: they commute.
+Loops have their own names (see tidy), so the variables inside two nests are apart, and all others mean the same in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ..dims import Atom, Dim, Facts, nonnegative
+from ..ir import Check, For, Kernel, Load, Stmt
+from .tree import Access, accesses, has, roots
+
+EVERY = frozenset({-1, 0, 1})
+NONE: frozenset[int] = frozenset()
+HUGE = Dim.of(2**62)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What is known of a kernel's buffers, and the ranges of the integers known at a place."""
+
+    root: Mapping[str, str]
+    shape: Mapping[str, tuple[Dim, ...]]
+    facts: Facts
+
+    @staticmethod
+    def of(kernel: Kernel) -> Memory:
+        # A configuration integer may be negative; a symbol without a fact is an extent.
+        facts = {s.name: (-HUGE, HUGE) for s in kernel.scalars}
+        return Memory(roots(kernel), {b.name: b.shape for b in kernel.buffers}, facts)
+
+    def inside(self, loop: For) -> Memory:
+        return Memory(self.root, self.shape, {**self.facts, loop.var: (loop.lo, loop.hi - 1)})
+
+    def same_place(self, a: Access, b: Access) -> bool:
+        return self.root.get(a.buffer, a.buffer) == self.root.get(b.buffer, b.buffer)
+
+    def in_bounds(self, load: Load) -> bool:
+        """Whether a load is proven to stay inside its buffer, wherever in its loops it is made."""
+        shape = self.shape[load.buffer]
+        return all(nonnegative(i, self.facts) and nonnegative(n - 1 - i, self.facts) for i, n in zip(load.index, shape))
+
+
+def conflict(a: Access, b: Access) -> bool:
+    return (a.writes or b.writes) and not (a.mode == b.mode and a.mode not in ("r", "w"))
+
+
+def independent(first: Iterable[Stmt], second: Iterable[Stmt], memory: Memory) -> bool:
+    """Whether the two may change places. Nothing passes a check upwards or downwards: what follows relies on it."""
+    first, second = tuple(first), tuple(second)
+    if has(first, Check) or has(second, Check):
+        return False
+    return not any(
+        memory.same_place(a, b) and conflict(a, b) and may_meet(a, b, memory)
+        for a, b in _pairs(first, second, memory)
+    )
+
+
+def _pairs(first: tuple[Stmt, ...], second: tuple[Stmt, ...], memory: Memory) -> Iterable[tuple[Access, Access]]:
+    by_root: dict[str, list[Access]] = {}
+    for b in accesses(second):
+        by_root.setdefault(memory.root.get(b.buffer, b.buffer), []).append(b)
+    for a in set(accesses(first)):
+        for b in by_root.get(memory.root.get(a.buffer, a.buffer), ()):
+            yield a, b
+
+
+def _ranges(memory: Memory, *loops: tuple[For, ...]) -> dict[str, tuple[Dim, Dim]]:
+    facts = dict(memory.facts)
+    for nest in loops:
+        for loop in nest:
+            facts[loop.var] = (loop.lo, loop.hi - 1)
+    return facts
+
+
+def may_meet(a: Access, b: Access, memory: Memory) -> bool:
+    """Whether they may touch one place while the variables around both stand still."""
+    if a.index is None or b.index is None or a.buffer != b.buffer:
+        return True
+    facts = _ranges(memory, a.loops, b.loops)
+    return not any(nonnegative(x - y - 1, facts) or nonnegative(y - x - 1, facts) for x, y in zip(a.index, b.index))
+
+
+def directions(a: Access, b: Access, var: str, memory: Memory) -> frozenset[int]:
+    """The signs that (iteration of a) - (iteration of b) of the loop `var` may have where they touch one place."""
+    if a.index is None or b.index is None or a.buffer != b.buffer:
+        return EVERY
+    facts = _ranges(memory, a.loops, b.loops)
+    inner = {loop.var for loop in a.loops + b.loops} - {var}
+    signs = EVERY
+    for x, y in zip(a.index, b.index):
+        signs &= _axis(x, y, var, inner, facts)
+    return signs
+
+
+def _axis(x: Dim, y: Dim, var: str, inner: set[str], facts: Facts) -> frozenset[int]:
+    left, right = x.split(var), y.split(var)
+    if left is None or right is None or left[0] != right[0]:
+        return EVERY
+    step, apart = left[0], right[1] - left[1]  # step * (va - vb) = apart
+    if _reads_memory(x) or _reads_memory(y):
+        return EVERY
+    if not step.terms:
+        never = nonnegative(apart - 1, facts) or nonnegative(-apart - 1, facts)
+        return NONE if never else EVERY
+    if not _positive(step):
+        if not _positive(-step):
+            return EVERY
+        step, apart = -step, -apart
+    if not apart.terms:
+        return frozenset({0})
+    if apart.value is not None and step.value is not None and apart.value % step.value:
+        return NONE
+    if nonnegative(step - 1 - apart, facts) and nonnegative(step - 1 + apart, facts):
+        return frozenset({0})  # the rest is less than one step: it is a digit
+    if nonnegative(apart - 1, facts):
+        return frozenset({1})
+    if nonnegative(-apart - 1, facts):
+        return frozenset({-1})
+    return EVERY
+
+
+def _reads_memory(dim: Dim) -> bool:
+    return any(isinstance(a, Atom) and a.kind == "load" for a in dim.atoms())
+
+
+def _positive(step: Dim) -> bool:
+    """Sure to be positive wherever there is memory to speak of: a product of extents is."""
+    return bool(step.terms) and all(c > 0 and all(isinstance(a, str) for a in m) for m, c in step.terms)
+
+
+def injective(index: tuple[Dim, ...], var: str) -> bool:
+    """Whether different values of var give different places. An extent as coefficient counts as nonzero: an array with an
+    empty axis has no place at all."""
+    for dim in index:
+        parts = dim.split(var)
+        if parts is not None and not _reads_memory(dim) and (_positive(parts[0]) or _positive(-parts[0])):
+            return True
+    return _digits(index, var)
+
+
+def _digits(index: tuple[Dim, ...], var: str) -> bool:
+    """(v // n, v % n): together they are v."""
+    for high, low in pairwise(index):
+        match high.symbol, low.symbol:
+            case Atom("floordiv", (a, n)), Atom("mod", (b, m)) if a == b and n == m:
+                parts = a.split(var)
+                return parts is not None and parts[0] == Dim.of(1)
+    return False

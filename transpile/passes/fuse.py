@@ -1,0 +1,101 @@
+"""Fusion over iteration spaces: loops over the same range become one, and then the loops inside them.
+
+    for i: for j: t[i,j] = f(x[i,j])            for i:
+    for i: s[i] = 0                                 s[i] = 0
+    for i: for j: s[i] += t[i,j]          ->        for j:
+    for i: for j: y[i,j] = t[i,j] / s[i]                t[i,j] = f(x[i,j])
+                                                        s[i] += t[i,j]
+                                                    for j:
+                                                        y[i,j] = t[i,j] / s[i]
+
+A loop meets an earlier one by moving up past statements it does not depend on, or by the earlier one moving down. Fusing is legal
+if no iteration of the second needs, or disturbs, a later iteration of the first; two map loops stay a map loop, so
+there even an earlier iteration may not be needed (`y[i] = t[i-1]`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..dims import Dim
+from ..ir import Check, Comment, For, Grow, Kernel, Stmt, While
+from .depend import Memory, conflict, directions, independent
+from .tidy import drop_idle
+from .tree import Access, Body, accesses, bodies, has, map_bodies, substitute
+
+Legal = Callable[[For, For], bool]
+
+
+def fuse(kernel: Kernel) -> Kernel:
+    return replace(kernel, body=drop_idle(fuse_body(kernel.body, Memory.of(kernel))))
+
+
+def fuse_body(body: Body, memory: Memory) -> Body:
+    placed: list[Stmt] = []
+    for stmt in body:
+        if not (isinstance(stmt, For) and _joined(placed, stmt, memory)):
+            placed.append(stmt)
+    return tuple(_deeper(s, memory) for s in placed)
+
+
+def _deeper(stmt: Stmt, memory: Memory) -> Stmt:
+    inside = memory.inside(stmt) if isinstance(stmt, For) else memory
+    return map_bodies(stmt, lambda inner: fuse_body(inner, inside))
+
+
+def _joined(placed: list[Stmt], second: For, memory: Memory) -> bool:
+    """Fuses the loop into one that is already placed, if there is one it can meet."""
+    for k in range(len(placed) - 1, -1, -1):
+        first = placed[k]
+        if isinstance(first, For) and fusible(first, second, memory):
+            placed[k] = merged(first, second)
+            return True
+        if not independent((first,), (second,), memory):
+            break
+    for k in range(len(placed) - 1, -1, -1):
+        first = placed[k]
+        if isinstance(first, For) and fusible(first, second, memory) and all(
+                independent((first,), (other,), memory) for other in placed[k + 1 :]):
+            del placed[k]
+            placed.append(merged(first, second))
+            return True
+    return False
+
+
+def merged(first: For, second: For) -> For:
+    kind = "seq" if "seq" in (first.kind, second.kind) else "map"
+    inside = substitute(second.body, {second.var: Dim.of(first.var)})
+    return replace(first, body=first.body + inside, kind=kind)
+
+
+def fusible(first: For, second: For, memory: Memory) -> bool:
+    if (first.lo, first.hi) != (second.lo, second.hi) or has((first, second), Check, Grow, While):
+        return False
+    if first.kind != second.kind and not (_is_nest(first) and _is_nest(second)):
+        return False  # one of them could be vectorised, the other not
+    renamed = substitute(second.body, {second.var: Dim.of(first.var)})
+    inside = memory.inside(first)
+    allowed = {0} if first.kind == second.kind == "map" else {0, -1}
+    return _ordered(first.body, renamed, first.var, inside, allowed)
+
+
+def _is_nest(loop: For) -> bool:
+    """Whether the work is in loops inside it."""
+    return all(isinstance(s, (For, Comment)) for s in loop.body)
+
+
+def _ordered(first: Body, second: Body, var: str, memory: Memory, allowed: set[int]) -> bool:
+    left: dict[str, set[Access]] = {}
+    for a in accesses(first):
+        left.setdefault(memory.root.get(a.buffer, a.buffer), set()).add(a)
+    for b in set(accesses(second)):
+        for a in left.get(memory.root.get(b.buffer, b.buffer), ()):
+            if conflict(a, b) and not directions(a, b, var, memory) <= allowed:
+                return False
+    return True
+
+
+def count_loops(body: Body) -> int:
+    return sum(isinstance(s, For) + sum(count_loops(b) for b in bodies(s)) for s in body)
+

@@ -1,0 +1,149 @@
+"""Forward-substitutes temporaries that are cheaper to compute again than to keep.
+
+    for i: t[i] = x[i] - m                for j: s += (x[j] - m) * (x[j] - m)
+    for j: s += t[j] * t[j]         ->    for k: y[k] = x[k] - m
+    for k: y[k] = t[k]
+
+Inlined are: values of a few flops and at most two loads; and any value read once, by a nest that runs over just its elements.
+Legal where the one store of the temporary comes before all its loads, and nothing its value reads is written from there to them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..dims import Dim
+from ..ir import Buffer, Cast, Expr, For, Kernel, Load, Op, Stmt, Store
+from ..operations import flops
+from .fold import simplify
+from .tidy import drop_idle
+from .tree import (
+    Access,
+    Body,
+    accesses,
+    buffers,
+    loads,
+    map_all,
+    parts,
+    read_from_dims,
+    roots,
+    subst_expr,
+    walk,
+    written,
+)
+
+CHEAP_FLOPS, CHEAP_LOADS, MOST_NODES = 3, 2, 60
+
+
+def cost(expr: Expr) -> int:
+    return sum(flops(p.op) for p in parts(expr) if isinstance(p, Op))
+
+
+def inline(kernel: Kernel) -> Kernel:
+    """One temporary at a time, in the order of their stores, so that chains collapse."""
+    refused: set[str] = set()
+    while (found := _candidate(kernel, refused)) is not None:
+        name, changed = found
+        refused.add(name)
+        if changed is not None:
+            kernel = changed
+    return replace(kernel, body=drop_idle(kernel.body))
+
+
+def _candidate(kernel: Kernel, refused: set[str]) -> tuple[str, Kernel | None] | None:
+    table, root = buffers(kernel), roots(kernel)
+    aliased = {b.alias for b in kernel.buffers if b.alias} | {b.name for b in kernel.buffers if b.alias}
+    stores: dict[str, int] = {}
+    order: list[str] = []
+    for stmt in walk(kernel.body):
+        if isinstance(stmt, Store):
+            stores[stmt.buffer] = stores.get(stmt.buffer, 0) + 1
+            order.append(stmt.buffer)
+    fixed = read_from_dims(kernel) | aliased | refused
+    for name in order:
+        if table[name].kind == "temp" and stores[name] == 1 and name not in fixed:
+            body = _in_body(kernel.body, table[name], root)
+            return name, None if body is None else replace(
+                kernel, body=body, buffers=tuple(b for b in kernel.buffers if b.name != name))
+    return None
+
+
+def _in_body(body: Body, buffer: Buffer, root: dict[str, str]) -> Body | None:
+    """The statements with the buffer's loads replaced and its store gone, or None where that is not allowed."""
+    for position, stmt in enumerate(body):
+        if not any(a.buffer == buffer.name for a in accesses((stmt,))):
+            continue
+        made = _definition(stmt, buffer)
+        rest = body[position + 1 :]
+        if made is None:
+            return _one_level_down(body, position, buffer, root)
+        variables, value = made
+        if not _worth(value, rest, buffer) or not _unchanged(value, rest, buffer, root):
+            return None
+        return body[:position] + map_all(rest, lambda e: _replaced(e, buffer, variables, value))
+    return None
+
+
+def _one_level_down(body: Body, position: int, buffer: Buffer, root: dict[str, str]) -> Body | None:
+    stmt = body[position]
+    if any(a.buffer == buffer.name for a in accesses(body[position + 1 :])) or not isinstance(stmt, For):
+        return None
+    inside = _in_body(stmt.body, buffer, root)
+    return None if inside is None else (*body[:position], replace(stmt, body=inside), *body[position + 1 :])
+
+
+def _definition(stmt: Stmt, buffer: Buffer) -> tuple[tuple[str, ...], Expr] | None:
+    """(variables, value) where the statement is a nest that stores value at [variables] for all of the buffer."""
+    extents: dict[str, tuple[Dim, Dim]] = {}
+    while isinstance(stmt, For):
+        if len(inner := [s for s in stmt.body if not _is_comment(s)]) != 1 or stmt.kind != "map":
+            return None
+        extents[stmt.var] = (stmt.lo, stmt.hi)
+        stmt = inner[0]
+    if not isinstance(stmt, Store) or stmt.buffer != buffer.name or stmt.op is not None:
+        return None
+    if any(load.buffer == buffer.name for load in loads(stmt.value)):
+        return None
+    variables = []
+    for index, extent in zip(stmt.index, buffer.shape):
+        var = index.symbol
+        if not isinstance(var, str) or extents.get(var) != (Dim.of(0), extent) or var in variables:
+            return None
+        variables.append(var)
+    if len(variables) != len(extents):
+        return None
+    value = stmt.value
+    return tuple(variables), simplify(Cast(value, buffer.dtype))
+
+
+def _is_comment(stmt: Stmt) -> bool:
+    return type(stmt).__name__ == "Comment"
+
+
+def _worth(value: Expr, rest: Body, buffer: Buffer) -> bool:
+    size = sum(1 for _ in parts(value))
+    memory = [load for load in loads(value) if load.index]
+    if cost(value) <= CHEAP_FLOPS and len(memory) <= CHEAP_LOADS:
+        return True
+    uses = [a for a in accesses(rest) if a.buffer == buffer.name]
+    if len(uses) > 1 or size > MOST_NODES:
+        return not uses
+    return not uses or _same_space(uses[0])
+
+
+def _same_space(use: Access) -> bool:
+    """Every loop around the use names one axis: no element is computed twice."""
+    return {loop.var for loop in use.loops} == {d.symbol for d in use.index or ()} or not use.loops
+
+
+def _unchanged(value: Expr, rest: Body, buffer: Buffer, root: dict[str, str]) -> bool:
+    read = {root[load.buffer] for load in loads(value)}
+    last = max((n for n, s in enumerate(rest) if any(a.buffer == buffer.name for a in accesses((s,)))), default=-1)
+    return not any(root[name] in read for name in written(rest[: last + 1]))
+
+
+def _replaced(expr: Expr, buffer: Buffer, variables: tuple[str, ...], value: Expr) -> Expr:
+    if isinstance(expr, Load) and expr.buffer == buffer.name:
+        return subst_expr(value, dict(zip(variables, expr.index)))
+    return simplify(expr)
+

@@ -1,0 +1,90 @@
+"""Interchanges the loops of a perfect nest so that the innermost one runs along memory.
+
+    for i: for j: for k: C[i,j] += A[i,k] * B[k,j]    ->    for i: for k: for j: C[i,j] += A[i,k] * B[k,j]
+    for j: for i: s[j] += x[i,j]                      ->    for i: for j: s[j] += x[i,j]
+
+Iterations of map loops are independent but for accumulation, so every order is right as long as no bound names a variable of a
+loop it would leave. The innermost loop is the one whose accesses are cheapest; the others keep their order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..dims import Atom, Dim
+from ..ir import Comment, For, Kernel, Stmt, Store
+from .tree import Body, accesses, buffers, map_bodies
+
+UNIT, STILL, FAR = 1.0, 0.5, 16.0
+SUM_INSIDE = 1.5  # an accumulator that stands still: a reduction over the vector's lanes, dearer than a load
+
+
+def order(kernel: Kernel) -> Kernel:
+    shapes = {b.name: b.shape for b in buffers(kernel).values()}
+    return replace(kernel, body=_body(kernel.body, shapes))
+
+
+def _body(body: Body, shapes: dict[str, tuple[Dim, ...]]) -> Body:
+    return tuple(_stmt(s, shapes) for s in body)
+
+
+def _stmt(stmt: Stmt, shapes: dict[str, tuple[Dim, ...]]) -> Stmt:
+    if isinstance(stmt, For) and stmt.kind == "map":
+        loops, inside = perfect(stmt)
+        movable = _tail(loops)
+        if len(movable) > 1 and inside and all(isinstance(s, (Store, Comment)) for s in inside):
+            best = min(reversed(movable), key=lambda loop: _cost(inside, loop.var, shapes))
+            if best is not movable[-1]:
+                moved = [x for x in movable if x is not best] + [best]
+                return rebuild(loops[: -len(movable)] + moved, inside)
+            return stmt
+    return map_bodies(stmt, lambda inner: _body(inner, shapes))
+
+
+def perfect(stmt: For) -> tuple[list[For], Body]:
+    """The loops of a nest of map loops each of which holds nothing but the next, and what is innermost."""
+    loops = [stmt]
+    while len(stmt.body) == 1 and isinstance(stmt.body[0], For) and stmt.body[0].kind == "map":
+        stmt = stmt.body[0]
+        loops.append(stmt)
+    return loops, stmt.body
+
+
+def rebuild(loops: list[For], inside: Body) -> Stmt:
+    for loop in reversed(loops):
+        inside = (replace(loop, body=inside),)
+    return inside[0]
+
+
+def _tail(loops: list[For]) -> list[For]:
+    """The innermost loops that may change places: those whose bounds name no variable among them."""
+    for start in range(len(loops)):
+        variables = {x.var for x in loops[start:]}
+        if not any((x.lo.symbols() | x.hi.symbols()) & variables for x in loops[start:]):
+            return loops[start:]
+    return []
+
+
+def _cost(inside: Body, var: str, shapes: dict[str, tuple[Dim, ...]]) -> float:
+    total = 0.0
+    for a in set(accesses(inside)):
+        stride = _stride(a.index or (), var, shapes[a.buffer])
+        if stride is None:
+            total += FAR
+        elif stride == 0:
+            total += SUM_INSIDE if a.mode not in ("r", "w") else STILL if a.mode == "r" else FAR
+        else:
+            total += UNIT if abs(stride) == 1 else FAR
+    return total
+
+
+def _stride(index: tuple[Dim, ...], var: str, shape: tuple[Dim, ...]) -> int | None:
+    """By how many elements the place moves when var goes up by one; None: far, or unknown."""
+    if any(isinstance(a, Atom) and var in Dim.of(a).symbols() for d in index for a in d.atoms()):
+        return None
+    for axis, dim in enumerate(index):
+        if var in dim.symbols():
+            parts = dim.split(var)
+            last = all(n.value == 1 for n in shape[axis + 1 :])
+            return parts[0].value if parts is not None and last and parts[0].value is not None else None
+    return 0

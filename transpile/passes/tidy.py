@@ -1,0 +1,65 @@
+"""Gives every loop its own variable name, and moves comments to the statements they speak of.
+
+    # y = a + b                     for i in 0..N map:
+    for i in 0..N map:        ->        # y = a + b
+        y[i] = a[i] + b[i]              y[i] = a[i] + b[i]
+    for i in 0..N map:              for i_2 in 0..N map:
+        z[i] = y[i]                     z[i_2] = y[i_2]
+
+Later passes compare loops by name, move them, and need not think of comments between them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..dims import Dim
+from ..ir import Comment, For, Kernel, Stmt
+from .tree import Body, Names, bodies, map_bodies, substitute
+
+
+def tidy(kernel: Kernel) -> Kernel:
+    taken = set(kernel.dims) | {s.name for s in kernel.scalars} | {b.name for b in kernel.buffers}
+    return replace(kernel, body=_unique(_lower_comments(kernel.body), Names(taken)))
+
+
+def _unique(body: Body, names: Names) -> Body:
+    found: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, For):
+            var = names.fresh(stmt.var)
+            inside = stmt.body if var == stmt.var else substitute(stmt.body, {stmt.var: Dim.of(var)})
+            stmt = replace(stmt, var=var, body=inside)
+        found.append(map_bodies(stmt, lambda inner: _unique(inner, names)))
+    return tuple(found)
+
+
+def _lower_comments(body: Body) -> Body:
+    found: list[Stmt] = []
+    waiting: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Comment):
+            waiting.append(stmt)
+            continue
+        if isinstance(stmt, For):
+            stmt = replace(stmt, body=(*waiting, *stmt.body))
+        else:
+            found += waiting
+        waiting = []
+        found.append(map_bodies(stmt, _lower_comments))
+    return tuple(found)
+
+
+def drop_idle(body: Body) -> Body:
+    """Without comments that no statement follows, and without loops and branches that do nothing."""
+    found: list[Stmt] = []
+    for stmt in body:
+        stmt = map_bodies(stmt, drop_idle)
+        if isinstance(stmt, Comment) and stmt in found:
+            continue
+        if bodies(stmt) and not any(bodies(stmt)) and not hasattr(stmt, "before"):
+            continue
+        found.append(stmt)
+    while found and isinstance(found[-1], Comment):
+        found.pop()
+    return tuple(found)

@@ -1,0 +1,48 @@
+"""Estimated work of statements, in flops, as a Dim: what decides whether threads are worth waking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..dims import Atom, Dim, Facts, largest
+from ..ir import Buffer, For, If, Load, Op, Stmt, Store, While
+from ..operations import flops
+from .tree import Body, own_exprs, parts
+
+WORTH = 40_000  # about 30 microseconds
+UNKNOWN = 16  # iterations of a loop whose length only running it tells
+
+
+def work(stmt: Stmt, table: Mapping[str, Buffer], facts: Facts | None = None) -> Dim:
+    facts = facts or {}
+    total = Dim.of(0)
+    for expr in own_exprs(stmt):
+        for part in parts(expr):
+            match part:
+                case Op(op, _, _):
+                    total += flops(op)
+                case Load(_, index, _) if index:
+                    total += 1
+    match stmt:
+        case Store():
+            total += 1
+        case For(var, lo, hi, body):
+            if stmt.work is not None:
+                return largest(stmt.work, facts)
+            length = hi - lo
+            if any(isinstance(a, Atom) and a.kind == "load" for a in length.atoms()):
+                length = Dim.of(UNKNOWN)
+            try:
+                length = largest(length, facts)
+            except ValueError:
+                length = Dim.of(UNKNOWN)
+            total += length * _sum(body, table, {**facts, var: (lo, hi - 1)})
+        case While(before, _, body):
+            total = (total + _sum(before + body, table, facts)) * UNKNOWN
+        case If(_, then, orelse):
+            total += _sum(then + orelse, table, facts)
+    return total
+
+
+def _sum(body: Body, table: Mapping[str, Buffer], facts: Facts) -> Dim:
+    return sum((work(s, table, facts) for s in body), Dim.of(0))
