@@ -53,7 +53,8 @@ class Cotangents:
     def add_part(self, name: str, items: Sequence[Item], cotangent: Expr, scatter: bool) -> None:
         """A contribution to name[items]."""
         variable = self.variable(name)
-        self.out.append(Store(variable, tuple(items), simplify(cotangent), "add", scatter))
+        fresh = bool(self.out) and self.out[-1] == Assign(variable.id, self.zeros(name))
+        self.out.append(Store(variable, tuple(items), simplify(cotangent), None if fresh and not scatter else "add", scatter))
 
     # -- variables ---------------------------------------------------------------------------------------------
     def variable(self, name: str) -> Name:
@@ -62,7 +63,7 @@ class Cotangents:
             return self.variables[name]
         if not self.owns(name):
             assert self.outer is not None
-            return self.outer.variables[name]
+            return self.outer.variable(name)
         return self.make_variable(name)
 
     def make_variable(self, name: str, own: bool = True) -> Name:

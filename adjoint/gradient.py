@@ -126,8 +126,9 @@ def _results(function: Function, cotangents: Cotangents) -> list[Stmt]:
 
 
 def _finished(function: Function, name: str, body: tuple[Stmt, ...], doc: str) -> Function:
+    own = {s.name for s in walk_stmts(function.body) if isinstance(s, Assign)}
+    known = {k: p for k, p in backward_inputs(function).items() if p.role != "output" or k not in own}
     needed = read(body)
-    known = backward_inputs(function)
     owners = [p for p in function.params if p.role in ("input", "param") and p.type.is_float]
     taken = [p for p in known.values() if p.name in needed]
     covered = {d.symbol for p in taken for d in p.type.shape}

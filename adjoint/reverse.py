@@ -119,7 +119,7 @@ class Reverser:
             cots.out.append(Store(variable, stmt.items, const(0)))
         if flows(value) & self.active:
             point = Point(self, cots, stmt.span)
-            value = point.pull(value, piece, None)
+            value = point.pull(value, piece, None, quote=False)
             kept = point.kept
         self.quote(stmt.span, cots.out, start)
         return [*kept, replace(stmt, value=value)]
@@ -150,7 +150,7 @@ class Reverser:
         again = self.block(inside, inner, before | carried)
         self._leave(flowing, cots, inner)
         forward, restores, counter = self._saving(stmt, sorted(carried))
-        again = [s for s in again if not self._stored_before(s, inside)]
+        again = _without_stores(again, _rebound([*inside, *again]))
         cots.out.append(self._backward(stmt, counter, [*restores, *again, *inner.out]))
         return forward
 
@@ -261,11 +261,6 @@ class Reverser:
         stop = construct.call("subtract" if stmt.step > 0 else "add", stmt.start, const(1))
         return For(stmt.var, _constant(start), _constant(stop), -stmt.step, tuple(body), stmt.span)
 
-    def _stored_before(self, stmt: Stmt, body: Sequence[Stmt]) -> bool:
-        """Writes into outer arrays are not repeated by the reverse: their final content is there."""
-        own = {s.name for s in walk_stmts(tuple(body)) if isinstance(s, Assign)}
-        return isinstance(stmt, Store) and stmt.base.id not in own
-
     # -- branches ----------------------------------------------------------------------------------------------
     def _if(self, stmt: If, cots: Cotangents, before: set[str]) -> list[Stmt]:
         changed = _rebound((stmt,))
@@ -295,7 +290,7 @@ class Reverser:
         for name in mine:
             inner.pending[leaving.get(name, name)] = [cots.variable(name)]
         again = self.block(inside, inner, before | own)
-        again = [s for s in again if not self._stored_before(s, inside)]
+        again = _without_stores(again, _rebound([*inside, *again]))
         self._leave({n for n in mine if n in entering}, cots, inner)
         return again, inner.out
 
@@ -323,12 +318,13 @@ class Point:
     kept: list[Stmt] = field(default_factory=list)  # values given a name for the reverse sweep, in order
     known: dict[Expr, Name] = field(default_factory=dict)
 
-    def pull(self, expr: Expr, cotangent: Expr, result: Name | None) -> Expr:
+    def pull(self, expr: Expr, cotangent: Expr, result: Name | None, quote: bool = True) -> Expr:
         """Adds the contributions of `expr` to the names in it; returns expr over the values given names."""
         start = len(self.cots.out)
         self._pull(expr, simplify(cotangent), result)
         self.cots.flush()
-        self.reverser.quote(self.span, self.cots.out, start)
+        if quote:
+            self.reverser.quote(self.span, self.cots.out, start)
         self._share()
         return self._replace(expr)
 
@@ -496,6 +492,21 @@ def _position(stmt: For) -> Expr:
 def _constant(expr: Expr) -> Expr:
     value = value_of(expr)
     return const(value.value) if value is not None and value.value is not None else expr
+
+
+def _without_stores(body: Sequence[Stmt], own: set[str]) -> list[Stmt]:
+    """Writes into arrays of outer blocks are not repeated by the reverse: their final content is there."""
+    kept: list[Stmt] = []
+    for stmt in body:
+        match stmt:
+            case Store(base=base) if base.id not in own:
+                continue
+            case For() | While():
+                stmt = replace(stmt, body=tuple(_without_stores(stmt.body, own)))
+            case If():
+                stmt = replace(stmt, then=tuple(_without_stores(stmt.then, own)), orelse=tuple(_without_stores(stmt.orelse, own)))
+        kept.append(stmt)
+    return kept
 
 
 def _rebound(body: Sequence[Stmt]) -> set[str]:

@@ -62,7 +62,7 @@ def read_prototypes(header: str) -> list[Prototype]:
 
 def dispatcher(header: str, functions: Sequence[Prototype]) -> str:
     """C text that exports every function and passes the call on to the variant for this CPU."""
-    return "\n\n".join([f'#include "{header}"', _CHOOSE, *[_forward(*function) for function in functions]]) + "\n"
+    return "\n\n".join([f'#include "{header}"', _choose(), *[_forward(*function) for function in functions]]) + "\n"
 
 
 def _forward(name: str, parameters: str) -> str:
@@ -80,12 +80,13 @@ def _supported(level: Level) -> str:
     return " && ".join(f'__builtin_cpu_supports("{feature}")' for feature in level.features) or "1"
 
 
-_CHOOSE = (
-    "static int lc_level;\n\n"
-    "__attribute__((constructor)) static void lc_choose_level(void)\n{\n    __builtin_cpu_init();\n    lc_level = "
-    + " : ".join(
+def _choose() -> str:
+    """C text that finds the level when the library is loaded."""
+    conditions = [
         f"{_supported(level)} ? {number}" if level.features else str(number)
         for number, level in enumerate(X86_LEVELS)
+    ]
+    return (
+        "static int lc_level;\n\n__attribute__((constructor)) static void lc_choose_level(void)\n{\n"
+        f"    __builtin_cpu_init();\n    lc_level = {' : '.join(conditions)};\n}}"
     )
-    + ";\n}"
-)

@@ -85,8 +85,9 @@ class Analysis:
         steps = self.graph.steps
         if not self.seeds and not any(s.layer.has_loss for s in steps):
             raise TopologyError("the net has no loss layer, and backward was given no seed")
+        for i in range(len(steps)):
+            self._check_blocked(i)  # first: it is the reason for what follows
         for i, step in enumerate(steps):
-            self._check_blocked(i)
             if not self.learns(i):
                 continue
             names = ", ".join(repr(p.name) for p in self.states[i].parameters if not p.frozen)

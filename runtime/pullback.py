@@ -1,6 +1,6 @@
 """The gradient at one evaluation: what `vjp` returns besides the outputs."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,20 +16,27 @@ class Pullback:
     It holds on to those inputs and outputs that the gradient reads: changing them in place changes the gradient.
     """
 
-    __slots__ = ("_call", "_case", "_kept", "_launch", "_where")
+    __slots__ = ("_case", "_exports", "_kept", "_launch", "_plain", "_shared", "_where")
 
     def __init__(
         self, where: str, case: Case, arrays: Sequence[Any], outputs: Sequence[Any], call: Call | None = None
     ) -> None:
         """arrays, outputs: the addresses of all arrays of the call and of all outputs of the forward.
-        call: None where every gradient is given as it comes out of the kernel."""
+        call: as it was checked, where not everything in it was a plain array."""
         launch = case.backward
         if launch is None:
             raise no_gradient(where)
-        self._where, self._case, self._call = where, case, call
-        self._launch = launch if call is None else launch.seeded(call.seed)
-        known = (*arrays, *outputs)
-        self._kept = arrays if launch.keep is None else [known[i] for i in launch.keep]
+        self._where, self._case, self._plain = where, case, True
+        if call is not None:
+            launch = launch.seeded(call.seed)
+            self._exports, self._shared = call.exports, call.shared
+            self._plain = not call.shared and call.export is None
+        self._launch = launch
+        if launch.keep is None:
+            self._kept = arrays
+        else:
+            known = (*arrays, *outputs)
+            self._kept = [known[i] for i in launch.keep]
 
     def __call__(self, *cotangents: Any, out: Any = None) -> tuple[Any, ...]:
         """One gradient for each input and param, in the order of the signature; None where there is none.
@@ -40,7 +47,7 @@ class Pullback:
         """
         case, launch = self._case, self._launch
         library = launch.library
-        if out is None and self._call is None:
+        if out is None and self._plain:
             try:
                 known = tuple(map(key_of, cotangents)) == case.cotangent_key
                 given = list(map(library.from_buffer, cotangents)) if known else None
@@ -63,25 +70,25 @@ class Pullback:
         return arguments if order is None else [arguments[i] for i in order]
 
     def _carefully(self, cotangents: Sequence[Any], out: Any) -> tuple[Any, ...]:
+        """With everything checked and converted."""
         launch, slots = self._launch, self._case.core.gradient_slots
         library = launch.library
+        shared, exports = self._of_scalars(), self._kinds()
         arrays = self._checked(cotangents)
-        into = {} if out is None else self._destinations(out, arrays)
-        shared = self._shared()
-        direct = {i: d for i, d in into.items() if i not in shared}
-        gradients = receive(launch, direct)
+        into = {} if out is None else self._destinations(out, arrays, shared)
+        gradients = receive(launch, {i: one for i, one in into.items() if i not in shared})
         given = list(map(library.from_buffer, arrays))
         launch(self._ordered(given), list(map(library.from_buffer, gradients)))
+        for slot in shared:
+            gradients[slot] = np.asarray(gradients[slot].sum(axis=0))
         results: list[Any] = []
-        for slot, export in zip(slots, self._exports()):
+        for slot, export in zip(slots, exports):
             if slot is None:
                 results.append(None)
-                continue
-            gradient = np.asarray(gradients[slot].sum(axis=0)) if slot in shared else gradients[slot]
-            if slot in into:
-                results.append(into[slot].finish(gradient))
+            elif slot in into:
+                results.append(into[slot].finish(gradients[slot]))
             else:
-                results.append(gradient if export is None else export(gradient))
+                results.append(gradients[slot] if export is None else export(gradients[slot]))
         return tuple(results)
 
     def _checked(self, cotangents: Sequence[Any]) -> list[np.ndarray]:
@@ -89,49 +96,54 @@ class Pullback:
         if len(cotangents) != len(specs):
             names = ", ".join(name for name, _, _ in specs)
             raise ValueError(f"{where}: expected {len(specs)} gradients ({names}), got {len(cotangents)}")
-        arrays = []
-        for (name, shape, dtype), value in zip(specs, cotangents):
-            if value is None:
-                arrays.append(np.zeros(shape, dtype))
-                continue
-            if ar.is_weak(value):
-                array = ar.weak(where, name, value, dtype)
-            else:
-                array = ar.fit(where, name, ar.take(where, name, value), dtype)
-            if array.shape != shape:
-                raise ValueError(f"{where}: argument {name!r}: expected shape {shape}, got {array.shape}")
-            arrays.append(array)
-        return arrays
+        return [_cotangent(where, spec, value) for spec, value in zip(specs, cotangents)]
 
-    def _destinations(self, out: Any, cotangents: Sequence[np.ndarray]) -> dict[int, ar.Destination]:
-        """The caller's arrays by the kernel's output that goes there."""
-        slots, launch, shared = self._case.core.gradient_slots, self._launch, self._shared()
+    def _destinations(
+        self, out: Any, cotangents: Sequence[np.ndarray], shared: Container[int]
+    ) -> dict[int, ar.Destination]:
+        """The caller's arrays, by the kernel's output that goes there."""
+        where, slots, launch = f"{self._where}: pullback", self._case.core.gradient_slots, self._launch
         given = list(out) if isinstance(out, tuple | list) else [out]
         if len(given) != len(slots):
-            raise ValueError(f"{self._where}: pullback: out: expected {len(slots)} arrays, got {len(given)}")
+            raise ValueError(f"{where}: out: expected {len(slots)} arrays, got {len(given)}")
         places = [(slot, array) for slot, array in zip(slots, given) if slot is not None]
-        specs = [launch.specs[slot] for slot, _ in places]
-        specs = [(n, s[1:] if slot in shared else s, t) for (slot, _), (n, s, t) in zip(places, specs)]
+        specs = []
+        for slot, _ in places:
+            name, shape, dtype = launch.specs[slot]
+            specs.append((name, shape[1:] if slot in shared else shape, dtype))
         read = [launch.library.memory(address) for address in self._kept]
-        where = f"{self._where}: pullback"
         found = ar.destinations(where, specs, [array for _, array in places], [*read, *cotangents])
         return {slot: one for (slot, _), one in zip(places, found) if one is not None}
 
-    def _shared(self) -> set[int]:
+    def _of_scalars(self) -> set[int]:
         """The kernel's outputs that are gradients of a scalar shared by the batch, and have to be summed."""
-        if self._call is None or not self._call.shared:
+        if self._plain:
             return set()
         core = self._case.core
-        names = {core.array_names[i] for i in self._call.shared}
+        names = {core.array_names[i] for i in self._shared}
         slots = zip(core.gradient_names, core.gradient_slots)
         return {slot for name, slot in slots if name in names and slot is not None}
 
-    def _exports(self) -> list[ar.Export | None]:
+    def _kinds(self) -> list[ar.Export | None]:
+        """For each gradient, how it is given in the kind of what it is of."""
         core = self._case.core
-        if self._call is None:
+        if self._plain:
             return [None] * len(core.gradient_slots)
-        exports = dict(zip(core.array_names, self._call.exports))
+        exports = dict(zip(core.array_names, self._exports))
         return [exports[name] for name in core.gradient_names]
+
+
+def _cotangent(where: str, spec: ar.Spec, value: Any) -> np.ndarray:
+    name, shape, dtype = spec
+    if value is None:
+        return np.zeros(shape, dtype)
+    if ar.is_weak(value):
+        array = ar.weak(where, name, value, dtype)
+    else:
+        array = ar.fit(where, name, ar.take(where, name, value), dtype)
+    if array.shape != shape:
+        raise ValueError(f"{where}: argument {name!r}: expected shape {shape}, got {array.shape}")
+    return array
 
 
 def no_gradient(where: str) -> NotImplementedError:

@@ -142,6 +142,8 @@ def _in_grammar(tree: ast.expr) -> bool:
             return type(value) is int
         case ast.UnaryOp(ast.USub(), operand):
             return _in_grammar(operand)
+        case ast.Call(ast.Name("min" | "max"), [left, right], []):
+            return _in_grammar(left) and _in_grammar(right)
         case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult() | ast.FloorDiv() | ast.Mod(), right):
             return _in_grammar(left) and _in_grammar(right)
     return False
@@ -154,6 +156,9 @@ def evaluate(tree: ast.expr, binding: Mapping[str, Sizes]) -> int:
             return value
         case ast.Name(name):
             return _integer(name, binding[name])
+        case ast.Call(ast.Name(name), [left, right]):
+            x, y = evaluate(left, binding), evaluate(right, binding)
+            return min(x, y) if name == "min" else max(x, y)
         case ast.UnaryOp(operand=operand):
             return -evaluate(operand, binding)
         case ast.BinOp(left, op, right):

@@ -7,7 +7,7 @@ from typing import Any
 
 import gast
 
-from .dims import Dim
+from .dims import Dim, maximum, minimum
 from .errors import Mistake, span_of
 from .program import Type
 from .source import Source
@@ -90,6 +90,9 @@ def _evaluate(node: Any) -> Dim:
             return Dim.of(id)
         case gast.UnaryOp(op=gast.USub(), operand=operand):
             return -_evaluate(operand)
+        case gast.Call(func=gast.Name(id="min" | "max" as name), args=[left, right]):
+            a, b = _evaluate(left), _evaluate(right)
+            return minimum(a, b) if name == "min" else maximum(a, b)
         case gast.BinOp(left=left, op=op, right=right):
             a, b = _evaluate(left), _evaluate(right)
             match op:

@@ -12,7 +12,7 @@ from typing import Any
 from .dims import ONE, ZERO, Dim, Facts, maximum, minimum, nonnegative, product
 from .operations import ROWS
 from .program import NOWHERE, At, Call, Const, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, Span, Type
-from .typing import TypingError, shape_text
+from .typing import TypingError, promote, shape_text
 
 
 def const(value: bool | int | float) -> Const:
@@ -82,20 +82,28 @@ def slice_of(start: Expr | None, stop: Expr | None, step: int, extent: Dim, fact
     """start:stop:step on an axis, with Python's clamping."""
     if step == 0:
         raise TypingError("index", "a slice step cannot be zero")
-    last = extent - 1
-    if step > 0:
-        first = _bound(start, extent, ZERO, ZERO, extent, facts)
-        end = _bound(stop, extent, extent, ZERO, extent, facts)
+    if step > 0:  # a start beyond the end, or an end before the start, makes an empty slice: no need to clamp those
+        first = _bound(start, extent, ZERO, facts)
+        end = _bound(stop, extent, extent, facts)
+        first = first if nonnegative(first, facts) else maximum(first, ZERO, facts)
+        end = end if nonnegative(extent - end, facts) else minimum(end, extent, facts)
         span = end - first
+        behind = extent - _bound(start, extent, ZERO, facts)
+        if end == extent and first.symbol is not None and behind.value is not None:  # x[-3:] has min(3, n) elements
+            span = minimum(behind, extent, facts)
     else:
-        first = _bound(start, extent, last, Dim.of(-1), last, facts)
-        end = _bound(stop, extent, Dim.of(-1), Dim.of(-1), last, facts)
+        last = extent - 1
+        first = _bound(start, extent, last, facts)
+        end = _bound(stop, extent, Dim.of(-1), facts)
+        first = first if nonnegative(last - first, facts) else minimum(first, last, facts)
+        end = end if nonnegative(end + 1, facts) else maximum(end, Dim.of(-1), facts)
         span = first - end
-    taken = maximum((span + (abs(step) - 1)) // abs(step), ZERO, facts)
-    return Slice(start, stop, step, first, taken)
+    count = (span + (abs(step) - 1)) // abs(step)
+    return Slice(start, stop, step, first, count if nonnegative(count, facts) else maximum(count, ZERO, facts))
 
 
-def _bound(given: Expr | None, extent: Dim, default: Dim, low: Dim, high: Dim, facts: Facts) -> Dim:
+def _bound(given: Expr | None, extent: Dim, default: Dim, facts: Facts) -> Dim:
+    """A slice bound counted from the front."""
     if given is None:
         return default
     value = value_of(given)
@@ -105,10 +113,10 @@ def _bound(given: Expr | None, extent: Dim, default: Dim, low: Dim, high: Dim, f
             "slice by shapes, config and loop counters; or mask: np.where(np.arange(n) < k, x, 0)",
         )
     if nonnegative(-value - 1, facts):
-        value = value + extent
-    elif not nonnegative(value, facts):
+        return value + extent
+    if not nonnegative(value, facts):
         raise TypingError("index", f"cannot tell whether the slice bound {value} is negative", "write max(bound, 0)")
-    return minimum(maximum(value, low, facts), high, facts)
+    return value
 
 
 def full_slice(extent: Dim) -> Slice:

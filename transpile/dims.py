@@ -301,6 +301,18 @@ def _nonnegative_atom(atom: Symbol) -> bool:
     return atom.kind == "mod" and _plain(atom.args[1])
 
 
+def same_extent(a: Dim, b: Dim) -> bool:
+    """Whether two extents agree wherever both are possible: max(0, N - 2) is N - 2."""
+    return a == b or _unclamped(a) == _unclamped(b)
+
+
+def _unclamped(dim: Dim) -> Dim:
+    symbol = dim.symbol
+    if isinstance(symbol, Atom) and symbol.kind == "max" and ZERO in symbol.args:
+        return next((a for a in symbol.args if a != ZERO), ZERO)
+    return dim
+
+
 def minimum(a: Dim, b: Dim, facts: Facts | None = None) -> Dim:
     if nonnegative(b - a, facts):
         return a

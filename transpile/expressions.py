@@ -14,6 +14,7 @@ from .errors import Mistake, Suppressed, span_of
 from .operations import BY_SPELLING, ROWS, Argument, Row
 from .program import At, Call, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, Span, Type
 from .source import CONSTANTS, Source
+from .special_calls import SpecialCalls
 from .suggestions import UNSUPPORTED, nearest
 from .typing import TypingError, promote
 from .values import Broken, Closure, ListValue, Static, Tuple, Value, View
@@ -27,7 +28,7 @@ _BUILTIN_DTYPES = {"float": "real", "int": "i64", "bool": "bool"}
 _METHODS = {"flatten": "ravel", "conj": "copy", "astype": "cast", "round": "rint", "clip": "clip"}
 
 
-class Expressions:
+class Expressions(SpecialCalls):
     """Mixed into the checker of functions, which supplies `source`, `env`, `facts`, `inline` and `emit`."""
 
     source: Source

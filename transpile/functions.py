@@ -187,6 +187,9 @@ class FunctionChecker(Iteration, Expressions):
             if value.type is None and value.name.startswith("saved"):
                 value.name = self.fresh(id)
             return value
+        if isinstance(value, Name) and value.value is not None:  # a loop counter or config integer, which never changes
+            self.env[id] = value
+            return value
         if self._is_view(value) and (id in self.mutated or self._root_mutated(value)):
             view = self._as_view(value, node)
             self.env[id] = view
@@ -456,11 +459,23 @@ class FunctionChecker(Iteration, Expressions):
         if not shared and isinstance(value, Name) and type == value.type:
             name = value.id
         else:
-            name = self.fresh(id.removeprefix("self."))
-            self.emit(Assign(name, construct.convert(value, type), self.span(node)))
+            name = self._retyped(value, type) or self.fresh(id.removeprefix("self."))
+            if name != getattr(value, "id", None):
+                self.emit(Assign(name, construct.convert(value, type), self.span(node)))
         bound = Name(name, type, None, self.span(node))
         self.env[id] = bound
         return bound
+
+    def _retyped(self, value: Expr, type: Type) -> str | None:
+        """`s = 0.0` before a loop that makes s an array's scalar: the constant itself takes the wider type."""
+        for position in reversed(range(len(self.out))):
+            stmt = self.out[position]
+            if isinstance(value, Name) and isinstance(stmt, Assign) and stmt.name == value.id:
+                if isinstance(stmt.value, Const) and not type.rank and not any(value.id in _reads(s) for s in self.out[position + 1 :]):
+                    self.out[position] = replace(stmt, value=Const(stmt.value.value, type, stmt.value.span))
+                    return stmt.name
+                return None
+        return None
 
     def _wider(self, carried: dict[str, Name], node: Any) -> dict[str, Type]:
         """Carried names whose type after the body is not the one before: the type that holds both."""

@@ -10,7 +10,7 @@ import gast
 
 from . import construct
 from .annotations import Annotation, groups_of, parse_annotation, shape_string
-from .dims import Atom, Dim
+from .dims import Atom, Dim, same_extent
 from .errors import Mistake, Reporter, Suppressed, span_of
 from .functions import _RETURN, FunctionChecker, _mutated
 from .program import Assign, Expr, Function, Layer, Module, Name, Parameter, Result, Return, Type, stored
@@ -241,7 +241,7 @@ def _declared(source: Source, node: Any, checker: FunctionChecker) -> list[tuple
 def _fitted(source: Source, where: Any, name: str, annotation: Annotation, expr: Expr) -> Expr:
     """The returned value as the declared type; a declared `_` or a name no input has takes what comes."""
     declared, found = annotation.type, expr.type
-    if declared.rank != found.rank or any(d != f and not str(d).startswith("any") for d, f in zip(declared.shape, found.shape, strict=True)):
+    if declared.rank != found.rank or any(not same_extent(d, f) and not str(d).startswith("any") for d, f in zip(declared.shape, found.shape, strict=True)):
         raise Mistake(
             span_of(where, source.path), "shape",
             f"{name} has shape {construct.shape_text(found.shape)}, declared is {construct.shape_text(declared.shape)}",

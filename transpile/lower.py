@@ -12,6 +12,8 @@ axis, params and states do not; the gradients of params are summed over it.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from . import ir
 from .dims import Atom, Dim
 from .lowering.aliases import Writes
@@ -61,7 +63,7 @@ class _Function(Statements):
         self.before: list[ir.Stmt] = []  # what stands before the loop over the batch
         for param in function.params:
             self._parameter(param)
-        self.outputs = [self._output(r, bound | variables) for r in function.results]
+        self.outputs = [self._output(replace(r, type=v.type), bound | variables) for r, v in zip(function.results, self._values(), strict=True)]
         self._destine()
 
     # -- arguments ---------------------------------------------------------------------------------------------
@@ -87,7 +89,7 @@ class _Function(Statements):
 
     def _returned(self, result: Result) -> bool:
         """Whether the result is the variable of the same name, which then is the output."""
-        value = dict(zip(self.function.results, self._values(), strict=True)).get(result)
+        value = next(v for r, v in zip(self.function.results, self._values(), strict=True) if r.name == result.name)
         return isinstance(value, Name) and value.id == result.name and self._direct(result, value)
 
     # -- results -----------------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ class Row:
 
     @property
     def arrays(self) -> tuple[str, ...]:
-        return tuple(a.name for a in self.signature if a.kind == "array")
+        return tuple(a.name for a in self.signature if a.kind in ("array", "arrays"))
 
 
 @dataclass(frozen=True)

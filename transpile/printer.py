@@ -11,6 +11,7 @@ from typing import Any
 
 import astor
 
+from . import construct
 from .dims import Atom, Dim, Symbol
 from .errors import InternalError
 from .operations import ROWS
@@ -229,8 +230,9 @@ class Printer:
 
     def range(self, stmt: For) -> str:
         match stmt:
-            case For(step=-1, stop=Const(value=-1), start=Call(op="subtract", args=[extent, Const(value=1)])):
-                return f"reversed(range({self.text(extent)}))"
+            case For(step=-1, start=start, stop=stop):
+                low, high = self.text(_plus_one(stop)), self.text(_plus_one(start))
+                return f"reversed(range({high}))" if low == "0" else f"reversed(range({low}, {high}))"
             case For(step=1, start=Const(value=0), stop=stop):
                 return f"range({self.text(stop)})"
             case For(step=1, start=start, stop=stop):
@@ -297,6 +299,15 @@ def _parameter(p: Parameter) -> str:
 def _returns(results: Sequence[Result]) -> str:
     each = [annotation(r.role, r.type, r.shape_text) for r in results]
     return each[0] if len(each) == 1 else f"tuple[{', '.join(each)}]"
+
+
+def _plus_one(expr: Expr) -> Expr:
+    match expr:
+        case Const(value=int(value)):
+            return construct.const(value + 1)
+        case Call(op="subtract", args=[a, Const(value=1)]):
+            return a
+    return construct.call("add", expr, construct.const(1))
 
 
 def _terms(expr: Expr) -> list[tuple[str, Expr]]:

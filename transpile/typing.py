@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .dims import ONE, Dim
+from .dims import ONE, Dim, same_extent
 from .program import Type
 
 
@@ -45,7 +45,7 @@ def broadcast(shapes: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...]:
         extent = ONE
         for shape in shapes:
             position = axis - rank + len(shape)
-            if position < 0 or shape[position] == ONE or shape[position] == extent:
+            if position < 0 or shape[position] == ONE or same_extent(shape[position], extent):
                 continue
             if extent != ONE:
                 raise TypingError(

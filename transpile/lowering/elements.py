@@ -29,7 +29,8 @@ _POWERS = {0.5: "sqrt", 1: "positive", 2: "square", -1: "reciprocal"}
 class Elements(Context):
     def element(self, expr: Expr, index: tuple[Dim, ...]) -> ir.Expr:
         if expr.type.is_integer and not expr.type.rank and (symbolic := value_of(expr)) is not None:
-            return ir.Int(self.dim(symbolic))
+            number = self.dim(symbolic)
+            return ir.Int(number) if number.value is None else ir.Const(number.value, "i64")
         match expr:
             case Const(value, type):
                 return ir.Const(value, ir_dtype(type))

@@ -10,8 +10,10 @@ from .chunk import chunk
 from .contract import contract
 from .flatten import flatten
 from .fold import fold
+from .free import free
 from .fuse import fuse
 from .inline import inline
+from .lanes import lanes
 from .order import order
 from .share import share
 from .tidy import tidy
@@ -22,9 +24,11 @@ Pass = Callable[[Kernel], Kernel]
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("tidy", tidy),  # loops have their own variables
     ("fold", fold),  # x * 1 is x
+    ("free", free),  # user loops with independent iterations are maps
     ("inline", inline),  # what is cheap is computed where it is used
     ("order", order),  # the innermost loop runs along memory
     ("fuse", fuse),  # what runs over one space is one loop
+    ("lanes", lanes),  # scalar recurrences run sixteen examples at once
     ("contract", contract),  # what lives for one iteration needs no array
     ("flatten", flatten),  # loops over contiguous memory are one
     ("accumulate", accumulate),  # sums run in registers, and in blocks

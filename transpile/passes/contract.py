@@ -109,14 +109,14 @@ def _private(body: Body, buffer: Buffer, index: tuple[Dim, ...], axis: int, drop
     if not _inside_while(body, buffer.name) and all(loop.kind == "map" or loop.var in named for loop in common):
         return True
     innermost = body if not common else next(s.body for s in walk(body) if isinstance(s, For) and s.var == common[-1].var)
-    return _stored_first(innermost, buffer, set(dropped))
+    return stored_first(innermost, buffer, set(dropped))
 
 
 def _inside_while(body: Body, name: str) -> bool:
     return any(isinstance(s, While) and any(a.buffer == name for a in accesses((s,))) for s in walk(body))
 
 
-def _stored_first(body: Body, buffer: Buffer, dropped: set[int]) -> bool:
+def stored_first(body: Body, buffer: Buffer, dropped: set[int]) -> bool:
     """The first statement that touches the buffer is a nest that stores all of the axes that stay."""
     for stmt in body:
         if not any(a.buffer == buffer.name for a in accesses((stmt,))):

@@ -1,0 +1,167 @@
+"""From a layer file to a package on disk: check, differentiate, lower, optimise, emit, compile, write.
+
+    build(Path("layers.py"))    ->    Path("layers_compiled")
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from layerc.build.gradients import Gradients, gradients_of
+from layerc.build.manifest import layer_entry, manifest, method_entry
+from layerc.build.writer import write_package
+from layerc.transpile import emit, passes
+from layerc.transpile.dump import dump as ir_text
+from layerc.transpile.errors import InternalError, Mistake, Reporter
+from layerc.transpile.ir import Kernel
+from layerc.transpile.layers import check_file
+from layerc.transpile.lower import ErrorTable, lower
+from layerc.transpile.program import Function, Layer, Module, Span
+
+Progress = Callable[[str], None]
+VERSION = "0.1.0"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One method of a layer: its function, and its kernel after the passes."""
+
+    layer: Layer
+    method: str  # predict forward backward
+    function: Function
+    kernel: Kernel
+
+
+@dataclass(frozen=True)
+class Stages:
+    """All stages of a module short of C text."""
+
+    module: Module
+    gradients: Gradients
+    parts: tuple[Part, ...]
+    errors: ErrorTable
+
+    def of(self, layer: Layer) -> list[Part]:
+        return [p for p in self.parts if p.layer.name == layer.name]
+
+
+def build(
+    source: Path,
+    output: Path | None = None,
+    *,
+    f32_only: bool = False,
+    checked: bool = False,
+    portable: bool = False,
+    dump: str | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Builds the package of a layer file and returns its directory (by default `<stem>_compiled` beside the file).
+
+    InvalidFile: the file has mistakes; OSError: it cannot be read; UnusableOutput: the package cannot be written;
+    NoCompiler. An older package is then as it was.
+    """
+    source = Path(source)
+    tell = progress or (lambda text: None)
+    tell(f"reading {source.name}")
+    module = read_module(source)
+    stages = compile_module(module, checked=checked, tell=tell)
+    if dump is not None:
+        print(show(stages, dump))
+    dtypes = ("f32",) if f32_only else ("f32", "f64")
+    target = Path(output) if output is not None else default_output(source)
+    return _write(stages, dtypes, target, portable, tell)
+
+
+def default_output(source: Path) -> Path:
+    """A name that can be imported, beside the file."""
+    return source.with_name(re.sub(r"\W", "_", source.stem) + "_compiled")
+
+
+def read_module(source: Path) -> Module:
+    """The typed module of a file. InvalidFile if it has mistakes, or is not UTF-8; OSError if it cannot be read."""
+    try:
+        return check_file(source)
+    except UnicodeDecodeError as error:
+        reporter = Reporter()
+        reporter.add(Mistake(Span(1, 0, 1, 1, source.name), "syntax", f"the file is not UTF-8: {error.reason}", "save it as UTF-8"))
+        reporter.raise_if_any()
+        raise
+
+
+def compile_module(module: Module, *, checked: bool = False, tell: Progress = lambda text: None, upto: str | None = None) -> Stages:
+    """Gradients, loop nests, and all passes (or those up to one)."""
+    gradients = gradients_of(module)
+    errors = ErrorTable()
+    parts = []
+    names: set[str] = set()
+    for layer in module.layers:
+        tell(f"compiling {layer.name}")
+        for method, function in _methods(layer, gradients):
+            kernel = lower(function, layer.name, errors, _kernel_name(layer, method, names))
+            try:
+                kernel = passes.run(kernel, upto)
+            except passes.IRError as fault:
+                raise InternalError("passes", f"{layer.name}.{method}: {fault}", function.span) from fault
+            parts.append(Part(layer, method, function, kernel))
+    return Stages(module, gradients, tuple(parts), errors)
+
+
+def _methods(layer: Layer, gradients: Gradients) -> Iterator[tuple[str, Function]]:
+    yield "predict", layer.predict
+    if layer.forward is not None:
+        yield "forward", layer.forward
+    if layer.name in gradients.functions:
+        yield "backward", gradients.functions[layer.name]
+
+
+def _kernel_name(layer: Layer, method: str, taken: set[str]) -> str:
+    """A C name that no other kernel has."""
+    plain = "".join(c if c.isascii() else f"u{ord(c):x}" for c in layer.name)
+    name = plain if layer.kind == "function" and method == "predict" else f"{plain}_{method}"
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+# -- writing ---------------------------------------------------------------------------------------------------
+def _write(stages: Stages, dtypes: tuple[str, ...], target: Path, portable: bool, tell: Progress) -> Path:
+    module = stages.module
+    jobs = [(part.kernel, dtype) for part in stages.parts for dtype in dtypes]
+    title = f"Made by layerc {VERSION} from {module.path}."
+    guard = re.sub(r"\W", "_", f"LC_{Path(module.path).stem}_H", flags=re.ASCII).upper()
+    entries = [_entry(stages, layer, dtypes) for layer in module.layers]
+    tell("compiling the C code")
+    write_package(
+        target,
+        manifest(module, VERSION, entries, stages.errors.rows()),
+        c_text=emit.c_file(jobs, title=title),
+        h_text=emit.header(jobs, guard, title),
+        cdef=emit.cdef(jobs),
+        gradients_text=stages.gradients.text,
+        source_text=module.source,
+        portable=portable,
+    )
+    return target
+
+
+def _entry(stages: Stages, layer: Layer, dtypes: tuple[str, ...]) -> dict[str, Any]:
+    parts = stages.of(layer)
+    methods = {p.method: method_entry(p.function, {d: emit.symbol(p.kernel, d) for d in dtypes}) for p in parts}
+    text = "\n".join(emit.function(p.kernel, d) for p in parts for d in dtypes)
+    sources = {"source": layer.source, "gradient": stages.gradients.sources.get(layer.name, ""), "c": text}
+    backward = layer.backward if "backward" in methods else "none"
+    return layer_entry(layer, backward, methods, sources)
+
+
+# -- showing ---------------------------------------------------------------------------------------------------
+def show(stages: Stages, stage: str, name: str | None = None) -> str:
+    """The text of a stage: "ir" or "c", of all layers or one. See `compile_module` for earlier passes."""
+    parts = [p for p in stages.parts if name in (None, p.layer.name)]
+    if stage == "c":
+        return "\n".join(emit.function(p.kernel, "f32") for p in parts)
+    return "\n".join(ir_text(p.kernel) for p in parts)

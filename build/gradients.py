@@ -1,0 +1,72 @@
+"""Where the backward of each layer comes from: written by its author, derived by `layerc.adjoint`, or none.
+
+A derived gradient is printed, and what is compiled is that text read again: what a person sees is what runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from layerc.adjoint.gradient import gradient, gradient_file, gradient_text
+from layerc.transpile.errors import InternalError, InvalidFile, Mistake, Reporter
+from layerc.transpile.layers import check_file
+from layerc.transpile.program import Function, Layer, Module
+
+FILE = "gradients.py"
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """`text`: the gradient file of a package; by the names of the layers: their gradient functions, typed, and their source."""
+
+    text: str
+    functions: dict[str, Function] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+
+
+def gradients_of(module: Module) -> Gradients:
+    """The gradients of a module's layers. InvalidFile where some cannot be derived: all of these are reported."""
+    reporter = Reporter({module.path: module.source.splitlines()})
+    derived: dict[str, Function] = {}
+    functions: dict[str, Function] = {}
+    sources: dict[str, str] = {}
+    for layer in module.layers:
+        if layer.custom is not None:
+            functions[layer.name] = layer.custom
+            sources[layer.name] = _excerpt(module, layer.custom)
+        elif layer.backward == "auto":
+            try:
+                derived[layer.name] = gradient(layer, module.source, module.path)
+                sources[layer.name] = gradient_text(layer, module.source, module.path)
+            except Mistake as mistake:
+                reporter.add(mistake)
+    reporter.raise_if_any()
+    if not derived:
+        return Gradients(f'"""Gradients of {module.path}: none is generated."""\n', functions, sources)
+    text = gradient_file(module)
+    functions |= _read_again(text, derived)
+    return Gradients(text, functions, sources)
+
+
+def _read_again(text: str, derived: dict[str, Function]) -> dict[str, Function]:
+    """The functions of a gradient file, with the roles that its annotations do not say."""
+    try:
+        read: dict[str, Layer] = {layer.name: layer for layer in check_file(Path(FILE), text).layers}
+    except InvalidFile as fault:
+        raise InternalError("adjoint", f"the gradient source has mistakes:\n{fault}") from fault
+    found = {}
+    for name, original in derived.items():
+        function = read[original.name].predict
+        roles = {p.name: p.role for p in original.params}
+        params = tuple(replace(p, role=roles[p.name]) for p in function.params)
+        results = tuple(
+            replace(again, name=first.name, role=first.role, of=first.of)
+            for again, first in zip(function.results, original.results, strict=True)
+        )
+        found[name] = replace(function, params=params, results=results, batched=original.batched)
+    return found
+
+
+def _excerpt(module: Module, function: Function) -> str:
+    return "\n".join(module.source.splitlines()[function.span.line - 1 : function.span.end_line])

@@ -1,0 +1,115 @@
+"""The manifest: all that the runtime knows of a package. Its form is the contract between `build` and `runtime`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from layerc.transpile.annotations import groups_of
+from layerc.transpile.dims import Dim
+from layerc.transpile.lower import is_scalar, sizes
+from layerc.transpile.program import Expr, Function, Layer, Module, Parameter, Result, Return, Type
+
+FORMAT = 1
+_ANONYMOUS = ("_", "...")
+
+
+def manifest(module: Module, version: str, layers: Sequence[Mapping[str, Any]], errors: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "layerc": version,
+        "source": module.path,
+        "sha256": hashlib.sha256(module.source.encode()).hexdigest(),
+        "module": "_native",
+        "errors": list(errors),
+        "layers": list(layers),
+    }
+
+
+def layer_entry(layer: Layer, backward: str, methods: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "name": layer.name,
+        "kind": layer.kind,
+        "line": layer.span.line,
+        "doc": layer.doc,
+        "batched": layer.predict.batched,
+        "backward": backward,
+        "signature": signature(layer),
+        "parameters": [_parameter(p) for p in layer.params],
+        "methods": dict(methods),
+        "sources": dict(sources),
+    }
+
+
+def _parameter(param: Parameter) -> dict[str, Any]:
+    init = None if param.init is None else {"name": param.init[0], "args": list(param.init[1])}
+    return {
+        "name": param.name,
+        "role": param.role,
+        "dtype": "random" if param.role == "random" else param.type.dtype,
+        "shape": parameter_shape(param),
+        "default": list(param.default) if isinstance(param.default, tuple) else param.default,
+        "required": param.required,
+        "init": init,
+        "check": param.check,
+    }
+
+
+def method_entry(function: Function, kernels: Mapping[str, str]) -> dict[str, Any]:
+    """A METHOD: how its kernels are called. `kernels`: float type -> C name."""
+    final = function.body[-1]
+    assert isinstance(final, Return)
+    groups = groups_of([p.shape_text for p in function.params] + [r.shape_text for r in function.results])
+    return {
+        "kernels": dict(kernels),
+        "dims": list(sizes(function)),
+        "config": [p.name for p in function.params if is_scalar(p)],
+        "arguments": [p.name for p in function.params if not is_scalar(p)],
+        "outputs": [_output(r, v, groups) for r, v in zip(function.results, final.values, strict=True)],
+    }
+
+
+def _output(result: Result, value: Expr, groups: frozenset[str]) -> dict[str, Any]:
+    entry = {"name": result.name, "role": result.role, "dtype": result.type.dtype, "shape": result_shape(result, value.type, groups)}
+    return entry if result.of is None else {**entry, "of": result.of}
+
+
+# -- shapes ----------------------------------------------------------------------------------------------------
+def parameter_shape(param: Parameter) -> str:
+    """The shape as the user wrote it, but every axis has a name: the results may be made of it."""
+    words = param.shape_text.split()
+    return " ".join(_dim_text(d) if w in _ANONYMOUS else w for w, d in zip(words, param.type.shape, strict=True))
+
+
+def result_shape(result: Result, type: Type, groups: frozenset[str]) -> str:
+    words = result.shape_text.split()
+    return " ".join(
+        ("*" if d.symbol in groups else "") + _dim_text(d) if w in _ANONYMOUS else w for w, d in zip(words, type.shape, strict=True)
+    )
+
+
+def _dim_text(dim: Dim) -> str:
+    return str(dim).replace(" ", "")
+
+
+def signature(layer: Layer) -> str:
+    """What it takes and gives: SReLU(x: real['C *S']) -> real['C *S']"""
+    shown = [p for p in layer.params if layer.kind == "function" or p.role in ("input", "random")]
+    outputs = [r for r in (layer.forward or layer.predict).results if r.role == "output"]
+    results = [_type_text(r.type.dtype, r.shape_text) for r in outputs]
+    gives = results[0] if len(results) == 1 else f"tuple[{', '.join(results)}]"
+    return f"{layer.name}({', '.join(_argument_text(p) for p in shown)}) -> {gives}"
+
+
+def _argument_text(param: Parameter) -> str:
+    if param.role == "random":
+        return f"{param.name}: Random"
+    text = param.type.dtype if param.role == "config" else _type_text(param.type.dtype, param.shape_text)
+    text = {"param": f"Param[{text}]", "state": f"State[{text}]"}.get(param.role, text)
+    return f"{param.name}: {text}" + ("" if param.required or param.role != "config" else f" = {param.default!r}")
+
+
+def _type_text(dtype: str, shape: str) -> str:
+    dtype = "bool_" if dtype == "bool" else dtype
+    return f"{dtype}['{shape}']" if shape else dtype

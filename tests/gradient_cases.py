@@ -1,0 +1,142 @@
+"""Small layers, one a row: name, source of the function, shapes of its arguments. Every gradient test runs over them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Case(NamedTuple):
+    name: str
+    source: str
+    shapes: dict[str, tuple[int, ...]]
+    low: float = -2.0  # arguments are drawn from (low, high)
+    high: float = 2.0
+
+
+def _elementwise(name: str, body: str, low: float = -2.0, high: float = 2.0, two: bool = False) -> Case:
+    args = 'a: real["N"], b: real["N"]' if two else 'a: real["N"]'
+    shapes = {"a": (7,), "b": (7,)} if two else {"a": (7,)}
+    return Case(name, f"def {name}({args}):\n    return {body}\n", shapes, low, high)
+
+
+CASES: list[Case] = [
+    # -- elementwise rows --------------------------------------------------------------------------------------
+    _elementwise("add", "a + b", two=True),
+    _elementwise("subtract", "a - b", two=True),
+    _elementwise("multiply", "a * b", two=True),
+    _elementwise("divide", "a / b", 0.5, 2.0, two=True),
+    _elementwise("power", "a ** b", 0.5, 2.0, two=True),
+    _elementwise("cube", "a ** 3"),
+    _elementwise("mod", "np.mod(a, b)", 0.6, 1.9, two=True),
+    _elementwise("maximum", "np.maximum(a, b)", two=True),
+    _elementwise("minimum", "np.minimum(a, b)", two=True),
+    _elementwise("fmax", "np.fmax(a, b)", two=True),
+    _elementwise("fmin", "np.fmin(a, b)", two=True),
+    _elementwise("logaddexp", "np.logaddexp(a, b)", two=True),
+    _elementwise("arctan2", "np.arctan2(a, b)", two=True),
+    _elementwise("hypot", "np.hypot(a, b)", two=True),
+    _elementwise("copysign", "np.copysign(a, b)", two=True),
+    _elementwise("heaviside", "np.heaviside(a, b) + a", two=True),
+    _elementwise("where", "np.where(a > b, a * b, np.where(a < 0.5, b, 3.0))", two=True),
+    _elementwise("clip", "np.clip(a, -0.7, b)", two=True),
+    _elementwise("reciprocal", "np.reciprocal(a)", 0.5, 2.0),
+    *(_elementwise(f, f"np.{f}(a)") for f in (
+        "negative", "abs", "square", "cbrt", "exp", "exp2", "expm1", "sin", "cos", "tanh", "sinh", "cosh", "arctan", "arcsinh", "sign",
+        "floor", "ceil", "trunc", "rint",
+    )),
+    *(_elementwise(f, f"np.{f}(a)", 0.3, 2.0) for f in ("sqrt", "log", "log2", "log10", "log1p")),
+    *(_elementwise(f, f"np.{f}(a)", -0.9, 0.9) for f in ("tan", "arcsin", "arccos", "arctanh")),
+    _elementwise("arccosh", "np.arccosh(a)", 1.2, 3.0),
+    *(_elementwise(f, f"special.{f}(a)") for f in ("erf", "erfc", "expit", "log_expit")),
+    _elementwise("logit", "special.logit(a)", 0.1, 0.9),
+    _elementwise("gammaln", "special.gammaln(a)", 0.5, 3.0),
+    _elementwise("xlogy", "special.xlogy(a, b)", 0.3, 2.0, two=True),
+    # -- broadcasting ------------------------------------------------------------------------------------------
+    Case("row", 'def row(a: real["N D"], b: real["D"]):\n    return a * b + b\n', {"a": (4, 3), "b": (3,)}),
+    Case("column", 'def column(a: real["N D"], b: real["N 1"]):\n    return a / (1 + b * b)\n', {"a": (4, 3), "b": (4, 1)}),
+    Case("scalar", 'def scalar(a: real["N D"], b: real[""]):\n    return np.exp(a * b) - b\n', {"a": (4, 3), "b": ()}),
+    Case("cross", 'def cross(a: real["N"], b: real["M"]):\n    return a[:, None] * b + b[None, :] ** 2\n', {"a": (4,), "b": (3,)}),
+    Case("middle", 'def middle(a: real["N 1 D"], b: real["M 1"]):\n    return np.tanh(a * b)\n', {"a": (4, 1, 2), "b": (3, 1)}),
+    # -- reductions --------------------------------------------------------------------------------------------
+    *(Case(f"{f}_{n}", f'def {f}_{n}(a: real["N M D"]):\n    return np.{f}(a{arg}) * 1.5\n', {"a": (3, 4, 2)}, 0.2, 2.0)
+      for f in ("sum", "mean", "prod", "max", "min", "var", "std")
+      for n, arg in (("all", ""), ("last", ", axis=-1"), ("tuple", ", axis=(0, 2)"), ("keep", ", axis=1, keepdims=True"))),
+    Case("norm", 'def norm(a: real["N D"]):\n    return np.linalg.norm(a, axis=1) + np.linalg.norm(a)\n', {"a": (4, 3)}),
+    Case("logsumexp", 'def logsumexp(a: real["N D"]):\n    return special.logsumexp(a, axis=1)\n', {"a": (4, 3)}),
+    Case("softmax", 'def softmax(a: real["N D"]):\n    return special.softmax(a, axis=1) * a\n', {"a": (4, 3)}),
+    Case("log_softmax", 'def log_softmax(a: real["N D"]):\n    return special.log_softmax(a, axis=0) * a\n', {"a": (4, 3)}),
+    Case("layernorm", 'def layernorm(x: real["N D"], g: real["D"], b: real["D"]):\n    m = np.mean(x, axis=-1, keepdims=True)\n'
+         "    v = np.mean((x - m) ** 2, axis=-1, keepdims=True)\n    return (x - m) / np.sqrt(v + 1e-5) * g + b\n", {"x": (4, 5), "g": (5,), "b": (5,)}),
+    # -- products ----------------------------------------------------------------------------------------------
+    Case("matmul", 'def matmul(a: real["N K"], b: real["K M"]):\n    return np.tanh(a @ b)\n', {"a": (3, 4), "b": (4, 2)}),
+    Case("matvec", 'def matvec(a: real["N K"], b: real["K"]):\n    return a @ b\n', {"a": (3, 4), "b": (4,)}),
+    Case("vecmat", 'def vecmat(a: real["K"], b: real["K M"]):\n    return a @ b\n', {"a": (4,), "b": (4, 2)}),
+    Case("vecvec", 'def vecvec(a: real["K"], b: real["K"]):\n    return a @ b\n', {"a": (4,), "b": (4,)}),
+    Case("batch_matmul", 'def batch_matmul(a: real["B N K"], b: real["K M"]):\n    return a @ b\n', {"a": (2, 3, 4), "b": (4, 2)}),
+    Case("outer", 'def outer(a: real["N"], b: real["M"]):\n    return np.outer(a, b)\n', {"a": (3,), "b": (4,)}),
+    Case("dot", 'def dot(a: real["N K"], b: real["K M"]):\n    return np.dot(a, b)\n', {"a": (3, 4), "b": (4, 2)}),
+    Case("inner", 'def inner(a: real["N K"], b: real["M K"]):\n    return np.inner(a, b)\n', {"a": (3, 4), "b": (2, 4)}),
+    # -- moves -------------------------------------------------------------------------------------------------
+    Case("transpose", 'def transpose(a: real["N M D"]):\n    return np.transpose(a, (2, 0, 1)) * 2 + a.T.shape[0]\n', {"a": (3, 4, 2)}),
+    Case("tee", 'def tee(a: real["N M"], b: real["M N"]):\n    return a.T * b\n', {"a": (3, 4), "b": (4, 3)}),
+    Case("swap", 'def swap(a: real["N M D"]):\n    return np.swapaxes(a, 0, -1) ** 2\n', {"a": (3, 4, 2)}),
+    Case("move", 'def move(a: real["N M D"]):\n    return np.moveaxis(a, 0, -1) ** 2\n', {"a": (3, 4, 2)}),
+    Case("reshape", 'def reshape(a: real["N M"], w: real["M"]):\n    return np.reshape(a * w, (a.size,)) ** 2\n', {"a": (3, 4), "w": (4,)}),
+    Case("ravel", 'def ravel(a: real["N M"]):\n    return np.ravel(a) * a.ravel()\n', {"a": (3, 4)}),
+    Case("expand", 'def expand(a: real["N"]):\n    return np.squeeze(np.expand_dims(a, 1) * 2, axis=1) * a\n', {"a": (3,)}),
+    Case("stretch", 'def stretch(a: real["N"], b: real["M N"]):\n    return np.broadcast_to(a, b.shape) * b\n', {"a": (3,), "b": (2, 3)}),
+    Case("flip", 'def flip(a: real["N M"]):\n    return np.flip(a, 1) * a\n', {"a": (3, 4)}),
+    Case("concatenate", 'def concatenate(a: real["N D"], b: real["M D"]):\n    return np.concatenate((a, b * 2, a * a))\n', {"a": (2, 3), "b": (3, 3)}),
+    # -- indexing ----------------------------------------------------------------------------------------------
+    Case("slices", 'def slices(a: real["5 M"]):\n    return a[1:4] * a[0:3] + a[::2]\n', {"a": (5, 3)}),
+    Case("backward_slice", 'def backward_slice(a: real["N"]):\n    return a[::-1] * a\n', {"a": (5,)}),
+    Case("ints", 'def ints(a: real["4 M"]):\n    return a[0] * a[-1] + a[1, 0]\n', {"a": (4, 3)}),
+    Case("stencil", 'def stencil(x: real["N"]):\n    return x[1:-1] ** 2 - 0.5 * (x[:-2] + x[2:])\n', {"x": (6,)}),
+    # -- statements --------------------------------------------------------------------------------------------
+    Case("reuse", 'def reuse(x: real["N"]):\n    t = np.sin(x)\n    u = t * t\n    t = u + t\n    return t * u\n', {"x": (5,)}),
+    Case("inplace", 'def inplace(x: real["N"], w: real["N"]):\n    y = x * w\n    y += x\n    y *= w\n    y -= 1\n    return y * y\n', {"x": (5,), "w": (5,)}),
+    Case("store", 'def store(x: real["N"]):\n    y = np.zeros_like(x)\n    y[0] = x[0] * x[1]\n    y[1:] = x[1:] ** 2\n    return y * x\n', {"x": (5,)}),
+    Case("overwrite", 'def overwrite(x: real["N"]):\n    y = x * x\n    z = y * y\n    y[0] = 3.0\n    y[1] = y[2] * x[0]\n    return y * z\n', {"x": (5,)}),
+    Case("const_store", 'def const_store(x: real["N"]):\n    y = x * 2\n    y[0] = 7.0\n    return y * x\n', {"x": (5,)}),
+    Case("argument", 'def argument(x: real["N"]):\n    x[0] = x[1] * x[2]\n    x += 1\n    return x * x\n', {"x": (5,)}),
+    Case("view", 'def view(x: real["N M"]):\n    y = x * 1.0\n    v = y[1]\n    v *= 3\n    v[0] = y[0, 1] * y[0, 0]\n    return y * y\n', {"x": (3, 4)}),
+    Case("running_sum", 'def running_sum(x: real["N"]):\n    s = 0.0\n    for i in range(x.shape[0]):\n        s += x[i] * x[i]\n    return s * s\n', {"x": (5,)}),
+    Case("recurrence", 'def recurrence(x: real["T D"], a: real["D"]):\n    h = np.zeros_like(a)\n    for t in range(x.shape[0]):\n'
+         "        h = np.tanh(a * h + x[t])\n    return h\n", {"x": (4, 3), "a": (3,)}),
+    Case("twice", 'def twice(x: real["T D"], a: real["D"]):\n    h = np.ones_like(a)\n    for t in range(x.shape[0]):\n        h = h * a + x[t]\n'
+         "        h = h * h * 0.3 + a\n    return h\n", {"x": (4, 3), "a": (3,)}),
+    Case("two_carried", 'def two_carried(x: real["T"]):\n    p, q = 1.0, 0.5\n    for t in range(x.shape[0]):\n        p, q = p * q + x[t], p - q * x[t]\n'
+         "    return p * q\n", {"x": (5,)}),
+    Case("downward", 'def downward(x: real["N"]):\n    s = 1.0\n    for i in range(x.shape[0] - 1, 0, -1):\n        s = s * x[i] + x[i - 1]\n    return s\n', {"x": (5,)}),
+    Case("stepped", 'def stepped(x: real["7"]):\n    s = 1.0\n    for i in range(1, 7, 2):\n        s = s * x[i] + x[i - 1]\n    return s\n', {"x": (7,)}),
+    Case("cumulative", 'def cumulative(x: real["N"], a: real[""]):\n    y = np.zeros_like(x)\n    y[0] = x[0]\n    for i in range(1, x.shape[0]):\n'
+         "        y[i] = a * y[i - 1] * x[i] + x[i]\n    return y\n", {"x": (6,), "a": ()}),
+    Case("accumulate", 'def accumulate(x: real["N M"]):\n    y = np.zeros(x.shape[1])\n    for i in range(x.shape[0]):\n        y[1:] += x[i, 1:] * x[i, :-1]\n'
+         "        y[0] += x[i, 0]\n    return y * y\n", {"x": (4, 3)}),
+    Case("nonlinear_accumulate", 'def nonlinear_accumulate(x: real["N M"]):\n    y = np.ones(x.shape[1])\n    for i in range(x.shape[0]):\n'
+         "        y[0] += x[i, 0] * y[1]\n        y *= x[i]\n    return y\n", {"x": (4, 3)}, 0.5, 1.5),
+    Case("dp", 'def dp(c: real["N M"]):\n    r = np.zeros((c.shape[0] + 1, c.shape[1] + 1))\n    for i in range(1, c.shape[0] + 1):\n'
+         "        for j in range(1, c.shape[1] + 1):\n            r[i, j] = c[i - 1, j - 1] + np.sin(r[i - 1, j]) * r[i, j - 1] + 0.5 * r[i - 1, j - 1] ** 2\n"
+         "    return r[1:, 1:]\n", {"c": (4, 3)}),
+    Case("nested", 'def nested(x: real["N M"], w: real["M"]):\n    s = 0.0\n    for i in range(x.shape[0]):\n        h = 0.5\n        for j in range(x.shape[1]):\n'
+         "            h = np.sin(h * w[j]) + x[i, j]\n        s = s * 0.5 + h * h\n    return s\n", {"x": (3, 4), "w": (4,)}),
+    Case("nested_carried", 'def nested_carried(x: real["N M"]):\n    h = 0.5\n    for i in range(x.shape[0]):\n        for j in range(x.shape[1]):\n'
+         "            h = np.sin(h) * x[i, j] + h\n        h = h * h\n    return h\n", {"x": (3, 4)}, 0.1, 0.6),
+    Case("branch", 'def branch(x: real["N"], a: real[""]):\n    if a > 0:\n        y = x * a\n    else:\n        y = x * x\n    return y * y\n', {"x": (5,), "a": ()}),
+    Case("branch_update", 'def branch_update(x: real["N"]):\n    y = x * x\n    if x[0] > 0.1:\n        y = y * x\n    return y * y\n', {"x": (5,)}),
+    Case("branch_in_loop", 'def branch_in_loop(x: real["N"]):\n    s = 1.0\n    for i in range(x.shape[0]):\n        if x[i] > 0:\n            s = s * x[i]\n'
+         "        else:\n            s = s - x[i] * s\n    return s\n", {"x": (6,)}),
+    Case("early", 'def early(x: real["N"]):\n    if x[0] > 0:\n        return x * x\n    return np.sin(x)\n', {"x": (5,)}),
+    Case("while_newton", 'def while_newton(a: real["N"]):\n    x = a + 1.0\n    step = np.ones_like(a)\n    while np.max(np.abs(step)) > 1e-9:\n'
+         "        step = (x * x - a) / (2 * x)\n        x = x - step\n    return x\n", {"a": (5,)}, 1.0, 3.0),
+    Case("while_scalar", 'def while_scalar(a: real[""]):\n    x = a * 1.0\n    n = 0\n    while n < 5:\n        x = np.sin(x) + a\n        n += 1\n    return x\n', {"a": ()}),
+    Case("helper", 'def scale(u, k):\n    t = u * k\n    return t + 1, t * t\n\n\ndef helper(x: real["N"]):\n    p, q = scale(x, 2.0)\n    r, _ = scale(q, p)\n    return r\n', {"x": (5,)}),
+    Case("closure", 'def closure(x: real["N"], a: real[""]):\n    def f(u):\n        return u * a\n    g = lambda v: f(v) ** 2\n    return g(x) + f(x)\n', {"x": (5,), "a": ()}),
+    Case("ternary", 'def ternary(x: real["N"]):\n    k = x[0] * 2 if x[1] > 0 else x[2]\n    return x * k\n', {"x": (5,)}),
+    Case("unused", 'def unused(x: real["N"], w: real["N"]):\n    return x * 2\n', {"x": (5,), "w": (5,)}),
+    Case("constant", 'def constant(x: real["N"]):\n    return np.zeros_like(x) + 3\n', {"x": (5,)}),
+    Case("rows", 'def rows(x: real["N D"]):\n    s = np.zeros(x.shape[1])\n    for r in x:\n        s = s * r + r\n    return s\n', {"x": (4, 3)}),
+    Case("enumerated", 'def enumerated(x: real["N D"], y: real["N D"]):\n    s = 0.0\n    for i, (p, q) in enumerate(zip(x, y)):\n        s = s + (i + 1) * np.sum(p * q)\n'
+         "    return s\n", {"x": (4, 3), "y": (4, 3)}),
+    Case("two_outputs", 'def two_outputs(x: real["N"], w: real["N"]):\n    p = x * w\n    return p, np.sum(p * x)\n', {"x": (5,), "w": (5,)}),
+]

@@ -1,0 +1,156 @@
+"""Helpers of the tests of nets: small nets, layers by hand, gradients by central differences."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from layerc import config
+from layerc.runtime import Blob, Layer, LayerState, Net, Parameter
+
+
+def data(n: int = 20, d: int = 6, classes: int = 3, dtype: Any = np.float64, seed: int = 0) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, d)).astype(dtype)
+    return [x, (np.abs(x[:, 0] * 5).astype(int)) % classes]
+
+
+def load_package(directory: Path, name: str) -> Any:
+    """Import a package from its folder."""
+    spec = importlib.util.spec_from_file_location(
+        name, directory / "__init__.py", submodule_search_locations=[str(directory)]
+    )
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def differences(f: Any, array: np.ndarray, eps: float = 1e-6) -> np.ndarray:
+    """Central differences of the number f() with respect to an array that f reads."""
+    found = np.zeros_like(array)
+    for k in np.ndindex(array.shape):
+        old = array[k]
+        array[k] = old + eps
+        up = f()
+        array[k] = old - eps
+        down = f()
+        array[k] = old
+        found[k] = (up - down) / (2 * eps)
+    return found
+
+
+def check_gradients(net: Net, feed: dict[str, np.ndarray], tol: float = 1e-6, regu_coef: float = 0.0) -> None:
+    """Every parameter and every float input of a float64 net against central differences."""
+    assert net.dtype == np.float64
+    feed = {k: np.array(v) for k, v in feed.items()}
+    counts = [(s, s.rng.count) for s in net.track.states if s is not None]
+
+    def loss() -> float:
+        for state, count in counts:
+            state.rng.count = count  # the same random numbers each time
+        return net.forward(regu_coef, data=feed)
+
+    loss()
+    counts = [(s, 0) for s in net.track.states]
+    loss()
+    inputs = {k: net.gradient(k) for k, v in feed.items() if v.dtype.kind == "f"}
+    net.backward(regu_coef)
+    params = {name: p.gradient.copy() for name, p in net.named_parameters().items() if not p.frozen}
+    for name, gradient in params.items():
+        expected = differences(loss, net.named_parameters()[name].data)
+        np.testing.assert_allclose(gradient, expected, rtol=tol, atol=tol, err_msg=name)
+    if regu_coef == 0:
+        for name, gradient in inputs.items():
+            np.testing.assert_allclose(gradient, differences(loss, feed[name]), rtol=tol, atol=tol, err_msg=name)
+
+
+class Double(Layer):
+    """y = factor x, by hand."""
+
+    can_do_bp = True
+    factor: float = config(2.0, check=lambda f: f > 0)
+
+    def setup(self, backend, inputs, diffs):
+        return LayerState(self, blobs=[Blob(np.zeros_like(inputs[0].data))])
+
+    def forward(self, backend, state, inputs):
+        state.blobs[0].resize(inputs[0].shape)
+        state.blobs[0].data[...] = self.factor * inputs[0].data
+
+    def backward(self, backend, state, inputs, diffs):
+        if diffs[0]:
+            diffs[0].data[...] = self.factor * state.blobs_diff[0].data
+
+    def shutdown(self, backend, state):
+        state.is_down = True
+
+
+class Shift(Layer):
+    """y = x + p, with a parameter by hand."""
+
+    can_do_bp = has_param = has_neuron = True
+
+    def setup(self, backend, inputs, diffs):
+        p = Parameter("shift", inputs[0].shape[1:])
+        return LayerState(self, blobs=[Blob(np.zeros_like(inputs[0].data))], parameters=[p])
+
+    def forward(self, backend, state, inputs):
+        state.blobs[0].data = inputs[0].data + state.parameters[0].data
+
+    def backward(self, backend, state, inputs, diffs):
+        dy = state.blobs_diff[0].data
+        state.parameters[0].gradient = dy.sum(axis=0)
+        if diffs[0]:
+            diffs[0].data = dy
+
+
+class SumLoss(Layer):
+    """sum x**2 / 2 and its mean, by hand."""
+
+    is_sink = has_loss = has_stats = can_do_bp = True
+
+    def setup(self, backend, inputs, diffs):
+        return LayerState(self, seen=[])
+
+    def forward(self, backend, state, inputs):
+        state.loss = 0.5 * float(np.sum(inputs[0].data ** 2))
+        state.seen.append(state.loss)
+
+    def backward(self, backend, state, inputs, diffs):
+        if diffs[0]:
+            diffs[0].data = inputs[0].data
+
+    def dump_statistics(self, storage, state, show):
+        storage.update_statistics("square", float(np.mean(state.seen)) if state.seen else float("nan"))
+
+    def reset_statistics(self, state):
+        state.seen.clear()
+
+
+class Stopper(Layer):
+    """A copy that cannot do bp."""
+
+    def setup(self, backend, inputs, diffs):
+        return LayerState(self, blobs=[Blob(np.zeros_like(inputs[0].data))])
+
+    def forward(self, backend, state, inputs):
+        state.blobs[0].data = inputs[0].data
+
+
+class Negate(Layer):
+    """x = -x in place, by hand: it writes into what it is given."""
+
+    can_do_bp = is_inplace = True
+
+    def setup(self, backend, inputs, diffs):
+        return LayerState(self, blobs=inputs)
+
+    def forward(self, backend, state, inputs):
+        inputs[0].data *= -1
+
+    def backward(self, backend, state, inputs, diffs):
+        if diffs[0]:
+            diffs[0].data *= -1

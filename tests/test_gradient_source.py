@@ -1,0 +1,82 @@
+"""Gradient source run under plain NumPy, against central differences in float64, for every argument of every case."""
+
+from __future__ import annotations
+
+import __future__
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from layerc.adjoint.gradient import gradient_file
+from layerc.transpile.layers import check_file
+
+from .gradient_cases import CASES, Case
+
+HEAD = "import numpy as np\nfrom scipy import special\nfrom layerc import layer, real, Param\n\n\n"
+
+
+def layer_source(case: Case) -> str:
+    return HEAD + case.source.replace(f"def {case.name}(", f"@layer\ndef {case.name}(")
+
+
+def plain_namespace(text: str) -> dict[str, Any]:
+    """Runs source with the annotations and decorators meaning nothing."""
+    namespace: dict[str, Any] = {}
+    code = compile(text.replace("from layerc import layer, real, Param", "layer = lambda f: f"), "case", "exec", flags=__future__.annotations.compiler_flag)
+    exec(code, namespace)
+    return namespace
+
+
+def arguments(case: Case, seed: int = 0) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return {name: rng.uniform(case.low, case.high, shape) for name, shape in case.shapes.items()}
+
+
+def outputs_of(result: Any) -> list[np.ndarray]:
+    return [np.asarray(r, dtype=float) for r in (result if isinstance(result, tuple) else (result,))]
+
+
+def differences(f: Any, args: dict[str, np.ndarray], dys: list[np.ndarray], name: str, h: float = 1e-6) -> np.ndarray:
+    """d <f(args), dys> / d args[name], by central differences."""
+    gradient = np.zeros_like(args[name])
+    for index in np.ndindex(args[name].shape):
+        values = []
+        for sign in (1, -1):
+            moved = {k: v.copy() for k, v in args.items()}
+            moved[name][index] += sign * h
+            values.append(sum(float(np.sum(y * dy)) for y, dy in zip(outputs_of(f(**moved)), dys, strict=True)))
+        gradient[index] = (values[0] - values[1]) / (2 * h)
+    return gradient
+
+
+def call_gradient(d: Any, args: dict[str, np.ndarray], ys: list[np.ndarray], dys: list[np.ndarray]) -> list[np.ndarray]:
+    import inspect
+
+    single = len(ys) == 1
+    known = dict(args)
+    for k, (y, dy) in enumerate(zip(ys, dys, strict=True)):
+        known.setdefault("y" if single else f"y{k + 1}", y)
+        known.setdefault("dy" if single else f"dy{k + 1}", dy)
+    wanted = inspect.signature(d).parameters
+    return outputs_of(d(**{k: known[k].copy() for k in wanted}))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_gradient_source(case: Case, seed: int) -> None:
+    text = gradient_file(check_file(Path("case.py"), layer_source(case)))
+    check_file(Path("gradients.py"), text)  # it is a layer file again
+    f = plain_namespace(layer_source(case))[case.name]
+    d = plain_namespace(text)[f"d_{case.name}"]
+    args = arguments(case, seed)
+    ys = outputs_of(f(**{k: v.copy() for k, v in args.items()}))
+    rng = np.random.default_rng(seed + 10)
+    dys = [rng.standard_normal(y.shape) for y in ys]
+    gradients = call_gradient(d, args, ys, dys)
+    assert len(gradients) == len(args)
+    for (name, value), gradient in zip(args.items(), gradients, strict=True):
+        expected = differences(f, args, dys, name)
+        assert gradient.shape == value.shape, name
+        np.testing.assert_allclose(gradient, expected, rtol=2e-6, atol=2e-7, err_msg=f"{name}\n{text}")

@@ -1,0 +1,94 @@
+"""Finds user loops whose iterations are independent: `seq` becomes `map`.
+
+    for i in 0..N seq: y[i] = f(x[i])    ->    for i in 0..N map: y[i] = f(x[i])
+    for i in 0..N seq: s = s + x[i]      ->    for i in 0..N map: s += x[i]
+
+Two iterations are independent if what one writes the other does not touch. Accumulation with one operation does not count: it
+commutes (up to rounding). Nor does a temporary of the loop that each iteration stores before it reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..dims import Dim
+from ..ir import Expr, For, Grow, Kernel, Load, Op, Stmt, Store
+from .contract import stored_first
+from .depend import Memory, conflict, directions
+from .tree import Access, Body, accesses, buffers, has, loads, map_bodies, substitute, walk
+
+_ACCUMULATE = {"add": "add", "multiply": "mul", "maximum": "max", "minimum": "min"}
+
+
+def free(kernel: Kernel) -> Kernel:
+    kernel = replace(kernel, body=_accumulations(kernel.body))
+    return replace(kernel, body=_body(kernel.body, kernel, Memory.of(kernel)))
+
+
+def _accumulations(body: Body) -> Body:
+    return tuple(_accumulation(map_bodies(s, _accumulations)) for s in body)
+
+
+def _accumulation(stmt: Stmt) -> Stmt:
+    """s = s + v    ->    s += v"""
+    match stmt:
+        case Store(buffer, index, Op(op, (a, b), _), None) if op in _ACCUMULATE:
+            for old, value in ((a, b), (b, a)):
+                if _is(old, buffer, index) and not any(x.buffer == buffer for x in loads(value)):
+                    return Store(buffer, index, value, _ACCUMULATE[op])
+        case Store(buffer, index, Op("subtract", (a, value), dtype), None) if dtype in ("real", "f32", "f64"):
+            if _is(a, buffer, index) and not any(x.buffer == buffer for x in loads(value)):
+                return Store(buffer, index, Op("negative", (value,), dtype), "add")
+    return stmt
+
+
+def _is(expr: Expr, buffer: str, index: tuple[Dim, ...]) -> bool:
+    return isinstance(expr, Load) and (expr.buffer, expr.index) == (buffer, index)
+
+
+def _body(body: Body, kernel: Kernel, memory: Memory) -> Body:
+    return tuple(_stmt(s, kernel, memory) for s in body)
+
+
+def _stmt(stmt: Stmt, kernel: Kernel, memory: Memory) -> Stmt:
+    if not isinstance(stmt, For):
+        return map_bodies(stmt, lambda inner: _body(inner, kernel, memory))
+    inside = memory.inside(stmt)
+    stmt = replace(stmt, body=_body(stmt.body, kernel, inside))
+    if stmt.kind == "seq" and independent_iterations(stmt, kernel, inside):
+        return replace(stmt, kind="map")
+    return stmt
+
+
+def independent_iterations(loop: For, kernel: Kernel, memory: Memory) -> bool:
+    if has(loop.body, Grow):
+        return False
+    table, private = buffers(kernel), set()
+    everywhere = [a.buffer for a in accesses(kernel.body)]
+    first: dict[str, set[Access]] = {}
+    for a in accesses(loop.body):
+        if a.buffer not in private and _is_private(a.buffer, loop, table[a.buffer], everywhere):
+            private.add(a.buffer)
+        if a.buffer not in private:
+            first.setdefault(memory.root[a.buffer], set()).add(a)
+    inner = {s.var: Dim.of(f"{s.var}'") for s in walk(loop.body) if isinstance(s, For)}
+    for b in set(accesses(_apart(loop.body, inner))):
+        for a in first.get(memory.root[b.buffer], ()):
+            if b.buffer not in private and conflict(a, b) and not directions(a, b, loop.var, memory) <= {0}:
+                return False
+    return True
+
+
+def _is_private(name: str, loop: For, buffer, everywhere: list[str]) -> bool:  # type: ignore[no-untyped-def]
+    own = sum(a.buffer == name for a in accesses(loop.body))
+    return buffer.kind == "temp" and own == everywhere.count(name) and stored_first(loop.body, buffer, set())
+
+
+def _apart(body: Body, inner: dict[str, Dim]) -> Body:
+    """The same statements in another iteration: the loops inside have other variables."""
+    def change(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, For):
+            stmt = replace(stmt, var=f"{stmt.var}'")
+        return map_bodies(stmt, lambda b: tuple(change(s) for s in b))
+
+    return tuple(change(s) for s in substitute(body, inner))

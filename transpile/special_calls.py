@@ -1,0 +1,117 @@
+"""Calls whose arguments do not follow the table's pattern: einsum, stack, array, len, and Python's min and max of several values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gast
+
+from . import construct
+from .construct import const
+from .program import Expr
+from .typing import TypingError
+from .values import ListValue, Tuple, Value
+
+
+class SpecialCalls:
+    """Mixed into the checker of expressions: `call_<name>` is found by the name that is called."""
+
+    def call_len(self: Any, node: Any) -> Value:
+        (argument,) = self._arguments(node, "len", 1)
+        value = self.value(argument)
+        if isinstance(value, Tuple):
+            return const(len(value.items))
+        expr = self.as_expr(value, argument)
+        if not expr.type.rank:
+            raise self.fail(node, "type", "a scalar has no length")
+        return construct.call("extent", expr, axis=0)
+
+    def call_np_einsum(self: Any, node: Any) -> Value:
+        if not node.args or not isinstance(node.args[0], gast.Constant) or not isinstance(node.args[0].value, str):
+            raise self.fail(node, "type", "einsum takes its subscripts as a string first")
+        text = node.args[0].value.replace(" ", "")
+        if "." in text:
+            raise self.fail(node.args[0], "unsupported", "... in einsum is not part of the subset", "name every axis")
+        left, arrow, out = text.partition("->")
+        specs = left.split(",")
+        if not arrow:
+            letters = left.replace(",", "")
+            out = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+        if not set(out) <= set(left) or len(set(out)) != len(out) or not left.replace(",", "").isalpha() and left.replace(",", ""):
+            raise self.fail(node.args[0], "type", f"cannot read the subscripts {text!r}")
+        return construct.call("einsum", *(self.typed(a) for a in node.args[1:]), spec=(tuple(specs), out), span=self.span(node))
+
+    def call_np_array(self: Any, node: Any) -> Value:
+        value = self.value(node.args[0]) if node.args else None
+        if value is None:
+            raise self.fail(node, "type", "np.array takes the values")
+        expr = self.stacked(value, node) if isinstance(value, Tuple) else construct.call("copy", self.as_expr(value, node))
+        for keyword in node.keywords:
+            if keyword.arg != "dtype":
+                raise self.fail(node, "type", f"np.array has no argument {keyword.arg} here")
+            dtype = self.dtype(self.value(keyword.value), keyword.value)
+            expr = expr if dtype is None else construct.cast(expr, dtype)
+        return expr
+
+    def call_np_asarray(self: Any, node: Any) -> Value:
+        return self.call_np_array(node)
+
+    def call_np_stack(self: Any, node: Any) -> Value:
+        bound = {k.arg: k.value for k in node.keywords}
+        if not node.args or set(bound) - {"axis"} or len(node.args) > 2:
+            raise self.fail(node, "type", "np.stack takes a list of arrays and axis")
+        items = self._sequence(node.args[0])
+        given = node.args[1] if len(node.args) == 2 else bound.get("axis")
+        axis = self._static_int(given) if given is not None else 0
+        rank = items[0].type.rank + 1
+        if not -rank <= axis < rank:
+            raise TypingError("shape", f"axis {axis} is out of range")
+        return construct.call("concatenate", *(construct.call("expand_dims", i, axis=axis % rank) for i in items), axis=axis % rank, span=self.span(node))
+
+    def call_np_vstack(self: Any, node: Any) -> Value:
+        items = self._sequence(*self._arguments(node, "np.vstack", 1))
+        items = [construct.call("expand_dims", i, axis=0) if i.type.rank == 1 else i for i in items]
+        return construct.call("concatenate", *items, axis=0, span=self.span(node))
+
+    def call_np_hstack(self: Any, node: Any) -> Value:
+        items = self._sequence(*self._arguments(node, "np.hstack", 1))
+        return construct.call("concatenate", *items, axis=0 if items[0].type.rank == 1 else 1, span=self.span(node))
+
+    def call_max(self: Any, node: Any) -> Value:
+        return self._extreme(node, "maximum", "max")
+
+    def call_min(self: Any, node: Any) -> Value:
+        return self._extreme(node, "minimum", "min")
+
+    def _extreme(self: Any, node: Any, pairwise: str, reduction: str) -> Value:
+        if len(node.args) == 1 and not node.keywords:
+            value = self.value(node.args[0])
+            if not isinstance(value, Tuple):
+                return construct.call(reduction, self.as_expr(value, node), span=self.span(node))
+            items = [self.as_expr(v, node) for v in value.items]
+        else:
+            items = [self.typed(a) for a in node.args]
+        if not items or node.keywords:
+            raise self.fail(node, "type", f"{reduction} takes an array, or two and more scalars")
+        if any(i.type.rank for i in items):
+            raise self.fail(node, "type", f"{reduction} of several arrays is ambiguous", f"use np.{pairwise}(a, b)")
+        result: Expr = items[0]
+        for item in items[1:]:
+            result = construct.call(pairwise, result, item, span=self.span(node))
+        return result
+
+    # -- arguments ---------------------------------------------------------------------------------------------
+    def _arguments(self: Any, node: Any, name: str, count: int) -> list[Any]:
+        if len(node.args) != count or node.keywords:
+            raise self.fail(node, "type", f"{name} takes {count} argument{'s' if count > 1 else ''}")
+        return list(node.args)
+
+    def _sequence(self: Any, node: Any) -> list[Expr]:
+        value = self.value(node)
+        if isinstance(value, ListValue) or not isinstance(value, Tuple) or not value.items:
+            raise self.fail(node, "type", "expected a list or tuple of arrays")
+        items = [self.as_expr(v, node) for v in value.items]
+        if any(i.type.shape != items[0].type.shape for i in items):
+            raise self.fail(node, "shape", "the arrays must have one shape: " + ", ".join(construct.shape_text(i.type.shape) for i in items))
+        dtype = construct.promote([i.type for i in items])
+        return [construct.cast(i, {"float": "real", "int": "i64"}.get(dtype, dtype)) for i in items]
