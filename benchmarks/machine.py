@@ -1,4 +1,4 @@
-"""The machine a run was made on, and how much of it other processes took meanwhile."""
+"""The machine a run is made on."""
 
 import datetime
 import os
@@ -58,35 +58,3 @@ def _text(path: str | Path) -> str:
         return Path(path).read_text()
     except OSError:
         return ""
-
-
-class Foreign:
-    """The share of the machine that processes outside the run take between two looks (steal included)."""
-
-    def __init__(self, sessions):
-        self.sessions = sessions  # () -> the session ids of the workers
-        self.look()
-
-    def look(self) -> float:
-        busy, total, own = *_machine_ticks(), self._own_ticks()
-        share = 0.0
-        if hasattr(self, "last"):
-            was_busy, was_total, was_own = self.last
-            share = max(0, busy - was_busy - (own - was_own)) / max(total - was_total, 1)
-        self.last = (busy, total, own)
-        return share
-
-    def _own_ticks(self) -> int:
-        mine, ticks = {os.getpid(), *self.sessions()}, 0
-        for entry in Path("/proc").glob("[0-9]*/stat"):
-            fields = _text(entry).rpartition(")")[2].split()  # session is 3, utime 11, stime 12
-            if fields and (int(fields[3]) in mine or entry.parent.name == str(os.getpid())):
-                ticks += int(fields[11]) + int(fields[12])
-        return ticks
-
-
-def _machine_ticks() -> tuple[int, int]:
-    """(busy, all) ticks of every core since boot."""
-    fields = [int(f) for f in _text("/proc/stat").partition("\n")[0].split()[1:9]]
-    idle = sum(fields[3:5])  # idle, iowait
-    return sum(fields) - idle, max(sum(fields), 1)

@@ -1,13 +1,13 @@
 """Measuring a case: prepare every peer, check that they agree, then time them in interleaved rounds."""
 
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
-import pace
+import quiet
 from agree import catches_scaling, compare
 from cases import CASES, Case
-from machine import Foreign
 from peers import PEERS, Absent
 from progress import Progress
 from worker import PeerFailed, Worker
@@ -15,8 +15,7 @@ from worker import PeerFailed, Worker
 WHAT = ("gradient", "forward")  # gradient: forward and every gradient; forward: the value only
 QUIET = 0.04  # seconds between turns: an idle OpenMP pool spins on its core for up to 20 ms
 LOOKS = 3  # turns by which a peer's fastest twin is chosen
-TRIES = 6  # of a turn, while the machine is in a slow spell
-FOREIGN = 0.08  # a round in which other processes took more of the machine is measured again
+TRIES = 6  # of a turn, while it is disturbed
 
 
 @dataclass(frozen=True)
@@ -25,6 +24,7 @@ class Options:
     turn: float = 0.06  # seconds of timed calls
     samples: int = 400  # at most, in a turn
     limit: float = 60.0  # seconds for a twin's first call
+    patience: float = 120.0  # seconds of a run to wait in while other processes are busy
 
 
 class Disagreement(Exception):
@@ -41,8 +41,7 @@ class Bench:
     workers: dict[str, Worker] = field(default_factory=dict)
     facts: dict[str, dict] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
-    turns: int = 0
-    slow: int = 0
+    turns: Counter = field(default_factory=Counter)
 
     def start(self) -> None:
         for name in self.names:
@@ -54,8 +53,9 @@ class Bench:
                 worker.stop()
                 self.absent[name] = str(reason)
                 self.progress.say(f"{PEERS[name].title}: absent ({last_line(reason)})")
-        self.pace = pace.usual()
-        self.foreign = Foreign(lambda: {w.process.pid for w in self.workers.values() if w.process})
+        self.patience = self.options.patience
+        self._wait()
+        self.pace = quiet.usual_pace()
 
     def stop(self) -> None:
         for worker in self.workers.values():
@@ -68,13 +68,13 @@ class Bench:
         result = {"shapes": case.shape_text, "first argument bytes": case.nbytes, "peers": peers}
         if case.traffic:
             result["traffic"] = case.traffic._asdict()
-        samples, facts = self._rounds(case, {name: peers[name]["variant"] for name in running})
+        samples = self._rounds(case, {name: peers[name]["variant"] for name in running})
         for name in running:
             for what in WHAT:
                 peers[name][what] = summary(samples[what][name])
         if self.names[0] in running:
             result["ratios"] = {what: ratios(samples[what], self.names[0]) for what in WHAT}
-        return result | facts
+        return result
 
     def _prepare(self, case: Case) -> dict[str, dict]:
         """First calls, agreement, each peer's fastest twin: {peer: entry}; one without 'variant' failed."""
@@ -95,6 +95,7 @@ class Bench:
 
     def _try(self, worker: Worker, case: Case, variant: str) -> tuple[dict, list | None]:
         """One twin's first call and a short look at its speed: ({..}, its results)."""
+        self._wait()
         try:
             seconds, y, gradients = worker.ask("prepare", case.name, variant, limit=self.options.limit)
             looks = [np.median(self._turn(worker.peer, variant, WHAT[0])) for _ in range(LOOKS)]
@@ -130,45 +131,42 @@ class Bench:
             worker.ask("prepare", case.name, best, limit=2 * self.options.limit)
         return entry
 
-    def _rounds(self, case: Case, variants: dict[str, str]) -> tuple[dict, dict]:
-        """Rounds A B C, B C A, ...: {what: {peer: [samples, a list a round]}}; disturbed ones again."""
-        wanted, made = self.options.rounds, []
-        while sum(share <= FOREIGN for share, _ in made) < wanted and len(made) < 2 * wanted:
-            self.progress.step(f"{case.name}: round {len(made) + 1}", minor=True)
-            self.foreign.look()
-            round_ = self._round(variants, len(made))
-            made.append((self.foreign.look(), round_))
-        kept = sorted(made, key=lambda pair: pair[0])[:wanted]
-        shares = [share for share, _ in kept]
-        samples = {what: {n: [r[what][n] for _, r in kept] for n in variants} for what in WHAT}
-        return samples, {
-            "rounds": wanted,
-            "rounds made": len(made),
-            "foreign load": float(np.median(shares)),
-            "worst foreign load": max(shares),
-        }
-
-    def _round(self, variants: dict[str, str], turn: int) -> dict:
+    def _rounds(self, case: Case, variants: dict[str, str]) -> dict:
+        """Rounds A B C, B C A, ...: {what: {peer: [samples, a list a round]}}."""
         names = list(variants)
-        start = turn % max(len(names), 1)
-        taken: dict = {what: {} for what in WHAT}
-        for name in names[start:] + names[:start]:
-            for what in WHAT:
-                taken[what][name] = self._turn(name, variants[name], what)
-        return taken
+        samples: dict = {what: {name: [] for name in names} for what in WHAT}
+        for turn in range(self.options.rounds):
+            self.progress.step(f"{case.name}: round {turn + 1} of {self.options.rounds}", minor=True)
+            start = turn % max(len(names), 1)
+            for name in names[start:] + names[:start]:
+                for what in WHAT:
+                    samples[what][name].append(self._turn(name, variants[name], what))
+        return samples
 
     def _turn(self, name: str, variant: str, what: str) -> list[float]:
-        """A peer's samples, taken again while the machine itself is slow."""
+        """A peer's samples: the first undisturbed turn of some, or else the least disturbed."""
+        made = []
         for _ in range(TRIES):
             time.sleep(QUIET)
-            samples, pace_then = self.workers[name].ask(
-                "turn", variant, what, self.options.turn, self.options.samples
-            )
-            self.turns += 1
-            if pace_then <= pace.SLOW * self.pace:
+            limits = self.options.turn, self.options.samples
+            samples, disturbance = self.workers[name].ask("turn", variant, what, *limits)
+            made.append((disturbance.score(self.pace), samples, disturbance))
+            self.turns["made"] += 1
+            if made[-1][0] <= 1:
                 break
-            self.slow += 1
+            self._wait()
+        score, samples, disturbance = min(made, key=lambda turn: turn[0])
+        self.turns["kept"] += 1
+        self.turns["kept, though disturbed"] += score > 1
+        worst = "most of the cores that others took in a kept one"
+        self.turns[worst] = max(self.turns[worst], round(disturbance.foreign, 3))
         return samples
+
+    def _wait(self) -> None:
+        """Until other processes are done, while the run's patience lasts."""
+        if self.patience > 0:
+            self.progress.step("waiting for other processes", minor=True)
+            self.patience -= quiet.wait(self.patience)
 
 
 def summary(rounds: list[list[float]]) -> dict:
@@ -219,5 +217,5 @@ def run(names: list[str], case_names: list[str], options: Options, progress: Pro
         "absent": bench.absent,
         "cases": cases,
         "failures": failures,
-        "turns": {"made": bench.turns, "in a slow spell": bench.slow},
+        "turns": dict(bench.turns),
     }

@@ -72,6 +72,8 @@ class Layerc(Peer):
         return self.facts
 
     def package(self, source: str):
+        if isinstance(self.packages.get(source), Exception):
+            raise self.packages[source]
         if source not in self.packages:
             name = Path(source).stem + "_compiled"
             directory = Path(tempfile.mkdtemp(prefix="layerc_bench_"))
@@ -80,7 +82,9 @@ class Layerc(Peer):
             build = subprocess.run(command, capture_output=True, text=True, check=False)
             if build.returncode:
                 said = f"{build.stdout}{build.stderr}"
-                raise RuntimeError(f"{said}\nlayerc build {source}: exit {build.returncode}")
+                why = f"{said}\nlayerc build {source}: exit {build.returncode}"
+                self.packages[source] = RuntimeError(why)
+                raise self.packages[source]
             self.facts["build seconds"][source] = time.perf_counter() - begin
             sys.path.insert(0, str(directory))
             self.packages[source] = importlib.import_module(name)

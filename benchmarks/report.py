@@ -54,11 +54,10 @@ def machine_lines(run: dict) -> list[str]:
     lines = [f"{key}: {value}" for key, value in run["machine"].items()]
     lines += [f"{PEERS[name].title}: {_facts(facts)}" for name, facts in run["peers"].items()]
     lines += [f"{PEERS[name].title}: absent ({last_line(why)})" for name, why in run["absent"].items()]
-    loads = {name: case["worst foreign load"] for name, case in run["cases"].items()}
-    if loads:
-        worst = max(loads, key=loads.get)
-        lines.append(f"other processes took at most {loads[worst]:.1%} of the machine in a round ({worst})")
-        lines.append(f"turns: {_facts(run['turns'])} (of the machine, by a clock of its own: made again)")
+    turns = run["turns"]
+    lines.append(f"turns: {_facts(turns)}")
+    if turns.get("kept, though disturbed", 0) > 0.1 * turns.get("kept", 0):
+        lines.append("DISTURBED: the machine was not ours; do not quote these figures")
     return lines
 
 

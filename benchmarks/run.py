@@ -42,14 +42,16 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--peers", type=names_of(ASKABLE), default=list(ASKABLE), help=",".join(ASKABLE))
     parser.add_argument("--quick", action="store_true", help="fewer rounds, shorter turns")
     parser.add_argument("--limit", type=float, help="seconds for a peer's first call (default 60)")
+    parser.add_argument("--patience", type=float, help="seconds to wait for other processes (default 120)")
     parser.add_argument("--stand-in", action="store_true", help="NumPy in layerc's place, to try the harness")
     parser.add_argument("--out", type=Path, default=RESULTS, help="directory of the report")
     return parser.parse_args()
 
 
 def options(args: argparse.Namespace) -> measure.Options:
+    given = {"limit": args.limit, "patience": args.patience}
     chosen = QUICK if args.quick else {}
-    return measure.Options(**(chosen | ({"limit": args.limit} if args.limit else {})))
+    return measure.Options(**chosen | {key: value for key, value in given.items() if value is not None})
 
 
 def run(args: argparse.Namespace, cases: list[str]) -> dict:
@@ -66,7 +68,15 @@ def main() -> int:
     result = run(args, args.cases)
     print(tables.text(report.sections(result)))
     whole = set(args.cases) >= {n for n, c in CASES.items() if not c.call} and args.peers == list(ASKABLE)
-    name = "stand_in" if args.stand_in else "bench" if whole and not args.quick else "partial"
+    name = (
+        "failed"
+        if result["failures"]
+        else "stand_in"
+        if args.stand_in
+        else "bench"
+        if whole and not args.quick
+        else "partial"
+    )
     for path in report.write(result, args.out, name):
         print(f"wrote {path}")
     built = "layerc" in result["peers"]

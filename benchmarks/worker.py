@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from cases import CASES, Bound
-from pace import pace
 from peers import PEERS, Absent, Peer
+from quiet import Disturbance, Foreign, pace
 from settings import pin_threads
 
 SETTLE = 0.002  # seconds of untimed calls at the head of a turn
@@ -54,19 +54,20 @@ class Server:
         self.bound[variant].forward()
         self.bound = {variant: self.bound[variant]}
 
-    def turn(self, variant: str, what: str, seconds: float, limit: int) -> tuple[list[float], float]:
-        """(seconds a call, 3 to `limit` samples in about the given time; the machine's pace then)."""
+    def turn(self, variant: str, what: str, seconds: float, limit: int) -> tuple[list[float], Disturbance]:
+        """(seconds a call, 3 to `limit` samples in about the given time; what disturbed them)."""
         before = pace()
         call = _call(self.bound[variant], what, self.dy)
         once = _settle(call)
         batch = max(1, round(BATCH / once))
         count = int(min(max(3, seconds / (once * batch)), limit))
-        samples = np.empty(count)
+        samples, foreign = np.empty(count), Foreign()
         gc.disable()
         for i in range(count):
             samples[i] = _timed(call, batch)
         gc.enable()
-        return samples.tolist(), max(before, pace())
+        share = foreign.share()
+        return samples.tolist(), Disturbance(max(before, pace()), share)
 
 
 def _call(bound: Bound, what: str, dy: list):

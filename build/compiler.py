@@ -1,9 +1,10 @@
 """Finds a C compiler, learns which flags it takes, and links C files into one Python extension.
 
-The environment's CC is authoritative: where it is set, nothing else is tried. Otherwise `cc`, `gcc`, `clang`, in
-this order; the first that works is taken.
+The environment's CC is authoritative: where it is set, nothing else is tried. Otherwise `cc`, `gcc`,
+`clang`, in this order; the first that works is taken.
 
-Never -ffast-math: at a `-shared` link gcc makes it set flush-to-zero for the whole process, and it breaks NaN.
+Never -ffast-math: at a `-shared` link gcc makes it set flush-to-zero for the whole process, and it breaks
+NaN.
 """
 
 import os
@@ -22,7 +23,10 @@ from pathlib import Path
 BASE_FLAGS = ("-std=gnu11", "-O3", "-fPIC")
 # Each makes the code faster and is dropped where the compiler does not know it; the results stay the same.
 OPTIONAL_FLAGS = ("-fno-math-errno", "-fno-trapping-math", "-mprefer-vector-width=512", "-fopenmp")
-NATIVE_FLAGS = ("-march=native", "-mcpu=native")  # the first one that is taken
+# For this very CPU: the first that is taken. On x86 -mcpu is an old name of -mtune, elsewhere it says it all.
+NATIVE_FLAGS = (
+    ("-march=native",) if platform.machine() in ("x86_64", "AMD64") else ("-mcpu=native", "-march=native")
+)
 WRAPPER_FLAGS = ("-std=gnu11", "-O1", "-fPIC")  # for code that has to run on any CPU
 LINK_FLAGS = ("-shared", "-Wl,-Bsymbolic", "-Wl,--build-id=none")
 DARWIN_LINK_FLAGS = ("-shared", "-undefined", "dynamic_lookup")
@@ -118,9 +122,8 @@ def _find(cc: str, path: str, portable: bool) -> Compiler:
         except CompilerFailed as failed:
             tried.append(f"{shlex.join(command)} ({_first_line(failed.output)})")
     origin = " (named by the environment variable CC)" if cc.strip() else ""
-    raise NoCompiler(
-        f"no working C compiler{origin}: tried {', '.join(tried)}\nto install one: {_how_to_install('compiler')}"
-    )
+    advice = f"to install one: {_how_to_install('compiler')}"
+    raise NoCompiler(f"no working C compiler{origin}: tried {', '.join(tried)}\n{advice}")
 
 
 def _working(command: tuple[str, ...], native: bool) -> Compiler:
@@ -141,7 +144,9 @@ def probe(command: tuple[str, ...], flags: Sequence[str], native: bool) -> Compi
     base = [f for f in flags if f not in OPTIONAL_FLAGS]
     _macros(command, base)
     wanted = [f for f in flags if f in OPTIONAL_FLAGS]
-    kept = tuple(base) + tuple(wanted if _takes(command, wanted) else [f for f in wanted if _takes(command, [f])])
+    kept = tuple(base) + tuple(
+        wanted if _takes(command, wanted) else [f for f in wanted if _takes(command, [f])]
+    )
     best = next(((f,) for f in NATIVE_FLAGS if _takes(command, [f])), ()) if native else ()
     macros = _macros(command, [*kept, *best])
     version = _first_line(_output([*command, "--version"]))
@@ -186,7 +191,9 @@ double try(double x, int64_t n) { return exp(x) + (double)n; }
 def _output(command: Sequence[str]) -> str:
     """What the command prints. CompilerFailed where it cannot be run or fails."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL
+        )
     except OSError as error:
         raise CompilerFailed(command, str(error)) from None
     if done.returncode:

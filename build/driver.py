@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from layerc.build.gradients import Gradients, gradients_of
-from layerc.build.manifest import layer_entry, manifest, method_entry
+from layerc.build.gradients import Gradients, gradient_source, gradients_of
+from layerc.build.manifest import layer_entry, manifest, method_entry, signature
 from layerc.build.writer import write_package
 from layerc.transpile import emit, passes
 from layerc.transpile.dump import dump as ir_text
@@ -20,6 +20,7 @@ from layerc.transpile.errors import InternalError, Mistake, Reporter
 from layerc.transpile.ir import Kernel
 from layerc.transpile.layers import check_file
 from layerc.transpile.lower import ErrorTable, lower
+from layerc.transpile.printer import print_function
 from layerc.transpile.program import Function, Layer, Module, Span
 
 Progress = Callable[[str], None]
@@ -70,7 +71,7 @@ def build(
     module = read_module(source)
     stages = compile_module(module, checked=checked, tell=tell)
     if dump is not None:
-        print(show(stages, dump))
+        print(show(module, dump))
     dtypes = ("f32",) if f32_only else ("f32", "f64")
     target = Path(output) if output is not None else default_output(source)
     return _write(stages, dtypes, target, portable, tell)
@@ -159,9 +160,21 @@ def _entry(stages: Stages, layer: Layer, dtypes: tuple[str, ...]) -> dict[str, A
 
 
 # -- showing ---------------------------------------------------------------------------------------------------
-def show(stages: Stages, stage: str, name: str | None = None) -> str:
-    """The text of a stage: "ir" or "c", of all layers or one. See `compile_module` for earlier passes."""
-    parts = [p for p in stages.parts if name in (None, p.layer.name)]
-    if stage == "c":
-        return "\n".join(emit.function(p.kernel, "f32") for p in parts)
-    return "\n".join(ir_text(p.kernel) for p in parts)
+STAGES = ("typed", "ir", *(f"ir:{name}" for name in ("lower", *passes.NAMES)), "c")
+
+
+def show(module: Module, stage: str, name: str | None = None) -> str:
+    """The text of a stage, of all layers or of one: typed source, loop nests after a pass (ir: after all), C for float32."""
+    assert stage in STAGES, stage
+    if name is not None:
+        module = replace(module, layers=tuple(layer for layer in module.layers if layer.name == name))
+    if stage == "typed":
+        functions = [f for layer in module.layers for f in (layer.predict, layer.forward) if f is not None]
+        return "\n\n".join(print_function(f) for f in functions)
+    _, _, upto = stage.partition(":")
+    parts = compile_module(module, upto=upto or None).parts
+    texts = [emit.function(p.kernel, "f32") if stage == "c" else ir_text(p.kernel) for p in parts]
+    return "\n".join(texts)
+
+
+__all__ = ["STAGES", "build", "compile_module", "gradient_source", "read_module", "show", "signature"]

@@ -70,3 +70,22 @@ def _read_again(text: str, derived: dict[str, Function]) -> dict[str, Function]:
 
 def _excerpt(module: Module, function: Function) -> str:
     return "\n".join(module.source.splitlines()[function.span.line - 1 : function.span.end_line])
+
+
+def gradient_source(module: Module, name: str | None = None, order: int = 1) -> str:
+    """The text of the gradients of a module, or of one layer; order 2: of those gradients' own gradients, and so on."""
+    for again in range(order):
+        if again:
+            module = check_file(Path(FILE), gradient_file(module))
+            name = name and f"d_{name}"
+    if name is None:
+        gradients_of(module)  # reports all mistakes, not the first
+        return gradient_file(module)
+    layer = next(layer for layer in module.layers if layer.name == name)
+    reporter = Reporter({module.path: module.source.splitlines()})
+    try:
+        return gradient_text(layer, module.source, module.path)
+    except Mistake as mistake:
+        reporter.add(mistake)
+        reporter.raise_if_any()
+        raise

@@ -1,4 +1,4 @@
-"""A library built for this very CPU must not crash on a lesser one: it says what it lacks when it is loaded."""
+"""A library built for this very CPU must not crash on a lesser one: it says, when loaded, what is lacking."""
 
 from layerc.build.compiler import Compiler
 
@@ -20,7 +20,8 @@ _FEATURES = {
 
 
 def guard(compiler: Compiler) -> str:
-    """C text of `lc_missing_feature`: the first CPU feature that the library uses and this CPU lacks, or NULL.
+    """C text of `lc_missing_feature`: the first CPU feature that the library uses and this CPU lacks, or
+    NULL.
 
     It belongs into a unit that is compiled for any CPU.
     """

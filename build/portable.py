@@ -1,8 +1,8 @@
 """One library for every CPU: the C text compiled once per instruction set, and a dispatcher in front.
 
-The C text spells each exported function `LC_NAME(mish_f32)`, which is the plain name unless a -D says otherwise.
-For each level the writer compiles it with `LC_NAME(name)=name##_v3`; the dispatcher, compiled for any CPU,
-exports the plain names and looks the level up when the library is loaded.
+The C text spells each exported function `LC_NAME(mish_f32)`, which is the plain name unless a -D says
+otherwise. For each level the writer compiles it with `LC_NAME(name)=name##_v3`; the dispatcher, compiled
+for any CPU, exports the plain names and looks the level up when the library is loaded.
 """
 
 import re
@@ -23,7 +23,7 @@ class Level:
     features: tuple[str, ...]
 
 
-# Best first. The features are the ones that every compiler can ask a CPU for; no CPU has them without the rest.
+# Best first. The features are those that every compiler can ask a CPU for; no CPU has them without the rest.
 X86_LEVELS = (
     Level(
         "_v4",
@@ -62,7 +62,10 @@ def read_prototypes(header: str) -> list[Prototype]:
 
 def dispatcher(header: str, functions: Sequence[Prototype]) -> str:
     """C text that exports every function and passes the call on to the variant for this CPU."""
-    return "\n\n".join([f'#include "{header}"', _choose(), *[_forward(*function) for function in functions]]) + "\n"
+    return (
+        "\n\n".join([f'#include "{header}"', _choose(), *[_forward(*function) for function in functions]])
+        + "\n"
+    )
 
 
 def _forward(name: str, parameters: str) -> str:

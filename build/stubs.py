@@ -41,8 +41,16 @@ def stub_text(manifest: Mapping[str, Any]) -> str:
         imports.append("from layerc.runtime.call import Described, Pullback")
     if "class" in kinds:
         imports.append("from layerc.runtime.compiled import ClassPullback, CompiledClass")
-    head = [f'"""{_headline(manifest)}"""', "", *imports, "", '_Array = TypeVar("_Array")  # NumPy, or any with __dlpack__']
-    bodies = [_function_stub(layer) if layer["kind"] == "function" else _class_stub(layer) for layer in layers]
+    head = [
+        f'"""{_headline(manifest)}"""',
+        "",
+        *imports,
+        "",
+        '_Array = TypeVar("_Array")  # NumPy, or any with __dlpack__',
+    ]
+    bodies = [
+        _function_stub(layer) if layer["kind"] == "function" else _class_stub(layer) for layer in layers
+    ]
     return "\n".join([*head, "", "\n\n".join(bodies), "", _all(layers)]) + "\n"
 
 
@@ -98,26 +106,29 @@ def _class_stub(layer: Layer) -> str:
             *(f"    {field.partition(' =')[0]}" for field in settings),
             "",
             _method("__init__", [*wiring, *(["*", *settings] if settings else [])], "None"),
-            _method("__call__", called, result),
-            _method("vjp", called, f"tuple[{result}, ClassPullback]"),
+            _method("__call__", called, result, _NARROWER),
+            _method("vjp", called, f"tuple[{result}, ClassPullback]", _NARROWER),
         ]
     )
 
 
 _BATCH = "batch: bool | None = None"
+_NARROWER = "  # type: ignore[override]"  # than the base's, which takes any inputs
 
 
-def _method(name: str, arguments: list[str], result: str) -> str:
+def _method(name: str, arguments: list[str], result: str, remark: str = "") -> str:
     """One line, or one line an argument where that would be too long."""
-    line = f"    def {name}({', '.join(['self', *arguments])}) -> {result}: ..."
+    line = f"    def {name}({', '.join(['self', *arguments])}) -> {result}: ...{remark}"
     if len(line) <= 100:
         return line
-    return "\n".join([f"    def {name}(", *(f"        {a}," for a in ["self", *arguments]), f"    ) -> {result}: ..."])
+    inner = [f"        {argument}," for argument in ["self", *arguments]]
+    return "\n".join([f"    def {name}({remark}", *inner, f"    ) -> {result}: ..."])
 
 
 def _annotated(parameter: Mapping[str, Any]) -> str:
     scalar = parameter["role"] == "input" and not parameter["shape"]
-    return f"{parameter['name']}: {'_Array | float' if scalar else '_Array'}"
+    number = {"i32": "int", "i64": "int", "bool": "bool"}.get(parameter["dtype"], "float")
+    return f"{parameter['name']}: {f'_Array | {number}' if scalar else '_Array'}"
 
 
 def _options(layer: Layer) -> list[str]:

@@ -1,8 +1,8 @@
 """Writes a built package: all of it, or nothing.
 
-Everything is made in a directory beside the target, which then takes the target's place in one step. What has not
-changed is carried over as it is, bytes and time of modification; where nothing has changed, nothing is written, and
-the C compiler is not even run.
+Everything is made in a directory beside the target, which then takes the target's place in one step. What
+has not changed is carried over as it is, bytes and time of modification; where nothing has changed, nothing
+is written, and the C compiler is not even run.
 """
 
 import contextlib
@@ -48,9 +48,10 @@ def write_package(
 ) -> bool:
     """Compile the C text and write the package `directory`. False where it was up to date already.
 
-    manifest: as the contract says; "native", what the library was made of, is added to it. cdef: the functions of
-    the header with every array as `void *`, and `lc_call`. portable: one library for any CPU (see
-    `layerc.build.portable`); `prototypes`, by default read from the header, are then the exported functions.
+    manifest: as the contract says; "native", what the library was made of, is added to it. cdef: the
+    functions of the header with every array as `void *`, and `lc_call`. portable: one library for any CPU
+    (see `layerc.build.portable`); `prototypes`, by default read from the header, are then the exported
+    functions.
 
     Raises NoCompiler, CompilerFailed, UnusableOutput; the package that was there is then as it was.
     """
@@ -149,7 +150,9 @@ def _target(directory: Path) -> Path:
         if target.exists() and not target.is_dir():
             raise UnusableOutput(f"{directory}: there is a file of this name")
         if target.is_dir() and any(target.iterdir()) and not _is_package(target):
-            raise UnusableOutput(f"{directory}: the directory holds other files and is no package built by layerc")
+            raise UnusableOutput(
+                f"{directory}: the directory holds other files and is no package built by layerc"
+            )
     except OSError as error:
         raise UnusableOutput(f"{directory}: {error.strerror or error}") from None
     return target

@@ -1,7 +1,7 @@
 """Arrays in and out: NumPy's own, whatever speaks DLPack on the CPU, and Python numbers.
 
-Kernels take C-contiguous, aligned arrays of the machine's byte order. What is not so is copied on the way in; what
-the caller hands in is never written to.
+Kernels take C-contiguous, aligned arrays of the machine's byte order. What is not so is copied on the way
+in; what the caller hands in is never written to.
 """
 
 import sys
@@ -13,7 +13,7 @@ import numpy as np
 Export = Callable[[np.ndarray], Any]  # turns a result into the kind of array the caller works with
 Spec = tuple[str, tuple[int, ...], np.dtype]  # name, shape and type of an array to come
 
-DTYPES = {
+DTYPES: dict[str, np.dtype] = {
     "f32": np.dtype(np.float32),
     "f64": np.dtype(np.float64),
     "i32": np.dtype(np.int32),
@@ -37,7 +37,9 @@ def take(where: str, name: str, value: object) -> np.ndarray:
             return np.from_dlpack(value)  # type: ignore[arg-type]
         except Exception as error:
             kind = f"{type(value).__module__}.{type(value).__qualname__}"
-            raise TypeError(f"{where}: argument {name!r}: cannot read this {kind} as a CPU array: {error}") from None
+            raise TypeError(
+                f"{where}: argument {name!r}: cannot read this {kind} as a CPU array: {error}"
+            ) from None
     raise TypeError(f"{where}: argument {name!r}: expected an array, got {type(value).__name__}")
 
 
@@ -67,17 +69,15 @@ def fit(where: str, name: str, array: np.ndarray, dtype: np.dtype) -> np.ndarray
 def weak(where: str, name: str, value: object, dtype: np.dtype) -> np.ndarray:
     """A Python number, or a list of them, as an array of the type it meets."""
     try:
-        array = np.asarray(value)
-        allowed = {"f": "fi", "i": "i", "b": "b"}[dtype.kind]
-        if array.size and array.dtype.kind not in allowed:
-            raise TypeError(f"{where}: argument {name!r}: expected {dtype}, got {_spelled(value)}")
+        kind = "i" if type(value) is int else np.asarray(value).dtype.kind
+        if kind not in {"f": "fi", "i": "i", "b": "b"}[dtype.kind] and value != []:
+            given = (
+                "a list of others" if isinstance(value, list | tuple) else f"{type(value).__name__} {value!r}"
+            )
+            raise TypeError(f"{where}: argument {name!r}: expected {dtype}, got {given}")
         return np.asarray(value, dtype=dtype, order="C")
     except (ValueError, OverflowError) as error:
         raise ValueError(f"{where}: argument {name!r}: {error}") from None
-
-
-def _spelled(value: object) -> str:
-    return f"{type(value).__name__} {value!r}" if not isinstance(value, list | tuple) else f"a {type(value).__name__}"
 
 
 class Destination:

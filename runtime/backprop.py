@@ -76,7 +76,8 @@ class Analysis:
         steps = [
             i
             for i in reversed(range(len(self.graph.steps)))
-            if i in self.live and (self.learns(i) or any(w in self.cause for w in self.graph.steps[i].bottoms))
+            if i in self.live
+            and (self.learns(i) or any(w in self.cause for w in self.graph.steps[i].bottoms))
         ]
         return Plan(tuple(steps), self.needed)
 
@@ -92,12 +93,14 @@ class Analysis:
                 continue
             names = ", ".join(repr(p.name) for p in self.states[i].parameters if not p.frozen)
             if not step.layer.can_do_bp:
-                raise TopologyError(f"{titled(step.layer)} has parameters ({names}) but cannot do bp; freeze them")
+                raise TopologyError(
+                    f"{titled(step.layer)} has parameters ({names}) but cannot do bp; freeze them"
+                )
             if i not in self.live:
                 blobs = ", ".join(repr(self.graph.wires[w].name) for w in step.tops)
                 raise TopologyError(
-                    f"no loss and no seed is reached from {titled(step.layer)}, hence none from its parameters "
-                    f"{names}: nothing trains blob {blobs}; freeze the layer or take it out"
+                    f"no loss and no seed is reached from {titled(step.layer)}, hence none from its "
+                    f"parameters {names}: nothing trains blob {blobs}; freeze the layer or take it out"
                 )
 
     def _check_blocked(self, i: int) -> None:
@@ -110,7 +113,8 @@ class Analysis:
             if source >= 0:
                 raise TopologyError(
                     f"{titled(step.layer)} cannot do bp, but stands between the parameters of "
-                    f"{titled(self.graph.steps[source].layer)} and a loss: it reads blob {self.graph.wires[w].name!r}"
+                    f"{titled(self.graph.steps[source].layer)} and a loss: it reads blob "
+                    f"{self.graph.wires[w].name!r}"
                 )
 
     def check_wanted(self, wires: Collection[int]) -> None:
@@ -125,5 +129,6 @@ class Analysis:
             elif step.layer.has_loss or any(w in self.used for w in step.tops):
                 raise TopologyError(
                     f"{titled(step.layer)} cannot do bp, but stands between blob "
-                    f"{self.graph.wires[min(wires)].name!r} and a loss: it reads blob {self.graph.wires[read].name!r}"
+                    f"{self.graph.wires[min(wires)].name!r} and a loss: it reads blob "
+                    f"{self.graph.wires[read].name!r}"
                 )

@@ -1,8 +1,8 @@
 """`Blob`: an n-D array that grows in place, with its gradient; `NullBlob`: a gradient nobody needs.
 
-    b = Blob(np.zeros((64, 10), np.float32))
-    b.data          the array                    b.diff      its gradient: an array, or NullBlob
-    b.resize((17, 10))   a shorter batch: same memory; a longer one grows it
+b = Blob(np.zeros((64, 10), np.float32))
+b.data          the array                    b.diff      its gradient: an array, or NullBlob
+b.resize((17, 10))   a shorter batch: same memory; a longer one grows it
 """
 
 import math
@@ -34,12 +34,15 @@ class NullBlob:
 
 
 class Blob:
-    """An array float32, float64 or integer, C-contiguous, and beside it `diff`, the gradient of the objective.
+    """An array float32, float64 or integer, C-contiguous, and beside it `diff`, the gradient of the
+    objective.
 
     A NumPy array is taken as it is, not copied; anything else NumPy can read is. TypeError for other types.
     """
 
     __slots__ = ("_buffer", "_data", "_diff")
+    _buffer: np.ndarray
+    _data: np.ndarray
 
     def __init__(self, array: Any, diff: Any = NullBlob()) -> None:
         self._diff: Blob | NullBlob = NullBlob()

@@ -1,6 +1,7 @@
 """The compiled functions that the built-in layers are made of, by address: `function("standard.softmax")`.
 
-`runtime/layers/*.py` are layer files, compiled by layerc to the packages `layerc.runtime.<stem>_compiled` when
+`runtime/layers/*.py` are layer files, compiled by layerc to the packages `layerc.runtime.<stem>_compiled`
+when
 layerc is installed. This is the one place that knows so.
 """
 

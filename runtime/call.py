@@ -87,9 +87,10 @@ class Described:
     ) -> dict[str, np.ndarray]:
         """Run backward; the gradients by the names of what they are of.
 
-        arrays: inputs, params, states, outputs of the forward ("y") and cotangents ("dy"): those that give the
-        shapes, and those that backward reads. want: "params" or "inputs" leaves the others out, and their work where
-        there is a kernel for that. out: arrays to write gradients to, by the names of what they are of.
+        arrays: inputs, params, states, outputs of the forward ("y") and cotangents ("dy"): those that give
+        the shapes, and those that backward reads. want: "params" or "inputs" leaves the others out, and
+        their work where there is a kernel for that. out: arrays to write gradients to, by the names of what
+        they are of.
         """
         core = self.core
         if "backward" not in core.methods:
@@ -131,12 +132,12 @@ class CompiledFunction(Described):
     def __call__(self, *arrays: Any, out: Any = None, batch: bool | None = None, **options: Any) -> Any:
         """Evaluate: on one example where the ranks are the declared ones, on a batch where they are one more.
 
-        arrays: inputs, params and states in the order of the signature, of any kind with `__dlpack__`; the same
-        kind comes out. batch: True maps axis 0, False does not, whatever the ranks say. out: an array, or a tuple of
-        them, to write to. options: the configuration; arrays by name too.
+        arrays: inputs, params and states in the order of the signature, of any kind with `__dlpack__`; the
+        same kind comes out. batch: True maps axis 0, False does not, whatever the ranks say. out: an array,
+        or a tuple of them, to write to. options: the configuration; arrays by name too.
 
-        ValueError for shapes, TypeError for types; IndexError, AssertionError, ZeroDivisionError from inside the
-        layer. All name the layer, and the argument or the line.
+        ValueError for shapes, TypeError for types; IndexError, AssertionError, ZeroDivisionError from
+        inside the layer. All name the layer, and the argument or the line.
         """
         core = self.core
         found = core.find(arrays, batch, options)
@@ -182,7 +183,7 @@ class CompiledFunction(Described):
         seed = None
         if core.random is not None:
             seed = seed_of(core.name, core.random, values.pop(core.random, None))
-        call = core.prepare(core.name, values, core.config(core.name, rest), batch, seed=seed)
+        call = core.prepare(core.name, values, core.settings.read(core.name, rest), batch, seed=seed)
         core.learn(args, batch, options, call)
         return call
 
@@ -207,8 +208,8 @@ def evaluate(
 ) -> tuple[Any, Sequence[Any], Sequence[np.ndarray]]:
     """Run a forward kernel: the result for the caller, the addresses of all outputs, and all outputs.
 
-    arrays, addresses: what it reads; out: the caller's arrays for the result, or None; call: as it was checked, where
-    not everything in it was a plain array.
+    arrays, addresses: what it reads; out: the caller's arrays for the result, or None; call: as it was
+    checked, where not everything in it was a plain array.
     """
     export = None
     if call is not None:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 class CoffeeBreak:
-    """Base of the breaks. Exactly one of: every_n_iter (at iteration 0, and when iter % n == 0), every_n_epoch (at
+    """Base of the breaks. Exactly one of: every_n_iter (at iteration 0, and when iter % n == 0),
+    every_n_epoch (at
     the end of epochs)."""
 
     def __init__(self, *, every_n_iter: int | None = None, every_n_epoch: int | None = None) -> None:
@@ -63,7 +64,9 @@ class TrainingSummary(CoffeeBreak):
         known = {*_STATE_NAMES, *net.statistics()}
         for name in self.statistics:
             if name not in known:
-                raise ValueError(f"TrainingSummary: no statistic {name!r}; there is {', '.join(sorted(known))}")
+                raise ValueError(
+                    f"TrainingSummary: no statistic {name!r}; there is {', '.join(sorted(known))}"
+                )
 
     def enjoy(self, solver: "Solver", net: "Net") -> None:
         values = {**net.statistics(), **vars(solver.state)}
@@ -79,7 +82,8 @@ class TrainingSummary(CoffeeBreak):
 class ValidationPerformance(CoffeeBreak):
     """The same net on other data (an array for each top of the first data layer) in phase predict.
 
-    Training is the same as without it. `.statistics`: the last; in the lounge as `validation.<layer>.<statistic>`.
+    Training is the same as without it. `.statistics`: the last; in the lounge as
+    `validation.<layer>.<statistic>`.
     """
 
     def __init__(self, data: Sequence[Any], batch_size: int | None = None, **when: Any) -> None:
@@ -113,7 +117,8 @@ class Function(CoffeeBreak):
 
 
 class ProgressBar(CoffeeBreak):
-    """A tqdm bar over the iterations with the objective and the last validation; nothing where the output is no
+    """A tqdm bar over the iterations with the objective and the last validation; nothing where the output
+    is no
     terminal. Default every_n_iter=1."""
 
     def __init__(self, total: int | None = None, **when: Any) -> None:
@@ -125,7 +130,9 @@ class ProgressBar(CoffeeBreak):
         tqdm = need("tqdm", "tqdm", "demo").tqdm
         total = self.total or solver.options["max_iter"]
         disable = not sys.stderr.isatty()
-        self.bar = tqdm(total=total, initial=solver.state.iter, unit="it", disable=disable, dynamic_ncols=True)
+        self.bar = tqdm(
+            total=total, initial=solver.state.iter, unit="it", disable=disable, dynamic_ncols=True
+        )
 
     def enjoy(self, solver: "Solver", net: "Net") -> None:
         shown = {} if math.isnan(solver.state.obj_val) else {"objective": f"{solver.state.obj_val:.4f}"}
@@ -142,7 +149,8 @@ class ProgressBar(CoffeeBreak):
 
 
 class Plot(CoffeeBreak):
-    """A picture of the training so far: the objective above, validation statistics below. Default each epoch."""
+    """A picture of the training so far: the objective above, validation statistics below. Default each
+    epoch."""
 
     def __init__(self, path: Any, **when: Any) -> None:
         super().__init__(**(when or {"every_n_epoch": 1}))

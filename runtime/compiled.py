@@ -1,6 +1,7 @@
 """Compiled class layers: `s = L.SReLU(name="s1"); s.initialize((64, 28, 28)); y = s(x)`.
 
-The Net reaches the kernels through `.compiled.run` and `.compiled.pull`; what is here is a layer used on its own.
+The Net reaches the kernels through `.compiled.run` and `.compiled.pull`; what is here is a layer used on
+its own.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,6 +15,7 @@ from layerc.runtime import initializers, seeds, streams
 from layerc.runtime.call import Described, evaluate
 from layerc.runtime.core import Call, Core
 from layerc.runtime.kernel import Case
+from layerc.runtime.known import Known
 from layerc.runtime.named_arrays import NamedArrays
 from layerc.runtime.pullback import Pullback, no_gradient
 from layerc.runtime.shapes import bind
@@ -50,8 +52,8 @@ class ClassPullback:
         self._params = core.gradient_names[self._inputs :]
 
     def __call__(self, *cotangents: Any, out: "Gradients | tuple[Any, Any] | None" = None) -> Gradients:
-        """cotangents: one for each output, of its shape and type; None stands for zeros. out: as the result, of
-        arrays to write to. ValueError for shapes and counts, TypeError for types."""
+        """cotangents: one for each output, of its shape and type; None stands for zeros. out: as the
+        result, of arrays to write to. ValueError for shapes and counts, TypeError for types."""
         given = None if out is None else (*out[0], *(out[1].get(name) for name in self._params))
         found = self._pullback(*cotangents, out=given)
         return Gradients(found[: self._inputs], dict(zip(self._params, found[self._inputs :])))
@@ -60,8 +62,9 @@ class ClassPullback:
 class CompiledClass:
     """Base of the class layers of built packages: configuration, which never changes, and arrays, which do.
 
-    Class attributes: `compiled`, with `run` and `pull` for whole batches; `signature`, `source`, `gradient_source`,
-    `c_source`. Attributes: `name`, `bottoms`, `tops`, the layer's own fields; `params` and `states`, arrays by name.
+    Class attributes: `compiled`, with `run` and `pull` for whole batches; `signature`, `source`,
+    `gradient_source`, `c_source`. Attributes: `name`, `bottoms`, `tops`, the layer's own fields; `params`
+    and `states`, arrays by name.
     """
 
     compiled: ClassVar[Described]
@@ -81,6 +84,7 @@ class CompiledClass:
     _first_states: dict[str, np.ndarray]
     _seed: int
     _evaluations: int
+    _known: Known
 
     def __init__(
         self, name: str | None = None, bottoms: Iterable[str] = (), tops: Iterable[str] = (), **fields: Any
@@ -89,24 +93,32 @@ class CompiledClass:
         core = self.compiled.core
         name = core.name.lower() if name is None else name
         where = f"{core.name} {name!r}"
-        config = core.config(where, fields, "field")
+        config = core.settings.read(where, fields, "field")
         wires = {"bottoms": _names(bottoms), "tops": _names(tops)}
-        self.__dict__.update(config, name=name, **wires, config=config, _where=where, _ranks=None, _first_states={})
+        self.__dict__.update(
+            config, name=name, **wires, config=config, _where=where, _ranks=None, _first_states={}
+        )
         self.__dict__["params"] = NamedArrays(where, core, "param")
         self.__dict__["states"] = NamedArrays(where, core, "state")
         self.__dict__.update(_seed=seeds.root(0, name), _evaluations=0)
+        self.__dict__["_known"] = Known(core, self.params, self.states)
 
     def __setattr__(self, key: str, value: Any) -> None:
-        hint = '; use .params["..."] and .states["..."] for arrays' if key in self.compiled.core.array_names else ""
+        hint = (
+            '; use .params["..."] and .states["..."] for arrays'
+            if key in self.compiled.core.array_names
+            else ""
+        )
         raise AttributeError(f"{self._where}: {key!r} cannot be assigned: a layer is configuration{hint}")
 
     # -- first values ------------------------------------------------------------------------------------
 
     def initialize(self, *shapes: Sequence[int] | int, seed: int = 0, dtype: DTypeLike = np.float32) -> None:
-        """Make params and states for inputs of these shapes: of one example, or whole ones if the layer is batched.
+        """Make params and states for inputs of these shapes: of one example, or whole ones if the layer is
+        batched.
 
-        Every array is drawn from its own stream, a function of seed, layer name and array name: one more param
-        does not shift the others. dtype: float32 or float64. ValueError for shapes that do not fit.
+        Every array is drawn from its own stream, a function of seed, layer name and array name: one more
+        param does not shift the others. dtype: float32 or float64. ValueError for shapes that do not fit.
         """
         core, where = self.compiled.core, self._where
         element = np.dtype(dtype)
@@ -114,8 +126,10 @@ class CompiledClass:
             raise TypeError(f"{where}: initialize: dtype must be float32 or float64, not {element}")
         if len(shapes) != len(core.input_names):
             wanted = ", ".join(f'{name} "{core.declared[name]}"' for name in core.input_names)
-            raise ValueError(f"{where}: initialize takes {len(core.input_names)} shapes ({wanted}), got {len(shapes)}")
-        examples = [(int(s),) if hasattr(s, "__index__") else tuple(map(int, s)) for s in shapes]  # type: ignore[arg-type, union-attr]
+            raise ValueError(
+                f"{where}: initialize takes {len(core.input_names)} shapes ({wanted}), got {len(shapes)}"
+            )
+        examples = [(int(s),) if hasattr(s, "__index__") else tuple(map(int, s)) for s in shapes]
         declared = [(name, core.declared[name], shape) for name, shape in zip(core.input_names, examples)]
         binding = bind(declared, self.config, where)
         first = self._first(examples, binding, seed, element)
@@ -123,7 +137,9 @@ class CompiledClass:
             arrays.replace({name: first[name] for name in arrays.allowed if name in first})
         states = {name: array.copy() for name, array in self.states.items()}
         ranks = None if core.batched else tuple(map(len, examples))
-        self.__dict__.update(_first_states=states, _ranks=ranks, _seed=seeds.root(seed, self.name), _evaluations=0)
+        self.__dict__.update(
+            _first_states=states, _ranks=ranks, _seed=seeds.root(seed, self.name), _evaluations=0
+        )
 
     def reset_state(self) -> None:
         """Give every state its first value again."""
@@ -154,7 +170,9 @@ class CompiledClass:
             try:
                 shape = core.declared[name].evaluate(binding)
             except KeyError as error:
-                raise ValueError(f"{self._where}: initialize: nothing gives {error.args[0]} of {name!r}") from None
+                raise ValueError(
+                    f"{self._where}: initialize: nothing gives {error.args[0]} of {name!r}"
+                ) from None
             rng = streams.generator(seed, self.name, name)
             first[name] = _INITIALIZERS[start["name"]](*start["args"]).draw(rng, shape, dtype)
         return first
@@ -164,7 +182,8 @@ class CompiledClass:
     def __call__(self, *inputs: Any, out: Any = None, batch: bool | None = None, **options: Any) -> Any:
         """Inference: `predict` on one example or a batch. States are read, never written.
 
-        After `initialize` the ranks tell a batch from an example. Arguments and errors as for compiled functions.
+        After `initialize` the ranks tell a batch from an example. Arguments and errors as for compiled
+        functions.
         """
         return self._evaluate("predict", inputs, out, batch, options)[0]
 
@@ -182,14 +201,16 @@ class CompiledClass:
         self, method: str, inputs: Sequence[Any], out: Any, batch: bool | None, options: Mapping[str, Any]
     ) -> tuple[Any, Case, Sequence[Any], Sequence[Any], Call | None]:
         """The result, and what a pullback needs: the case, the addresses of arrays and outputs, the call."""
-        core = self.compiled.core
-        batch = self._batch(inputs, batch)
-        arrays: Sequence[np.ndarray] = (*inputs, *self.params.values(), *self.states.values())
-        found = None if options else core.find(arrays, batch, self.config)
+        core, known = self.compiled.core, self._known
+        found = None if options else known.find(inputs, batch)
+        call, arrays = None, inputs
         if found is not None:
-            call, (case, addresses) = None, found
+            case, addresses = found
+            if out is not None:
+                arrays = (*inputs, *self.params.values(), *self.states.values())
         else:
-            call = self._prepare(inputs, batch, options)
+            call = self._prepare(inputs, self._batch(inputs, batch), options)
+            known.learn(inputs, batch, call)
             case, arrays, addresses = call.case, call.arrays, core.addresses(call.arrays)
         launch = case.predict if method == "predict" else case.forward
         if out is None and call is None:
@@ -223,12 +244,12 @@ class CompiledClass:
         values = core.inputs(self._where, inputs, given)
         for arrays in (self.params, self.states):
             values.update(arrays.complete())
-        call = core.prepare(self._where, values, self.config, batch, self._ranks, seed)
-        core.learn(tuple(values[name] for name in core.array_names), batch, self.config, call)
-        return call
+        return core.prepare(self._where, values, self.config, batch, self._ranks, seed)
 
     def _new_reference(self) -> Any:
-        return getattr(self.compiled.package.source_module(), self.compiled.name)(name=self.name, **self.config)
+        return getattr(self.compiled.package.source_module(), self.compiled.name)(
+            name=self.name, **self.config
+        )
 
     def _reference(self) -> Any:
         reference = self._new_reference()
@@ -239,7 +260,9 @@ class CompiledClass:
     # -- the rest ----------------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "params": dict(self.params), "states": dict(self.states)}
+        state = {**self.__dict__, "params": dict(self.params), "states": dict(self.states)}
+        del state["_known"]
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -247,6 +270,7 @@ class CompiledClass:
             arrays = NamedArrays(self._where, self.compiled.core, role)
             arrays.replace(state[f"{role}s"])
             self.__dict__[f"{role}s"] = arrays
+        self.__dict__["_known"] = Known(self.compiled.core, self.params, self.states)
 
     def __repr__(self) -> str:
         fields = "".join(f", {name}={value!r}" for name, value in self.config.items())

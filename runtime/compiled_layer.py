@@ -1,4 +1,5 @@
-"""Compiled layers in a net: `CompiledLayer(L.mish)` for functions; class layers (`L.SReLU(...)`) as they are."""
+"""Compiled layers in a net: `CompiledLayer(L.mish)` for functions; class layers (`L.SReLU(...)`) as they
+are."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -8,10 +9,10 @@ import numpy as np
 
 from layerc.runtime.blob import Blob
 from layerc.runtime.fields import REQUIRED, Field, field, integer
+from layerc.runtime.initializers import Array, Xavier
 from layerc.runtime.layer import BadInput, Builtin, Layer, LayerState
 from layerc.runtime.parameters import Parameter
 from layerc.runtime.ports import Ports
-from layerc.runtime.initializers import Array, Xavier
 from layerc.runtime.shapes import bind
 
 
@@ -62,7 +63,8 @@ class _Compiled(Builtin):
         training = state.phase == "train"
         if ports.random:
             state.random = int(state.rng.next().integers(2**63 - 1))
-        # The shapes and types are checked first: a ValueError of the function's own is not the bottoms' fault.
+        # The shapes and types are checked first: a ValueError of the function's own is not the bottoms'
+        # fault.
         ports.output_specs("forward" if training else "predict", arrays)
         made = ports.run("forward" if training else "predict", arrays, state.random)
         state.arrays = {**arrays, **made}  # states as they were before
@@ -96,9 +98,11 @@ class _Compiled(Builtin):
 class CompiledLayer(_Compiled):
     """A compiled function as a layer; its ports are those of the signature.
 
-    backward: "auto"; another compiled function, whose argument names say what it gets (`x`, `y`, `dy`) and which gives
+    backward: "auto"; another compiled function, whose argument names say what it gets (`x`, `y`, `dy`) and
+    which gives
     the gradients in the signature's order; None: cannot do bp.
-    input: Wolfram's rank rule: the shape of one example; of the declared rank: the function describes one example;
+    input: Wolfram's rank rule: the shape of one example; of the declared rank: the function describes one
+    example;
     of one less: it takes the batch.  params: {name: array or (shape, initializer)}.  config: {name: value}.
     """
 
@@ -126,18 +130,27 @@ class CompiledLayer(_Compiled):
 
     def check_fields(self, owner: str) -> None:
         if not (hasattr(self.fn, "run") and hasattr(self.fn, "manifest")):
-            raise ValueError(f"{owner}: field fn={self.fn!r} must be a compiled function (FunctionLayer takes others)")
+            raise ValueError(
+                f"{owner}: field fn={self.fn!r} must be a compiled function (FunctionLayer takes others)"
+            )
         ports = Ports(self.fn, self.config, self._maps_batch(owner))
         configs = {p["name"]: p for p in self.fn.manifest["parameters"] if p["role"] == "config"}
         for key in self.config:
             if key not in configs:
-                raise ValueError(f"{owner}: field config names {key!r}; {ports.name} takes {', '.join(configs) or 'none'}")
+                raise ValueError(
+                    f"{owner}: field config names {key!r}; {ports.name} takes {', '.join(configs) or 'none'}"
+                )
         for key in self.params:
             if key not in ports.params:
-                raise ValueError(f"{owner}: field params names {key!r}; {ports.name} has {', '.join(ports.params) or 'none'}")
+                raise ValueError(
+                    f"{owner}: field params names {key!r}; "
+                    f"{ports.name} has {', '.join(ports.params) or 'none'}"
+                )
         missing = [p for p in ports.params if p not in self.params]
         if missing:
-            raise ValueError(f"{owner}: field params must give {', '.join(missing)}: an array or (shape, initializer)")
+            raise ValueError(
+                f"{owner}: field params must give {', '.join(missing)}: an array or (shape, initializer)"
+            )
         given = self.backward_fn
         if not (given is None or given == "auto" or hasattr(given, "manifest")):
             raise ValueError(f'{owner}: field backward={given!r} must be "auto", a compiled function or None')
@@ -158,12 +171,14 @@ class CompiledLayer(_Compiled):
                 continue  # a group takes any rank
             if len(shape) not in (len(declared), len(declared) - 1):
                 raise ValueError(
-                    f'{owner}: field input={self.input!r}: rank {len(shape)} is neither that of {p["name"]} '
+                    f"{owner}: field input={self.input!r}: rank {len(shape)} is neither that of {p['name']} "
                     f'"{p["shape"]}" nor one less'
                 )
             answers.add(len(shape) == len(declared))
         if len(answers) > 1:
-            raise ValueError(f"{owner}: field input={self.input!r}: some inputs are examples, some whole batches")
+            raise ValueError(
+                f"{owner}: field input={self.input!r}: some inputs are examples, some whole batches"
+            )
         return answers != {False}
 
     def _check_backward(self, owner: str, ports: Ports) -> None:
@@ -172,11 +187,14 @@ class CompiledLayer(_Compiled):
         known = {*ports.inputs, *ports.params, *ports.states, *ports.outputs, *cotangents, *ports.config}
         unknown = [p["name"] for p in wanted if p["name"] not in known and p.get("required")]
         if unknown:
-            raise ValueError(f"{owner}: field backward: argument {unknown[0]!r} is none of {', '.join(sorted(known))}")
+            raise ValueError(
+                f"{owner}: field backward: argument {unknown[0]!r} is none of {', '.join(sorted(known))}"
+            )
         made = self.backward_fn.manifest["methods"]["predict"]["outputs"]
         if len(made) != len(self._slots(ports)):
             raise ValueError(
-                f"{owner}: field backward makes {len(made)} gradients for the {len(self._slots(ports))} of {ports.name}"
+                f"{owner}: field backward makes {len(made)} gradients "
+                f"for the {len(self._slots(ports))} of {ports.name}"
             )
 
     @staticmethod
@@ -223,9 +241,12 @@ class CompiledLayer(_Compiled):
 class CompiledClassLayer(_Compiled):
     """A compiled class layer of a package, as the net runs it: made by `as_layer` of the user's object.
 
-    Beside its own fields it takes, for each of its Params `p`, `p_init, p_regu, p_cons, p_lr, p_decay`; they start
+    Beside its own fields it takes, for each of its Params `p`, `p_init, p_regu, p_cons, p_lr, p_decay`;
+    they start
     with the file's `init`.
     """
+
+    origin: Any
 
     def __init__(self, origin: Any, **changes: Any) -> None:
         given = {"name": origin.name, "bottoms": origin.bottoms, "tops": origin.tops or None}
@@ -236,7 +257,11 @@ class CompiledClassLayer(_Compiled):
     @classmethod
     def _param_fields(cls, p: str) -> dict[str, Field]:
         known = super()._param_fields(p)
-        return {**known, "init": Field(None, None, known["init"].convert), "regu": Field(_no_regu(), known["regu"].check)}
+        return {
+            **known,
+            "init": Field(None, None, known["init"].convert),
+            "regu": Field(_no_regu(), known["regu"].check),
+        }
 
     def check_fields(self, owner: str) -> None:
         ports = Ports(self.origin.compiled, self.origin.config)
@@ -307,14 +332,19 @@ class _FileInit:
 
 def as_layer(layer: Any) -> Any:
     """A compiled class layer as the net runs it; other things as they are."""
-    is_class_layer = not isinstance(layer, type | Layer) and hasattr(layer, "compiled") and hasattr(layer, "initialize")
-    return _class_for(type(layer))(layer) if is_class_layer else layer
+    is_class_layer = (
+        not isinstance(layer, type | Layer) and hasattr(layer, "compiled") and hasattr(layer, "initialize")
+    )
+    if not is_class_layer:
+        return layer
+    kind: Any = type(layer)
+    return _class_for(kind)(layer)
 
 
 @cache
-def _class_for(kind: type) -> type[CompiledClassLayer]:
+def _class_for(kind: Any) -> type[CompiledClassLayer]:
     """The net's class for a package's class: it takes the keywords of its Params."""
-    parameters = kind.compiled.manifest["parameters"]  # type: ignore[attr-defined]
+    parameters = kind.compiled.manifest["parameters"]
     names = tuple(p["name"] for p in parameters if p["role"] == "param")
     return type(kind.__name__, (CompiledClassLayer,), {"param_names": names, "has_param": bool(names)})
 

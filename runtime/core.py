@@ -1,11 +1,11 @@
-"""What compiled functions and compiled class layers have in common: checking a call, finding its case, running it.
+"""What compiled functions and compiled class layers have in common: checking a call, finding its case,
+running it.
 
-A call whose arrays have the shapes and types of one before it is recognised by them alone and nothing is checked
-twice. Everything else goes through `prepare`, where every message to the user is made.
+A call whose arrays have the shapes and types of one before it is recognised by them alone and nothing is
+checked twice. Everything else goes through `prepare`, where every message to the user is made.
 """
 
-import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 from layerc.runtime import arrays as ar
 from layerc.runtime.kernel import Case, Launch
 from layerc.runtime.library import Library
+from layerc.runtime.settings import Settings
 from layerc.runtime.shapes import Shape, batch_size, bind, parse
 
 _MOST_CASES = 512
@@ -23,8 +24,14 @@ _MOST_CASES = 512
 key_of = attrgetter("__class__", "shape", "dtype", "flags.aligned")
 
 
-def _is_plain(given: Any, taken: np.ndarray) -> bool:
-    return isinstance(given, np.ndarray) and given.shape == taken.shape and given.dtype == taken.dtype and given.flags.aligned
+def is_plain(given: Any, taken: np.ndarray) -> bool:
+    """Whether a kernel may read an array as it was given, if it is contiguous."""
+    return (
+        isinstance(given, np.ndarray)
+        and given.shape == taken.shape
+        and given.dtype == taken.dtype
+        and given.flags.aligned
+    )
 
 
 @dataclass(frozen=True)
@@ -64,9 +71,7 @@ class Core:
         self.declared: dict[str, Shape] = {p["name"]: parse(p["shape"]) for p in arrays}
         self.roles = {p["name"]: p["role"] for p in parameters}
         self.input_names = tuple(p["name"] for p in arrays if p["role"] == "input")
-        self.settings = {p["name"]: p for p in parameters if p["role"] == "config"}
-        self.config_types = {name: p["dtype"] for name, p in self.settings.items()}
-        self._checks = {n: _compile_check(p["check"]) for n, p in self.settings.items() if p.get("check")}
+        self.settings = Settings([p for p in parameters if p["role"] == "config"])
         self.random: str | None = next((p["name"] for p in parameters if p["role"] == "random"), None)
         outputs = self.methods["forward"]["outputs"]
         self.output_names = tuple(o["name"] for o in outputs)
@@ -80,60 +85,39 @@ class Core:
             range(len(self.methods["backward"]["outputs"]))
         )
         self.only_gradient = self.all_gradients and len(self.gradient_slots) == 1
-        self.new_states = tuple((i, o.get("of", o["name"])) for i, o in enumerate(outputs) if o["role"] == "state")
+        self.new_states = tuple(
+            (i, o.get("of", o["name"])) for i, o in enumerate(outputs) if o["role"] == "state"
+        )
         self.positional = tuple(p["name"] for p in parameters if p["role"] != "config")
         self._cases: dict[Any, Case] = {}
 
     def _gradient_slots(self) -> tuple[int | None, ...]:
-        """For each input and param, in the order of the signature: which output of backward is its gradient."""
+        """For each input and param, in the signature's order: which output of backward is its gradient."""
         if "backward" not in self.methods:
             return ()
         of = [output["of"] for output in self.methods["backward"]["outputs"]]
         return tuple(of.index(name) if name in of else None for name in self.gradient_names)
 
-    # -- config ------------------------------------------------------------------------------------------
-
-    def config(self, where: str, given: Mapping[str, Any], word: str = "argument") -> dict[str, Any]:
-        """All settings, defaults included. word: what to call one, "argument" or "field".
-
-        TypeError for unknown or missing ones, ValueError for values that fail their check; a wrong type is a
-        TypeError of an argument and a ValueError of a field.
-        """
-        for name in given:
-            if name not in self.settings:
-                known = ", ".join([*self.positional, *self.settings] if word == "argument" else self.settings)
-                raise TypeError(f"{where}: no {word} {name!r}; it takes {known or 'none'}")
-        return {name: self._setting(f"{where}: {word} {name!r}", name, given) for name in self.settings}
-
-    def _setting(self, where: str, name: str, given: Mapping[str, Any]) -> Any:
-        spec = self.settings[name]
-        if name not in given:
-            if spec.get("required"):
-                raise TypeError(f"{where} is required")
-            return spec["default"]
-        try:
-            value = _convert(spec["dtype"], given[name])
-        except TypeError as error:
-            raise (TypeError if "argument" in where else ValueError)(f"{where}: {error}") from None
-        check = self._checks.get(name)
-        if check is not None and not check(value):
-            raise ValueError(f"{where} = {value!r} fails its check: {spec['check']}")
-        return value
-
     # -- calls -------------------------------------------------------------------------------------------
 
-    def sort(self, where: str, args: Sequence[Any], options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Arguments by name: the arrays (and the random one), and the others. TypeError where they do not add up."""
+    def sort(
+        self, where: str, args: Sequence[Any], options: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Arguments by name: arrays (and the random one); the others. TypeError where they do not add up."""
         if len(args) > len(self.positional):
-            hint = "; configuration is passed by keyword" if self.settings else ""
+            hint = "; configuration is passed by keyword" if self.settings.names else ""
+            names = ", ".join(self.positional)
             raise TypeError(
-                f"{where}: takes {len(self.positional)} arguments ({', '.join(self.positional)}), got {len(args)}{hint}"
+                f"{where}: takes {len(self.positional)} arguments ({names}), got {len(args)}{hint}"
             )
         values = dict(zip(self.positional, args))
-        rest = {}
+        rest: dict[str, Any] = {}
         for name, value in options.items():
             if name in values:
                 raise TypeError(f"{where}: argument {name!r} is given twice")
+            if name not in self.positional and name not in self.settings.names:
+                known = ", ".join([*self.positional, *self.settings.names])
+                raise TypeError(f"{where}: no argument {name!r}; it takes {known}")
             (values if name in self.positional else rest)[name] = value
         for name in self.array_names:
             if name not in values:
@@ -150,7 +134,9 @@ class Core:
                 raise TypeError(f"{where}: {reason}; it takes {', '.join(names)}")
         values.update(options)
         if len(args) > len(names) or len(values) < len(names):
-            raise TypeError(f"{where}: takes {len(names)} inputs ({', '.join(names)}), got {max(len(args), len(values))}")
+            raise TypeError(
+                f"{where}: takes {len(names)} inputs ({', '.join(names)}), got {max(len(args), len(values))}"
+            )
         return values
 
     def find(
@@ -170,10 +156,16 @@ class Core:
         except (KeyError, AttributeError, TypeError, ValueError):  # ValueError: an array is not contiguous
             return None
 
-    def learn(self, args: Sequence[Any], batch: bool | None, options: Mapping[str, Any], call: "Call") -> None:
+    def learn(
+        self, args: Sequence[Any], batch: bool | None, options: Mapping[str, Any], call: "Call"
+    ) -> None:
         """Let `find` find calls like this one, if nothing was converted in it but the order in memory."""
-        plain = len(args) == len(self.array_names) and self.random is None and options.keys() <= self.settings.keys()
-        if not plain or not all(map(_is_plain, args, call.arrays)):
+        plain = (
+            len(args) == len(self.array_names)
+            and self.random is None
+            and options.keys() <= self.settings.names
+        )
+        if not plain or not all(map(is_plain, args, call.arrays)):
             return
         if options or batch is not None:
             key: Any = tuple(map(key_of, args)), batch, tuple(options.items())
@@ -244,7 +236,11 @@ class Core:
                 raise ValueError(f"{where}: takes whole batches (batched=True); batch=False cannot be had")
             return None, ()
         scalar = [n for n in self.input_names if arrays[n].ndim == 0 and not self.declared[n].dims]
-        rest = [i for i, n in enumerate(self.input_names) if n not in scalar or len(scalar) == len(self.input_names)]
+        rest = [
+            i
+            for i, n in enumerate(self.input_names)
+            if n not in scalar or len(scalar) == len(self.input_names)
+        ]
         names = [self.input_names[i] for i in rest]
         inputs = [(n, self.declared[n], arrays[n].shape) for n in names]
         size = batch_size(inputs, where, batch, None if ranks is None else [ranks[i] for i in rest])
@@ -259,7 +255,9 @@ class Core:
         shared: Sequence[str],
         real: str,
     ) -> Case:
-        shapes = {n: (size, *a.shape) if n in shared and size is not None else a.shape for n, a in arrays.items()}
+        shapes = {
+            n: (size, *a.shape) if n in shared and size is not None else a.shape for n, a in arrays.items()
+        }
         key = (tuple(shapes.items()), tuple(config.items()), size, real)
         case = self._cases.get(key)
         if case is None:
@@ -275,7 +273,7 @@ class Core:
         size: int | None,
         real: str,
     ) -> Case:
-        """Bind the dimensions. shapes: of arrays and outputs by name, batch axis included. Raises ValueError."""
+        """Bind the dimensions. shapes: of arrays and outputs, batch axis included. Raises ValueError."""
         declared = []
         for name, shape in shapes.items():
             lead = size is not None and self._is_batched(name)
@@ -316,7 +314,7 @@ class Core:
         case = self._cases.get(key)
         if case is not None:
             return case
-        settings = self.config(self.name, config)
+        settings = self.settings.read(self.name, config)
         given = dict(zip(names, arrays))
         real = self._real(self.name, {n: a for n, a in given.items() if n in self.dtypes})
         for name, array in given.items():
@@ -336,9 +334,11 @@ class Core:
         """Of contiguous arrays."""
         return list(map(self.library.from_buffer, arrays))
 
-    def start(self, launch: Launch, addresses: Sequence[Any]) -> tuple[Any, Sequence[Any], Sequence[np.ndarray]]:
-        """Run a forward kernel on all arrays of a call: the result for the caller, the addresses of all outputs,
-        and all outputs."""
+    def start(
+        self, launch: Launch, addresses: Sequence[Any]
+    ) -> tuple[Any, Sequence[Any], Sequence[np.ndarray]]:
+        """Run a forward kernel on all arrays of a call: the result for the caller, the addresses of all
+        outputs, and all outputs."""
         if launch.keep is not None:
             addresses = [addresses[i] for i in launch.keep]
         if launch.single:
@@ -347,24 +347,3 @@ class Core:
         outputs, written = launch.fresh(addresses)
         results = [outputs[i] for i in launch.public]
         return (results[0] if len(results) == 1 else tuple(results)), written, outputs
-
-
-def _convert(kind: str, value: Any) -> Any:
-    """A setting in its declared type; integers count as floats, and NumPy's scalars as Python's. TypeError."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    accepted = {"float": (float, int), "int": (int,), "bool": (bool,), "str": (str,)}.get(kind)
-    if accepted is None:
-        return value
-    if not isinstance(value, accepted) or (isinstance(value, bool) and kind != "bool"):
-        raise TypeError(f"expected {kind}, got {type(value).__name__} {value!r}")
-    return float(value) if kind == "float" else value
-
-
-def _compile_check(text: str) -> Callable[[Any], Any]:
-    """The author's own `lambda k: k > 0`, from the manifest."""
-    tree = ast.parse(text, mode="eval")
-    if not isinstance(tree.body, ast.Lambda):
-        raise ValueError(f"not a lambda in the manifest: {text}")
-    made: Callable[[Any], Any] = eval(compile(tree, "<check>", "eval"), {})
-    return made

@@ -14,7 +14,7 @@ from layerc.runtime.backprop import Plan
 from layerc.runtime.blob import Blob, NullBlob
 from layerc.runtime.layer import BadInput, BadLabel, BadType, Layer, LayerState
 from layerc.runtime.parameters import Parameter, ParameterBuffer
-from layerc.runtime.topology import Graph, TopologyError, titled
+from layerc.runtime.topology import Graph, Step, TopologyError, titled
 
 
 class Track:
@@ -30,7 +30,7 @@ class Track:
         steps: the only ones that will be run.
         """
         states = list(self.states)
-        blobs = [Blob.empty((0,) * b.data.ndim, b.dtype) for b in self.blobs]
+        blobs = [b and Blob.empty((0,) * b.data.ndim, b.dtype) for b in self.blobs]
         for i in range(len(states)) if steps is None else steps:
             states[i] = fork_state(self.states[i])
             for w, blob in zip(self.graph.steps[i].tops, states[i].blobs):
@@ -39,7 +39,9 @@ class Track:
 
     # -- forward -------------------------------------------------------------------------------------------
 
-    def forward(self, phase: str, given: Mapping[int, np.ndarray], steps: Collection[int] | None = None) -> None:
+    def forward(
+        self, phase: str, given: Mapping[int, np.ndarray], steps: Collection[int] | None = None
+    ) -> None:
         """Run the steps (default: all) in order. Wires in `given` are not made but set to these arrays."""
         self._check_batch(given)
         for w, array in given.items():
@@ -48,13 +50,19 @@ class Track:
             self.blobs[w].data = array
         batch = next((array.shape[0] for array in given.values()), None)
         for i, step in enumerate(self.graph.steps):
-            if (steps is not None and i not in steps) or (step.tops and all(w in given for w in step.tops)):
+            if (steps is not None and i not in steps) or self._is_given(step, given):
                 continue
             state = self.states[i]
             state.batch_size = batch
             self.run(i, phase, keep=given)
             if step.layer.is_source and batch is None and step.tops:
                 batch = self.blobs[step.tops[0]].shape[0]
+
+    def _is_given(self, step: Step, given: Collection[int]) -> bool:
+        """Whether the caller gave all that is read of what the step makes."""
+        return any(w in given for w in step.tops) and all(
+            w in given or not self.graph.wires[w].readers for w in step.tops
+        )
 
     def run(self, i: int, phase: str, keep: Collection[int] = ()) -> None:
         """Run one step."""
@@ -66,7 +74,9 @@ class Track:
         with self.blaming(i, "forward"):
             layer.forward(self.backend, state, inputs)
         if layer.has_loss and not isinstance(state.loss, float | int | np.number):
-            raise TopologyError(f"{titled(layer)} has_loss, but forward set no state.loss (it is {state.loss!r})")
+            raise TopologyError(
+                f"{titled(layer)} has_loss, but forward set no state.loss (it is {state.loss!r})"
+            )
         if len(state.blobs) != len(step.tops):
             raise TopologyError(f"{titled(layer)} has {len(step.tops)} tops, but {len(state.blobs)} blobs")
         for w, blob in zip(step.tops, state.blobs):
@@ -74,7 +84,8 @@ class Track:
                 self.blobs[w] = blob
 
     def inputs(self, i: int) -> list[Blob]:
-        """The bottoms as the layer sees them: in place, a layer by hand gets a copy that it may write into."""
+        """The bottoms as the layer sees them: in place, a layer by hand gets a copy that it may write
+        into."""
         step, state = self.graph.steps[i], self.states[i]
         inputs = [self.blobs[w] for w in step.bottoms]
         if step.in_place and not step.layer.is_builtin:
@@ -89,7 +100,9 @@ class Track:
             name = self.graph.wires[w].name
             first = first or (name, array.shape[0])
             if array.shape[0] != first[1]:
-                raise ValueError(f"blob {name!r} has {array.shape[0]} examples, but blob {first[0]!r} has {first[1]}")
+                raise ValueError(
+                    f"blob {name!r} has {array.shape[0]} examples, but blob {first[0]!r} has {first[1]}"
+                )
 
     # -- backward ------------------------------------------------------------------------------------------
 
@@ -122,20 +135,26 @@ class Track:
         targets: list[Any] = []
         for w in step.bottoms:
             needed = w in plan.needed
-            targets.append(diffs.target(w, [t for t in targets if t], not layer.is_builtin) if needed else NullBlob())
+            targets.append(
+                diffs.target(w, [t for t in targets if t], not layer.is_builtin) if needed else NullBlob()
+            )
         if step.in_place and not layer.is_builtin:  # it may change the top's gradient into the bottom's
             for target, top in zip(targets, tops):
                 if isinstance(target, Blob) and isinstance(top, Blob):
                     target.data = top.data
-        inputs = state.own_inputs if step.in_place and not layer.is_builtin else [self.blobs[w] for w in step.bottoms]
+        inputs = (
+            state.own_inputs
+            if step.in_place and not layer.is_builtin
+            else [self.blobs[w] for w in step.bottoms]
+        )
         with self.blaming(i, "backward"), _own_gradients(state.parameters, touched, layer.is_builtin):
             layer.backward(self.backend, state, inputs, targets)
         for w, target in zip(step.bottoms, targets):
             if isinstance(target, Blob):
                 if target.shape != self.blobs[w].shape:
                     raise ValueError(
-                        f"{titled(layer)}: backward gave blob {self.graph.wires[w].name!r} a gradient of shape "
-                        f"{target.shape}, but the blob has {self.blobs[w].shape}"
+                        f"{titled(layer)}: backward gave blob {self.graph.wires[w].name!r} a gradient "
+                        f"of shape {target.shape}, but the blob has {self.blobs[w].shape}"
                     )
                 diffs.settle(w, target)
 
@@ -223,9 +242,7 @@ def _own_gradients(parameters: list[Parameter], touched: set[int], builtin: bool
     the parameter gave. A layer by hand may also write the gradient of a frozen parameter: it is dropped."""
     lent: list[tuple[Parameter, Any]] = []
     for p in parameters:
-        if p.frozen and not builtin:
-            lent.append((p, p.lend_gradient(np.zeros(p.shape, p.data.dtype))))
-        elif not p.frozen and id(p) in touched:
+        if (p.frozen and not builtin) or (not p.frozen and id(p) in touched):
             lent.append((p, p.lend_gradient(np.zeros(p.shape, p.data.dtype))))
         touched.add(id(p))
     try:

@@ -29,7 +29,9 @@ def for_forward(net: "Net", data: Mapping[str, Any] | None) -> Given:
     if data is None:
         empty = [w for w in _fed(net) if isinstance(graph.steps[graph.wires[w].maker].layer, Input)]
         if empty:
-            raise ValueError(f"blob {graph.wires[empty[0]].name!r} is a placeholder: give it data={{blob: array}}")
+            raise ValueError(
+                f"blob {graph.wires[empty[0]].name!r} is a placeholder: give it data={{blob: array}}"
+            )
         return {}
     given: Given = {}
     for blob, array in data.items():
@@ -68,7 +70,9 @@ def for_predict(net: "Net", x: Any, wire: int) -> Given:
     if not isinstance(x, Mapping):
         if len(needed) != 1:
             names = ", ".join(repr(graph.wires[w].name) for w in needed) or "none"
-            raise ValueError(f"blob {graph.wires[wire].name!r} is made of the blobs {names}: give {{blob: array}}")
+            raise ValueError(
+                f"blob {graph.wires[wire].name!r} is made of the blobs {names}: give {{blob: array}}"
+            )
         return {needed[0]: _accepted(net, needed[0], x)}
     missing = [graph.wires[w].name for w in needed if w not in given]
     if missing:
@@ -125,7 +129,9 @@ def seeds(net: "Net", seed: Mapping[str, Any] | None) -> Given:
             raise ValueError(f"blob {blob!r} holds integers; it takes no seed")
         array = _numeric(blob, dy)
         if array.shape != target.shape:
-            raise ValueError(f"seed for blob {blob!r} has shape {array.shape}, but the blob has {target.shape}")
+            raise ValueError(
+                f"seed for blob {blob!r} has shape {array.shape}, but the blob has {target.shape}"
+            )
         found[w] = array.astype(target.dtype)
     return found
 
@@ -154,20 +160,29 @@ def _accepted(net: "Net", w: int, value: Any) -> np.ndarray:
     source = net.graph.steps[wire.maker].layer
     if isinstance(source, Input) and not source.accepts(wire.top, array.shape):
         raise ValueError(
-            f"blob {wire.name!r} has shape {source.shapes[wire.top]} without the batch, so cannot take {array.shape}"
+            f"blob {wire.name!r} has shape {source.shapes[wire.top]} without the batch, "
+            f"so cannot take {array.shape}"
         )
-    blob = net.track.blobs[w]
-    wants_float = blob.dtype.kind == "f" if blob is not None else reads_as(net.graph, w) == "float"
-    if wants_float or array.dtype.kind in "fb":
-        if not wants_float and blob is not None:
-            return _as_integers(wire.name, array, blob.dtype)
-        if blob is None and reads_as(net.graph, w) == "int":
-            return _as_integers(wire.name, array, np.dtype(np.int64))
-        return array.astype(net.dtype, copy=False)
-    return array if blob is None else array.astype(blob.dtype, copy=False)
+    dtype = _wanted_type(net, w, array.dtype)
+    return _as_integers(wire.name, array, dtype) if dtype.kind in "iu" else array.astype(dtype, copy=False)
+
+
+def _wanted_type(net: "Net", w: int, given: np.dtype) -> np.dtype:
+    """What an array of that type becomes as this wire: a data layer has made it, or its readers say, or,
+    where
+    neither is so, integers stay what they are."""
+    blob, reader = net.track.blobs[w], reads_as(net.graph, w)
+    is_placeholder = isinstance(net.graph.steps[net.graph.wires[w].maker].layer, Input)
+    if blob is not None and not (is_placeholder and reader is None):
+        return blob.dtype
+    if reader == "int":
+        return given if given.kind in "iu" else np.dtype(np.int64)
+    return given if reader is None and given.kind in "iu" else net.dtype
 
 
 def _as_integers(name: str, array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    if array.dtype.kind in "iu":
+        return array.astype(dtype, copy=False)
     whole = array.astype(dtype)
     if not np.array_equal(whole, array):
         raise ValueError(f"blob {name!r} holds integers and cannot take {array.dtype} values that are none")

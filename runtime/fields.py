@@ -118,6 +118,12 @@ def names(value: Any) -> tuple[str, ...]:
 
 
 _CONVERTERS: dict[Any, Callable[[Any], Any]] = {
-    **{float: number, int: integer, bool: boolean, str: text},
-    **{"float": number, "int": integer, "bool": boolean, "str": text},
+    float: number,
+    int: integer,
+    bool: boolean,
+    str: text,
+    "float": number,
+    "int": integer,
+    "bool": boolean,
+    "str": text,
 }

@@ -12,7 +12,8 @@ from layerc.runtime.layer import BadInput, Builtin, LayerState, require_float
 
 
 class InnerProduct(Builtin):
-    """y (N, output_dim) = x.reshape(N, -1) @ weight (in, output_dim) + bias. Several bottoms, the same weight."""
+    """y (N, output_dim) = x.reshape(N, -1) @ weight (in, output_dim) + bias. Several bottoms, the same
+    weight."""
 
     has_param = has_neuron = can_do_bp = is_multi = True
     bottom_counts = (1, None)

@@ -1,7 +1,8 @@
 """From a manifest's METHOD to a C call.
 
-A `Case` is one combination of shapes, element types and config, worked out once; it is kept and found again by the
-shapes and types of the arrays. A `Launch` is one kernel in that case: everything but the arrays' addresses.
+A `Case` is one combination of shapes, element types and config, worked out once; it is kept and found again
+by the shapes and types of the arrays. A `Launch` is one kernel in that case: everything but the arrays'
+addresses.
 """
 
 import math
@@ -13,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from layerc.runtime.arrays import DTYPES, Destination, Spec
-from layerc.runtime.library import Library
 from layerc.runtime.shapes import Binding, Size, evaluate, parse
 
 if TYPE_CHECKING:
@@ -32,8 +32,10 @@ class Launch:
     public: which of the outputs the caller gets.
     """
 
-    __slots__ = ("_kernel", "_scalars", "arguments", "function", "keep", "library", "made", "order", "public")
-    __slots__ += ("seed_at", "single", "specs", "where")
+    __slots__ = (
+        *("_kernel", "_scalars", "arguments", "function", "keep", "library", "made"),
+        *("order", "public", "seed_at", "single", "specs", "where"),
+    )
 
     def __init__(self, case: "Case", method: Mapping[str, Any], is_gradient: bool) -> None:
         core, outputs = case.core, method["outputs"]
@@ -106,8 +108,10 @@ class Launch:
 class Case:
     """One combination of shapes, element types and config of a layer, with its launches."""
 
-    __slots__ = ("_launches", "backward", "batch", "binding", "config", "core", "cotangent_key", "cotangents")
-    __slots__ += ("forward", "predict", "real", "shapes")
+    __slots__ = (
+        *("_launches", "backward", "batch", "binding", "config", "core", "cotangent_key", "cotangents"),
+        *("forward", "predict", "real", "shapes"),
+    )
 
     def __init__(
         self,
@@ -127,11 +131,13 @@ class Case:
         self.forward = self.launch("forward")
         self.backward = self.launch("backward") if "backward" in core.methods else None
         outputs = [self.forward.specs[i] for i in self.forward.public]
-        self.cotangents: tuple[Spec, ...] = tuple(("d" + name, shape, dtype) for name, shape, dtype in outputs)
+        self.cotangents: tuple[Spec, ...] = tuple(
+            ("d" + name, shape, dtype) for name, shape, dtype in outputs
+        )
         self.cotangent_key = tuple((np.ndarray, shape, dtype, True) for _, shape, dtype in outputs)
 
     def launch(self, method: str, want: str = "all") -> Launch:
-        """The kernel of that method; want: "params" or "inputs" for only those gradients, where there is one."""
+        """The kernel of that method; want: "params" or "inputs" for only those gradients, if there is one."""
         found = self._launches.get((method, want))
         if found is None:
             found = Launch(self, self.core.method(method, want), method == "backward")
@@ -157,11 +163,11 @@ class Case:
                 values.append(0)
             else:
                 value = self.config[name]
-                values.append(float(value) if self.core.config_types[name] == "float" else int(value))
+                values.append(float(value) if self.core.settings.types[name] == "float" else int(value))
         return tuple(values), seed_at
 
     def _dim(self, dim: str) -> int:
-        """A name ("C"; the product for a group), an axis of an argument ("x[1]", for `_`), or an expression."""
+        """A name ("C"; a group's product), an axis of an argument ("x[1]", for `_`), or an expression."""
         axis = _AXIS_OF.fullmatch(dim)
         if axis:
             name = axis[1]

@@ -9,7 +9,8 @@ from layerc.runtime.softmax import as_channels, channel_axis
 def labels_of(label: np.ndarray, shape: tuple[int, ...], axis: int, ignore: int | None) -> np.ndarray:
     """The labels as int64 (outer, inner), -1 where they are ignored.
 
-    shape: of the scores. Labels have it without the class axis, or with 1 there. IndexError (as `BadLabel`) for
+    shape: of the scores. Labels have it without the class axis, or with 1 there. IndexError (as
+    `BadLabel`) for
     one outside 0..C-1.
     """
     at = channel_axis(axis, shape)

@@ -27,7 +27,7 @@ import numpy as np
 from layerc.runtime import fields
 from layerc.runtime.blob import Blob, NullBlob
 from layerc.runtime.constraints import NoCons
-from layerc.runtime.fields import Field, REQUIRED, checked
+from layerc.runtime.fields import REQUIRED, Field, checked
 from layerc.runtime.initializers import Array, Constant, Xavier
 from layerc.runtime.parameters import Parameter
 from layerc.runtime.regularizers import L2Regu, NoRegu
@@ -81,7 +81,7 @@ class LayerState(SimpleNamespace):
         self.blobs: list[Blob] = list(blobs)
         self.parameters: list[Parameter] = list(parameters)
         self.loss = loss
-        self.blobs_diff: list[Diff] = [] if blobs_diff is None else list(blobs_diff)
+        self.blobs_diff: list[Any] = [] if blobs_diff is None else list(blobs_diff)
         self.owns_diffs = blobs_diff is not None
         self.states: dict[str, np.ndarray] = {} if states is None else states
         self.phase = "train"
@@ -122,7 +122,10 @@ class Layer:
     def __init__(self, *args: Any, **given: Any) -> None:
         cls = type(self)
         kind = cls.__name__
-        order = [*(cls._fields if cls.positional is None else cls.positional), *(["tops"] if cls.is_source else [])]
+        order = [
+            *(cls._fields if cls.positional is None else cls.positional),
+            *(["tops"] if cls.is_source else []),
+        ]
         if len(args) > len(order):
             raise TypeError(f"{kind}: takes {len(order)} arguments by position, got {len(args)}")
         for key, value in zip(order, args):
@@ -160,7 +163,10 @@ class Layer:
     def _keywords(cls) -> dict[str, tuple[Any, Any]]:
         """(annotation, field) of every keyword that this class takes."""
         known: dict[str, tuple[Any, Any]] = {"name": (str, Field(None))}
-        known |= {"bottoms": (None, Field((), None, fields.names)), "tops": (None, Field(None, None, fields.names))}
+        known |= {
+            "bottoms": (None, Field((), None, fields.names)),
+            "tops": (None, Field(None, None, fields.names)),
+        }
         known |= cls._fields
         if cls.has_param:
             known["param_key"] = (str, Field(None))
@@ -217,7 +223,9 @@ class Layer:
 
     def parameter(self, p: str, shape: Sequence[int]) -> Parameter:
         """A `Parameter` made of this layer's `p_init`, `p_regu`, `p_cons`, `p_lr`, `p_decay`."""
-        return Parameter(p, shape, *(getattr(self, f"{p}_{key}") for key in ("init", "regu", "cons", "lr", "decay")))
+        return Parameter(
+            p, shape, *(getattr(self, f"{p}_{key}") for key in ("init", "regu", "cons", "lr", "decay"))
+        )
 
     def setup(self, backend: Any, inputs: list[Blob], diffs: list[Diff]) -> LayerState:
         raise NotImplementedError

@@ -12,17 +12,18 @@ from layerc.runtime import threads
 OUT_OF_MEMORY = 1
 
 # What a kernel may raise: nothing in a manifest can name another class.
-_EXCEPTIONS = (
-    *("ArithmeticError", "AssertionError", "FloatingPointError", "IndexError", "MemoryError", "OverflowError"),
-    *("RuntimeError", "TypeError", "ValueError", "ZeroDivisionError"),
+_EXCEPTIONS = frozenset(
+    "ArithmeticError AssertionError FloatingPointError IndexError MemoryError OverflowError RuntimeError "
+    "TypeError ValueError ZeroDivisionError".split()
 )
 
 
 class Library:
     """The cffi module of a package, with the table of its errors.
 
-    `calls` holds `lc_call` structs between calls: making one costs as much as a small kernel. Taking one out of a
-    list is atomic, so that threads never share one; when the number of threads changes there is a new list.
+    `calls` holds `lc_call` structs between calls: making one costs as much as a small kernel. Taking one
+    out of a list is atomic, so that threads never share one; when the number of threads changes there is a
+    new list.
     """
 
     def __init__(self, native: Any, errors: Sequence[Mapping[str, Any]]) -> None:

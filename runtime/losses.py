@@ -1,15 +1,15 @@
 """Losses: `SoftmaxLoss`, `SquareLoss`, and what all losses share."""
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from layerc.runtime import builtin
 from layerc.runtime.blob import Blob
 from layerc.runtime.fields import field, integer, one_of
-from layerc.runtime.layer import BadInput, BadType, Builtin, LayerState, require_float
 from layerc.runtime.labels import labels_of
+from layerc.runtime.layer import BadInput, BadType, Builtin, LayerState, require_float
 from layerc.runtime.softmax import as_channels, channel_axis
 from layerc.runtime.statistics import RunningMeans
 
@@ -17,13 +17,14 @@ from layerc.runtime.statistics import RunningMeans
 class Loss(RunningMeans, Builtin):
     """Base of the losses: bottoms [prediction, target], no tops.
 
-    The value, `weight` times the sum over examples divided by their number (`normalize="sum"`: not divided), goes
+    The value, `weight` times the sum over examples divided by their number (`normalize="sum"`: not
+    divided), goes
     to `state.loss`; its running mean is the statistic `<name>.loss`.
     """
 
     is_sink = can_do_bp = has_loss = has_stats = True
     bottom_counts = (2, 2)
-    positional = ()
+    positional: ClassVar[tuple[str, ...] | None] = ()
 
     weight: float = field(1.0, check=math.isfinite)
     normalize: str = field("mean", convert=one_of("mean", "sum"))
@@ -120,7 +121,9 @@ class SoftmaxLoss(Loss):
             return
         dy = self.term_gradients(state, len(state.terms), inputs[0].dtype)
         arrays = {**state.arrays, "y": state.terms, "dy": dy}
-        diffs[0].adopt(builtin.pull("standard.softmax_loss", arrays, "inputs")["scores"].reshape(inputs[0].shape))
+        diffs[0].adopt(
+            builtin.pull("standard.softmax_loss", arrays, "inputs")["scores"].reshape(inputs[0].shape)
+        )
 
     def _arrays(self, inputs: list[Blob]) -> dict[str, np.ndarray]:
         scores, label = inputs

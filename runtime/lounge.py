@@ -13,8 +13,10 @@ _HEADER = ["iter", "name", "value"]
 class CoffeeLounge:
     """`.statistics[name]` is {iteration: value}.
 
-    save_into: a .csv file (iter,name,value, in full precision) or .h5 (groups name/iter, name/value), brought up to
-    date every `every_n_iter` iterations (.h5: at the end) and complete after the solver's `finalize`. file_exists: "merge" keeps
+    save_into: a .csv file (iter,name,value, in full precision) or .h5 (groups name/iter, name/value),
+    brought up to
+    date every `every_n_iter` iterations (.h5: at the end) and complete after the solver's `finalize`.
+    file_exists: "merge" keeps
     its rows, and a new row of the same iteration and name replaces; "overwrite"; "panic": FileExistsError.
     """
 
@@ -25,7 +27,9 @@ class CoffeeLounge:
         if not (isinstance(every_n_iter, int) and every_n_iter > 0):
             raise ValueError(f"CoffeeLounge: every_n_iter={every_n_iter!r} must be a positive integer")
         if file_exists not in ("merge", "overwrite", "panic"):
-            raise ValueError(f'CoffeeLounge: file_exists={file_exists!r} must be "merge", "overwrite" or "panic"')
+            raise ValueError(
+                f'CoffeeLounge: file_exists={file_exists!r} must be "merge", "overwrite" or "panic"'
+            )
         self.every_n_iter, self.file_exists = every_n_iter, file_exists
         self.statistics: dict[str, dict[int, float]] = {}
         self.iter = 0
@@ -69,7 +73,9 @@ class CoffeeLounge:
         self._unsaved = []
         scratch = self.path.with_name(f".writing-{os.getpid()}-{self.path.name}")
         if self.path.suffix == ".csv":
-            rows = sorted((at, name, v) for name, values in self.statistics.items() for at, v in values.items())
+            rows = sorted(
+                (at, name, v) for name, values in self.statistics.items() for at, v in values.items()
+            )
             with open(scratch, "w", newline="") as file:
                 csv.writer(file).writerows([_HEADER, *((at, name, repr(value)) for at, name, value in rows)])
         else:

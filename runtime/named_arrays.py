@@ -17,11 +17,12 @@ class NamedArrays(dict[str, np.ndarray]):
     ValueError for another shape. Items cannot be taken out.
     """
 
-    __slots__ = ("_core", "_role", "_where", "allowed")
+    __slots__ = ("_core", "_role", "_where", "allowed", "version")
 
     def __init__(self, where: str, core: Core, role: str) -> None:
         super().__init__()
         self._where, self._core, self._role = where, core, role
+        self.version = 0  # grows when an array takes the place of another
         self.allowed = tuple(name for name in core.array_names if core.roles[name] == role)
 
     def __setitem__(self, name: str, value: Any) -> None:
@@ -50,6 +51,7 @@ class NamedArrays(dict[str, np.ndarray]):
 
     def bind(self, name: str, array: np.ndarray) -> None:
         """Put in this very array, unchecked: the layer then shares it with others."""
+        self.version += 1
         fresh = name not in self
         super().__setitem__(name, array)
         if fresh and tuple(self) != self.allowed:
@@ -59,6 +61,7 @@ class NamedArrays(dict[str, np.ndarray]):
 
     def replace(self, arrays: Mapping[str, np.ndarray]) -> None:
         """These arrays instead of those that are there."""
+        self.version += 1
         super().clear()
         for name in self.allowed:
             if name in arrays:
@@ -68,19 +71,18 @@ class NamedArrays(dict[str, np.ndarray]):
         """Itself, if nothing is missing; RuntimeError."""
         for name in self.allowed:
             if name not in self:
-                raise RuntimeError(
-                    f"{self._where}: {self._role} {name!r} has no value: call initialize, or set .{self._role}s[{name!r}]"
-                )
+                missing = f"{self._where}: {self._role} {name!r} has no value"
+                raise RuntimeError(f"{missing}: call initialize, or set .{self._role}s[{name!r}]")
         return self
 
-    def update(self, *args: Any, **kwargs: Any) -> None:  # type: ignore[override]
+    def update(self, *args: Any, **kwargs: Any) -> None:
         for name, value in dict(*args, **kwargs).items():
             self[name] = value
 
     def _refuse(self, *_: Any) -> NoReturn:
         raise TypeError(f"{self._where}: a {self._role} cannot be taken out")
 
-    __delitem__ = pop = popitem = clear = _refuse  # type: ignore[assignment]
+    __delitem__ = pop = popitem = clear = _refuse
 
     def setdefault(self, name: str, default: Any = None) -> np.ndarray:
         if name not in self:

@@ -2,18 +2,18 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
 
 from layerc.runtime import chain, describe, feeding, weights
-from layerc.runtime.backprop import Analysis, Plan
+from layerc.runtime.backprop import Analysis
 from layerc.runtime.blob import Blob, NullBlob
 from layerc.runtime.compiled_layer import as_layer
 from layerc.runtime.data import DataLayer
 from layerc.runtime.execution import Track
-from layerc.runtime.layer import Backend, Layer, LayerState
+from layerc.runtime.holdings import Holdings, read_statistics, reset_statistics
+from layerc.runtime.layer import Backend, Layer
 from layerc.runtime.parameters import Parameter, ParameterBuffer
 from layerc.runtime.setup import Assembly
 from layerc.runtime.topology import TopologyError, analyse, titled
@@ -21,23 +21,13 @@ from layerc.runtime.topology import TopologyError, analyse, titled
 Arrays = Mapping[str, Any]
 
 
-class Named(dict[str, Any]):
-    """A dictionary whose KeyError says what there is."""
-
-    def __init__(self, what: str, items: Iterable[tuple[str, Any]]) -> None:
-        super().__init__(items)
-        self.what = what
-
-    def __missing__(self, key: str) -> Any:
-        raise KeyError(f"no {self.what} {key!r}; there is {', '.join(map(repr, self)) or 'none'}")
-
-
-class Net:
+class Net(Holdings):
     """A net of layers.
 
     Net(name, layers, backend=None, seed=0, dtype=None, force_backward=False)
 
-    seed: of everything random, each layer from its own stream (seed, layer name). dtype: float type; default that
+    seed: of everything random, each layer from its own stream (seed, layer name). dtype: float type;
+    default that
     of the float data arrays, else float32. force_backward: gradients of inputs too.
     TopologyError for wiring mistakes; ValueError and TypeError for shapes and types, naming both ends.
     """
@@ -60,8 +50,8 @@ class Net:
         self._assembly = Assembly(self.graph, self.backend, seed)
         self.track: Track = self._assembly.track
         self.buffer = ParameterBuffer([], self.dtype)
-        self._plan: Plan | None = None
         self._has_run = False
+        self._seeded: frozenset[int] = frozenset()  # wires that the last backward had seeds for
         self._pending: list[tuple[dict[str, np.ndarray], bool]] = []
         self._closed = False
         self._set_up({})
@@ -84,11 +74,6 @@ class Net:
 
     # -- setting up ----------------------------------------------------------------------------------------
 
-    @property
-    def is_set_up(self) -> bool:
-        """False while the shape of an `Input` is not known."""
-        return not self._assembly.missing
-
     def _set_up(self, given: Mapping[int, np.ndarray]) -> None:
         """Set up what can be; nothing if everything is."""
         before = len(self._assembly.missing)
@@ -98,7 +83,7 @@ class Net:
         if len(self._assembly.missing) == before:
             return
         self.buffer = self._assembly.buffer(self.dtype)
-        while self._pending and self.is_set_up:
+        while self._pending and self.knows_arrays:
             weights.put(self, *self._pending.pop(0))
         if self.is_set_up:
             self._link_diffs()
@@ -107,8 +92,8 @@ class Net:
         """Show in each blob the gradient it has: an array where one is needed, else NullBlob."""
         if not self.is_set_up:
             return
-        needed = self._analysis().needed
-        for name, w in self.graph.last.items():
+        needed = self._analysis(self._seeded).needed
+        for w in self.graph.last.values():
             blob = self.track.blobs[w]
             if w in needed:
                 diff = self.track.diffs.get(w)
@@ -129,15 +114,6 @@ class Net:
             wanted=set(wanted),
         )
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise RuntimeError(f"net {self.name!r} is shut down")
-
-    def _check_set_up(self) -> None:
-        self._check_open()
-        if not self.is_set_up:
-            raise RuntimeError(f"net {self.name!r} learns its shapes at its first call; there has been none yet")
-
     # -- forward and backward ------------------------------------------------------------------------------
 
     def forward(self, regu_coef: float = 0.0, data: Arrays | None = None, phase: str = "train") -> float:
@@ -153,14 +129,15 @@ class Net:
         self._has_run = False
         self.track.forward(phase, given)
         self._has_run = True
-        self._link_diffs()
         return self.objective(regu_coef)
 
     def objective(self, regu_coef: float = 0.0) -> float:
         """The losses of the last forward and `regu_coef` times the regularizers."""
         total = sum(float(s.loss) for s in self.track.states if s.layer.has_loss and s.loss is not None)
         if regu_coef:
-            total += regu_coef * sum(p.decay * p.regu.value(p.data) for p in self.buffer.parameters if p.decay)
+            total += regu_coef * sum(
+                p.decay * p.regu.value(p.data) for p in self.buffer.parameters if p.decay
+            )
         return float(total)
 
     def backward(self, regu_coef: float = 0.0, seed: Arrays | None = None) -> None:
@@ -173,6 +150,7 @@ class Net:
         analysis = self._analysis(seeds)
         analysis.check()
         self.track.backward(analysis.plan(), seeds, self.buffer)
+        self._seeded = frozenset(seeds)
         self._add_regularizers(regu_coef)
         self._link_diffs()
 
@@ -236,7 +214,8 @@ class Net:
     # -- inference -----------------------------------------------------------------------------------------
 
     def predict(self, x: Any, top: str | None = None) -> np.ndarray:
-        """What blob `top` is for the input `x`, an array or {blob: array}; a copy. Leaves no trace in the net.
+        """What blob `top` is for the input `x`, an array or {blob: array}; a copy. Leaves no trace in the
+        net.
 
         top: default bottom 0 of the first loss, without a loss the last blob that nothing reads.
         """
@@ -308,7 +287,10 @@ class Net:
         """Put every gradient back as it was."""
         flat, lent = self.buffer.gradient, [(p, p.gradient) for p in self.buffer.parameters]
         diffs = self.track.diffs
-        own = [(s, list(s.blobs_diff), [b.to_array() if b else b for b in s.blobs_diff]) for s in self.track.states]
+        own = [
+            (s, list(s.blobs_diff), [b.to_array() if b else b for b in s.blobs_diff])
+            for s in self.track.states
+        ]
         self.buffer.gradient, self.track.diffs = np.zeros_like(flat), {}
         try:
             yield
@@ -322,150 +304,21 @@ class Net:
                     if state.owns_diffs and isinstance(blob, Blob):
                         blob.data = value
 
-    # -- what it holds -------------------------------------------------------------------------------------
-
-    @property
-    def layers(self) -> list[Layer]:
-        """In running order."""
-        return [step.layer for step in self.graph.steps if not step.is_hidden]
-
-    @property
-    def layer_states(self) -> dict[str, LayerState]:
-        self._check_set_up_parts()
-        pairs = [(s.layer.name, st) for s, st in zip(self.graph.steps, self.track.states) if not s.is_hidden]
-        return Named("layer", pairs)
-
-    @property
-    def blobs(self) -> dict[str, Blob]:
-        """Each blob in its last version."""
-        self._check_set_up_parts()
-        return Named("blob", [(name, self.track.blobs[w]) for name, w in self.graph.last.items()])
-
-    @property
-    def params(self) -> dict[str, dict[str, Parameter]]:
-        self._check_set_up_parts()
-        pairs = [
-            (s.layer.name, Named(f"parameter of layer {s.layer.name!r}", [(p.name, p) for p in s.parameters]))
-            for s in self.track.states
-            if s.parameters
-        ]
-        return Named("layer with parameters", pairs)
-
-    @property
-    def states(self) -> dict[str, dict[str, np.ndarray]]:
-        self._check_set_up_parts()
-        return Named("layer with states", [(s.layer.name, s.states) for s in self.track.states if s.states])
-
-    def _check_set_up_parts(self) -> None:
-        if not self.is_set_up:
-            raise RuntimeError(f"net {self.name!r} learns its shapes at its first call; there has been none yet")
-
-    def reset_states(self) -> None:
-        """Every state as it was at first."""
-        self._check_set_up()
-        for state in self.track.states:
-            reset = getattr(state.layer, "reset_states", None)
-            if state.states and reset is not None:
-                reset(state)
-
-    @property
-    def epoch(self) -> int:
-        """Epochs completed by the first data layer."""
-        for layer, state in zip((s.layer for s in self.graph.steps), self.track.states):
-            if layer.is_source and hasattr(state, "epoch"):
-                return int(state.epoch)
-        return 0
-
-    # -- parameters ----------------------------------------------------------------------------------------
-
-    def named_parameters(self) -> dict[str, Parameter]:
-        """{"layer.param": Parameter}; one that is shared, under each of its names."""
-        return {f"{layer}.{name}": p for layer, ps in self.params.items() for name, p in ps.items()}
-
-    def _parameter(self, name: str) -> Parameter:
-        known = self.named_parameters()
-        if name not in known:
-            have = ", ".join(map(repr, [*self.graph.last, *known]))
-            raise KeyError(f"no blob or parameter {name!r}; there is {have}")
-        return known[name]
-
-    def match(self, pattern: str) -> list[Parameter]:
-        """Parameters whose layer, or `layer.param`, the pattern matches; ValueError if there are none."""
-        found = {
-            id(p): p
-            for name, p in self.named_parameters().items()
-            if fnmatchcase(name, pattern) or fnmatchcase(name[: -len(p.name) - 1], pattern)
-        }
-        if not found:
-            raise ValueError(f"pattern {pattern!r} matches no layer with parameters and no parameter")
-        return list(found.values())
-
-    def freeze(self, *patterns: str) -> None:
-        """No gradient and no update for what matches (`fnmatch` on `layer` or `layer.param`)."""
-        self._set_frozen(patterns, True)
-
-    def unfreeze(self, *patterns: str) -> None:
-        """The reverse."""
-        self._set_frozen(patterns, False)
-
-    def refresh(self) -> None:
-        """Take note of what was changed in parameters: which are frozen, hence which gradients are needed."""
-        for p in self.buffer.parameters:
-            if p.frozen:
-                p.lend_gradient(NullBlob())
-        self._link_diffs()
-
-    def _set_frozen(self, patterns: Sequence[str], frozen: bool) -> None:
-        self._check_set_up()
-        for p in [p for found in [self.match(pattern) for pattern in patterns] for p in found]:
-            p.is_frozen_by_user = frozen
-        self.refresh()
-
-    def set_learn_rate_factor(self, pattern: str, factor: float) -> None:
-        """Multiplies the solver's rate for what matches; 0 freezes."""
-        self._check_set_up()
-        for p in self.match(pattern):
-            p.lr = _factor(factor)
-        self.refresh()
-
-    def set_l2_factor(self, pattern: str, factor: float) -> None:
-        """Multiplies the regularizer of what matches."""
-        self._check_set_up()
-        for p in self.match(pattern):
-            p.decay = _factor(factor)
-
-    # -- statistics ----------------------------------------------------------------------------------------
-
-    def statistics(self) -> dict[str, float]:
-        """{"<layer>.<statistic>": value}: sample-weighted means over the forwards since the reset."""
-        self._check_set_up()
-        return read_statistics(self.track.states)
-
-    def reset_statistics(self) -> None:
-        self._check_set_up()
-        reset_statistics(self.track.states)
-
-    def dump_statistics(self, lounge: Any, show: bool = False) -> None:
-        """Give every statistic to `lounge.update_statistics(name, value)`; `show` prints them."""
-        self._check_set_up()
-        for name, value in read_statistics(self.track.states, show).items():
-            lounge.update_statistics(name, value)
-            if show:
-                print(f"{name:<40} {value:.6g}")
-
     # -- files, texts, the end -----------------------------------------------------------------------------
 
     def save(self, path: Any) -> None:
         """Parameters and states, to .safetensors (`layer.param`) or .h5 (`layer/param`)."""
-        self._check_set_up()
+        self._check_open()
         weights.write(path, weights.collect(self))
 
     def load(self, path: Any, strict: bool = True) -> None:
-        """Read them by name. ValueError naming all that is missing, unexpected or of another shape, and the net
-        stays as it was; strict=False loads what fits. A net that knows no shapes yet does it at its first call."""
+        """Read them by name. ValueError naming all that is missing, unexpected or of another shape, and
+        the net
+        stays as it was; strict=False loads what fits. A net that knows no shapes yet does it at its first
+        call."""
         self._check_open()
         tensors = weights.read(path)
-        if self.is_set_up:
+        if self.knows_arrays:
             weights.put(self, tensors, strict)
         else:
             self._pending.append((tensors, strict))
@@ -511,32 +364,6 @@ class Net:
         self.shutdown()
 
 
-def reset_statistics(states: Sequence[LayerState]) -> None:
-    for state in states:
-        if state.layer.has_stats:
-            state.layer.reset_statistics(state)
-
-
-def read_statistics(states: Sequence[LayerState], show: bool = False) -> dict[str, float]:
-    """Of all layers, under their names. `show` is passed to layers by hand."""
-    found: dict[str, float] = {}
-    for state in states:
-        if state.layer.has_stats:
-            storage = _Storage(state.layer.name, found)
-            state.layer.dump_statistics(storage, state, show and not state.layer.is_builtin)
-    return found
-
-
-class _Storage:
-    """Collects a layer's statistics; a key without the layer's name gets it."""
-
-    def __init__(self, layer: str, found: dict[str, float]) -> None:
-        self.layer, self.found = layer, found
-
-    def update_statistics(self, key: str, value: float, iter: int | None = None) -> None:
-        self.found[key if key.startswith(f"{self.layer}.") else f"{self.layer}.{key}"] = float(value)
-
-
 @contextmanager
 def _thawed(parameter: Parameter | None) -> Iterator[None]:
     """A frozen parameter as if it were not."""
@@ -556,7 +383,10 @@ def _checked_layer(layer: Any) -> Layer:
     if isinstance(layer, type):
         raise TypeError(f"{layer.__name__} is a class; a net takes layers: {layer.__name__}(...)")
     if not isinstance(layer, Layer):
-        raise TypeError(f"a net takes layers, not {type(layer).__name__} {layer!r}; CompiledLayer(fn) makes one of a function")
+        raise TypeError(
+            f"a net takes layers, not {type(layer).__name__} {layer!r}; "
+            "CompiledLayer(fn) makes one of a function"
+        )
     return layer
 
 
@@ -569,12 +399,6 @@ def _float_type(layers: Sequence[Layer], dtype: Any) -> np.dtype:
     found = [t for layer in layers for t in getattr(layer, "float_types", [])]
     found = [t if t.itemsize >= 4 else np.dtype(np.float32) for t in found]
     return np.result_type(*found) if found else np.dtype(np.float32)
-
-
-def _factor(value: float) -> float:
-    if not value >= 0:
-        raise ValueError(f"a factor must be 0 or more, got {value!r}")
-    return float(value)
 
 
 __all__ = ["Net", "TopologyError", "titled"]

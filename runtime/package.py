@@ -3,6 +3,7 @@
 import importlib.machinery
 import importlib.util
 import json
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +16,7 @@ from layerc.runtime.library import Library
 
 FORMAT = 1
 _SUFFIXES = (".abi3.so", ".pyd")
+_seen: dict[Path, list[str]] = {}  # digests of the libraries loaded from each path
 
 
 class Package:
@@ -44,7 +46,9 @@ class Package:
     def _core(self, name: str, kind: str) -> Core:
         layer = self._layers.get(name)
         if layer is None or layer["kind"] != kind:
-            raise ImportError(f"{self.directory}: the manifest has no {kind} {name!r}; build the package again")
+            raise ImportError(
+                f"{self.directory}: the manifest has no {kind} {name!r}; build the package again"
+            )
         return Core(self.library, layer)
 
     def __repr__(self) -> str:
@@ -52,7 +56,7 @@ class Package:
 
 
 def load(module_name: str, file: str) -> Package:
-    """The package whose `__init__.py` is `file`. ImportError, saying what to do, if it cannot be used here."""
+    """The package whose `__init__.py` is `file`. ImportError, saying what to do, if it cannot be."""
     return Package(module_name, Path(file).parent)
 
 
@@ -64,22 +68,24 @@ def _manifest(directory: Path) -> dict[str, Any]:
         raise ImportError(f"{path}: cannot be read ({error}); build the package again") from None
     if manifest.get("format") != FORMAT:
         made = manifest.get("layerc", "another version")
-        raise ImportError(f"{directory}: built by layerc {made}, which this one cannot read; build the package again")
+        raise ImportError(
+            f"{directory}: built by layerc {made}, which this one cannot read; build the package again"
+        )
     return manifest
 
 
 def _native(name: str, directory: Path, manifest: dict[str, Any]) -> Any:
-    """The library's module. Its name holds the library's digest: built again in one session, it is loaded again."""
+    """The library's module. Its name holds the library's digest: built again, it is loaded again."""
     module = manifest["module"]
     path = next((p for p in (directory / f"{module}{suffix}" for suffix in _SUFFIXES) if p.is_file()), None)
     if path is None:
         raise ImportError(f"{directory}: the compiled library is missing; build the package again")
     digest = manifest.get("native", {}).get("library", "")[:16]
     full = f"{name}.{digest}.{module}" if digest else f"{name}.{module}"
-    if full in sys.modules and getattr(sys.modules[full], "__file__", None) == str(path):
+    if full in sys.modules and sys.modules[full].__spec__.loader.path == _spelling(path, digest):  # type: ignore[union-attr]
         return sys.modules[full]
-    loader = importlib.machinery.ExtensionFileLoader(full, str(path))
-    spec = importlib.util.spec_from_file_location(full, path, loader=loader)
+    loader = importlib.machinery.ExtensionFileLoader(full, _spelling(path, digest))
+    spec = importlib.util.spec_from_file_location(full, loader.path, loader=loader)
     assert spec is not None
     try:
         native = importlib.util.module_from_spec(spec)
@@ -94,6 +100,15 @@ def _native(name: str, directory: Path, manifest: dict[str, Any]) -> Any:
         )
     sys.modules[full] = native
     return native
+
+
+def _spelling(path: Path, digest: str) -> str:
+    """The path, spelled otherwise for every other library that was there in the life of this process: the
+    dynamic linker takes two libraries of the same path for one."""
+    digests = _seen.setdefault(path, [])
+    if digest not in digests:
+        digests.append(digest)
+    return os.path.join(path.parent, *["."] * digests.index(digest), path.name)
 
 
 def _run(name: str, path: Path) -> ModuleType:

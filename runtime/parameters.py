@@ -108,7 +108,8 @@ class ParameterBuffer:
         return flat[self.places[id(parameter)]].reshape(parameter.shape)
 
     def segments(self, key: Any) -> list[tuple[slice, Any]]:
-        """Neighbours with an equal `key(parameter)`, joined: (place, key) pairs, frozen parameters left out."""
+        """Neighbours with an equal `key(parameter)`, joined: (place, key) pairs, frozen parameters left
+        out."""
         joined: list[tuple[slice, Any]] = []
         for p in self.parameters:
             if p.frozen or p.size == 0:

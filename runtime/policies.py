@@ -1,4 +1,5 @@
-"""How rates change over the iterations: `LRPolicy.Inv(0.01, 1e-4, 0.75)`. Called with the number of updates done."""
+"""How rates change over the iterations: `LRPolicy.Inv(0.01, 1e-4, 0.75)`. Called with the number of
+updates done."""
 
 import math
 from dataclasses import dataclass
@@ -145,7 +146,8 @@ class CappedLinear:
 
 @dataclass
 class DecayOnValidation:
-    """base, times `ratio` whenever `statistic` of a validation is worse than at the one before; not below min_lr.
+    """base, times `ratio` whenever `statistic` of a validation is worse than at the one before; not below
+    min_lr.
 
     If there is a `Snapshot`, the net then goes back to the latest one not younger than the better validation.
     """
@@ -190,7 +192,7 @@ def as_policy(value: Any, owner: str) -> Policy:
     if isinstance(value, bool) or value is None or isinstance(value, type):
         raise ValueError(f"{owner}={value!r} must be a number or a policy")
     if callable(value):
-        return value  # type: ignore[no-any-return]
+        return value
     try:
         number = float(value)
     except (TypeError, ValueError):

@@ -1,4 +1,5 @@
-"""A compiled function or class seen as a layer: which arrays go in and out, by the manifest, and calls on blobs."""
+"""A compiled function or class seen as a layer: which arrays go in and out, by the manifest, and calls on
+blobs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +10,11 @@ from layerc.runtime.blob import Blob
 from layerc.runtime.layer import BadInput, BadType
 from layerc.runtime.shapes import parse
 
-_INTEGERS = {"i32": np.dtype(np.int32), "i64": np.dtype(np.int64), "bool": np.dtype(np.bool_)}
+_INTEGERS: dict[str, np.dtype] = {
+    "i32": np.dtype(np.int32),
+    "i64": np.dtype(np.int64),
+    "bool": np.dtype(np.bool_),
+}
 
 
 class Ports:
@@ -27,13 +32,17 @@ class Ports:
         )
         self.random = next((p["name"] for p in parameters if p["role"] == "random"), None)
         self.dtypes = {p["name"]: p["dtype"] for p in parameters}
-        self.shapes = {p["name"]: parse(p["shape"]) for p in parameters if p["role"] in ("input", "param", "state")}
+        self.shapes = {
+            p["name"]: parse(p["shape"]) for p in parameters if p["role"] in ("input", "param", "state")
+        }
         methods = manifest["methods"]
         made = (methods.get("forward") or methods["predict"])["outputs"]
         self.made = made
         self.outputs = tuple(o["name"] for o in made if o["role"] == "output")
         self.new_states = {o["name"]: o.get("of") or o["name"] for o in made if o["role"] == "state"}
-        self.differentiable = tuple(o["of"] for o in methods["backward"]["outputs"]) if "backward" in methods else ()
+        self.differentiable = (
+            tuple(o["of"] for o in methods["backward"]["outputs"]) if "backward" in methods else ()
+        )
 
     @property
     def name(self) -> str:
@@ -51,7 +60,8 @@ class Ports:
         return [b.shape[1:] if mapped else b.shape for b in blobs]
 
     def arrays(self, blobs: Sequence[Blob]) -> dict[str, np.ndarray]:
-        """The bottoms by name; integers in the declared width. BadType for floats where integers are declared, and
+        """The bottoms by name; integers in the declared width. BadType for floats where integers are
+        declared, and
         the reverse."""
         found = {}
         for name, blob in zip(self.inputs, blobs):
@@ -61,7 +71,9 @@ class Ports:
             found[name] = blob.data if declared is None else blob.data.astype(declared, copy=False)
         return found
 
-    def output_specs(self, method: str, arrays: Mapping[str, np.ndarray]) -> list[tuple[tuple[int, ...], np.dtype]]:
+    def output_specs(
+        self, method: str, arrays: Mapping[str, np.ndarray]
+    ) -> list[tuple[tuple[int, ...], np.dtype]]:
         """Shape and type of each output for inputs, params and states like these."""
         core = getattr(self.compiled, "core", None)
         try:

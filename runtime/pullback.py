@@ -13,7 +13,8 @@ from layerc.runtime.kernel import Case, receive
 class Pullback:
     """`pullback(dy)`: the gradients at one evaluation; it may be called again.
 
-    It holds on to those inputs and outputs that the gradient reads: changing them in place changes the gradient.
+    It holds on to those inputs and outputs that the gradient reads: changing them in place changes the
+    gradient.
     """
 
     __slots__ = ("_case", "_exports", "_kept", "_launch", "_plain", "_shared", "_where")
@@ -42,8 +43,8 @@ class Pullback:
         """One gradient for each input and param, in the order of the signature; None where there is none.
 
         cotangents: one for each output, of its shape and type; None stands for zeros. out: a tuple like the
-        result, of arrays to write to, or None for one to be made. ValueError for shapes and counts, TypeError for
-        types.
+        result, of arrays to write to, or None for one to be made. ValueError for shapes and counts,
+        TypeError for types.
         """
         case, launch = self._case, self._launch
         library = launch.library
@@ -79,8 +80,8 @@ class Pullback:
         gradients = receive(launch, {i: one for i, one in into.items() if i not in shared})
         given = list(map(library.from_buffer, arrays))
         launch(self._ordered(given), list(map(library.from_buffer, gradients)))
-        for slot in shared:
-            gradients[slot] = np.asarray(gradients[slot].sum(axis=0))
+        for scalar in shared:
+            gradients[scalar] = np.asarray(gradients[scalar].sum(axis=0))
         results: list[Any] = []
         for slot, export in zip(slots, exports):
             if slot is None:

@@ -8,7 +8,7 @@ _MOST = 2**63 - 1
 
 
 def seed_of(where: str, name: str, value: Any) -> int:
-    """The seed of one evaluation. value: None for a fresh one, an integer, or a generator, which is asked for one."""
+    """The seed of one evaluation. value: None for a fresh one, an integer, or a generator to ask for one."""
     if value is None:
         return secrets.randbits(63)
     if hasattr(value, "integers"):  # np.random.Generator, layerc.Random

@@ -1,4 +1,5 @@
-"""From a graph of layers to states: sets each layer up as soon as its bottoms are known, and checks what it made."""
+"""From a graph of layers to states: sets each layer up as soon as its bottoms are known, and checks what
+it made."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +19,8 @@ from layerc.runtime.topology import Graph, TopologyError, titled
 class Assembly:
     """A net being set up. `track` is complete once `missing` is empty.
 
-    A source whose shapes are not known yet (`Input` with `None`) leaves all that follows it for the first call.
+    A source whose shapes are not known yet (`Input` with `None`) leaves all that follows it for the first
+    call.
     """
 
     def __init__(self, graph: Graph, backend: Any, seed: int) -> None:
@@ -64,7 +66,10 @@ class Assembly:
         own = step.in_place and not layer.is_builtin
         if own:  # what it writes into must not be its producer's output
             inputs = [Blob(b.to_array()) for b in inputs]
-        diffs = [Blob.empty(b.shape, b.dtype) if w in self._needed else NullBlob() for w, b in zip(step.bottoms, inputs)]
+        diffs = [
+            Blob.empty(b.shape, b.dtype) if w in self._needed else NullBlob()
+            for w, b in zip(step.bottoms, inputs)
+        ]
         with track.blaming(i, "setup"):
             state = setup_layer(self.backend, layer, inputs, diffs)
         if not isinstance(state, LayerState):
@@ -86,7 +91,8 @@ class Assembly:
                 self._needed.add(w)
 
     def _complete_source(self, tops: list[int], state: LayerState) -> None:
-        """What a source alone cannot know: N, which all sources have in common, and the type of a placeholder."""
+        """What a source alone cannot know: N, which all sources have in common, and the type of a
+        placeholder."""
         if isinstance(state.layer, Input):
             for k, w in enumerate(tops):
                 known = self.track.blobs[w]
@@ -110,13 +116,14 @@ class Assembly:
             elif known is not p:
                 if known.shape != p.shape:
                     raise TopologyError(
-                        f"{titled(layer)} and {titled(self.users[key])} share parameter {p.name!r} by the key "
-                        f"{key[0]!r}, but need shapes {p.shape} and {known.shape}"
+                        f"{titled(layer)} and {titled(self.users[key])} share parameter {p.name!r} by "
+                        f"the key {key[0]!r}, but need shapes {p.shape} and {known.shape}"
                     )
                 state.parameters[k] = known
 
     def buffer(self, dtype: np.dtype) -> ParameterBuffer:
-        """All parameters side by side. New ones are drawn, each layer's from its own stream; others keep their
+        """All parameters side by side. New ones are drawn, each layer's from its own stream; others keep
+        their
         values."""
         values = {}
         for key, p in self.parameters.items():
@@ -125,7 +132,9 @@ class Assembly:
             else:
                 layer = self.users[key]
                 try:
-                    values[key] = p.init.draw(generator(self.seed, layer.name, "init", p.name), p.shape, dtype)
+                    values[key] = p.init.draw(
+                        generator(self.seed, layer.name, "init", p.name), p.shape, dtype
+                    )
                 except ValueError as error:
                     raise ValueError(f"{titled(layer)}, parameter {p.name!r}: {error}") from None
         buffer = ParameterBuffer(list(self.parameters.values()), dtype)
@@ -151,7 +160,9 @@ def _check_made(layer: Layer, state: LayerState, tops: int) -> None:
     if state.parameters and not layer.has_param:
         raise TopologyError(f"{who} made parameters, but does not say has_param")
     if len(state.blobs) != tops:
-        raise TopologyError(f"{who} has {tops} tops {list(layer.tops)}, but setup made {len(state.blobs)} blobs")
+        raise TopologyError(
+            f"{who} has {tops} tops {list(layer.tops)}, but setup made {len(state.blobs)} blobs"
+        )
     if not all(isinstance(b, Blob) for b in state.blobs):
         raise TypeError(f"{who}: setup must make Blobs, got {state.blobs}")
     if state.owns_diffs and len(state.blobs_diff) != tops:

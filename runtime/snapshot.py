@@ -21,12 +21,15 @@ _FORMAT = 1
 
 
 class Snapshot(CoffeeBreak):
-    """Writes `folder/snapshot-000123.safetensors` (`.h5`), whole or not at all; `keep=n`: only the latest n stay.
+    """Writes `folder/snapshot-000123.safetensors` (`.h5`), whole or not at all; `keep=n`: only the latest
+    n stay.
 
     It holds parameters, states, running statistics, the solver's history, rng, data position, iteration.
     """
 
-    def __init__(self, folder: Any, format: str = "safetensors", keep: int | None = None, **when: Any) -> None:
+    def __init__(
+        self, folder: Any, format: str = "safetensors", keep: int | None = None, **when: Any
+    ) -> None:
         super().__init__(**when)
         if format not in ("safetensors", "hdf5"):
             raise ValueError(f'Snapshot: format={format!r} must be "safetensors" or "hdf5"')
@@ -57,7 +60,7 @@ def save(solver: "Solver", net: "Net", path: Path) -> None:
     named = net.named_parameters()
     for slot, flat in solver.history.items():
         tensors |= {f"{_HISTORY}{slot}:{name}": net.buffer.of(flat, p).copy() for name, p in named.items()}
-    states = [s for s in net.track.states]
+    states = list(net.track.states)
     meta = {
         "format": _FORMAT,
         "solver": solver.kind,
@@ -115,7 +118,8 @@ def restore(solver: "Solver", net: "Net", source: Any) -> bool:
 
 
 def go_back(solver: "Solver", net: "Net", folder: Path, it: int) -> None:
-    """Take parameters, states and history from the latest snapshot up to iteration `it`; nothing if none is."""
+    """Take parameters, states and history from the latest snapshot up to iteration `it`; nothing if none
+    is."""
     paths = [path for path in found(folder) if int(_NAME.fullmatch(path.name)[1]) <= it]  # type: ignore[index]
     if paths:
         tensors, meta = weights.read_with_meta(paths[-1])

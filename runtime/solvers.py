@@ -21,9 +21,18 @@ if TYPE_CHECKING:
     from layerc.runtime.net import Net
 
 _COMMON: dict[str, Any] = {
-    **{"max_iter": None, "max_epoch": None, "max_time": None, "target": None, "patience": None},
-    **{"regu_coef": 0.0, "clip_norm": None, "clip_global_norm": None, "clip_value": None},
-    **{"lr_factors": (), "decay_factors": (), "load_from": None},
+    "max_iter": None,
+    "max_epoch": None,
+    "max_time": None,
+    "target": None,
+    "patience": None,
+    "regu_coef": 0.0,
+    "clip_norm": None,
+    "clip_global_norm": None,
+    "clip_value": None,
+    "lr_factors": (),
+    "decay_factors": (),
+    "load_from": None,
 }
 
 
@@ -43,7 +52,8 @@ class SolverState:
 class Solver:
     """Base of the solvers.
 
-    A subclass has `defaults`, its options; `slots`, the names of its history arrays; and `update`, which runs the
+    A subclass has `defaults`, its options; `slots`, the names of its history arrays; and `update`, which
+    runs the
     kernel on one stretch of the parameters. TypeError for an unknown option, ValueError for a bad value.
     """
 
@@ -88,7 +98,9 @@ class Solver:
     def solve(self, net: "Net") -> None:
         """init, step until a criterion stops it, finalize. ValueError if there is no criterion."""
         if not self.stops.given:
-            raise ValueError(f"{self.kind}: nothing would stop it; give max_iter, max_epoch, max_time, target or patience")
+            raise ValueError(
+                f"{self.kind}: nothing would stop it; give max_iter, max_epoch, max_time, target or patience"
+            )
         self.init(net)
         try:
             while self.state.stop_reason is None:
@@ -97,7 +109,8 @@ class Solver:
             self.finalize(net)
 
     def init(self, net: "Net") -> None:
-        """Begin training: fresh history, or that of `load_from`. TopologyError for a net that cannot be trained."""
+        """Begin training: fresh history, or that of `load_from`. TopologyError for a net that cannot be
+        trained."""
         net.check_trainable()
         if self.options["max_epoch"] is not None and not _has_epochs(net):
             raise ValueError(f"{self.kind}: max_epoch never comes: net {net.name!r} has no data layer")
@@ -107,7 +120,9 @@ class Solver:
         self.history = {slot: np.zeros_like(net.buffer.data) for slot in self.slots}
         self.updates = {id(p): 0 for p in net.buffer.parameters}
         self._show_rates()
-        resumed = self.options["load_from"] is not None and snapshot.restore(self, net, self.options["load_from"])
+        resumed = self.options["load_from"] is not None and snapshot.restore(
+            self, net, self.options["load_from"]
+        )
         self.lounge.open(self.state.iter)
         for one in self.breaks:
             one.init(self, net)
@@ -215,7 +230,8 @@ class Solver:
                 self.updates[id(p)] += 1
 
     def update(self, arrays: dict[str, np.ndarray], lr: float, decay: float, count: int) -> None:
-        """Update a stretch of parameters. lr: with their factor; decay: their factor; count: of their updates,
+        """Update a stretch of parameters. lr: with their factor; decay: their factor; count: of their
+        updates,
         this one included."""
         raise NotImplementedError
 
@@ -335,7 +351,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
-_CHECKS: dict[str, Callable[[Any], bool]] = {
+_CHECKS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("max_iter", "max_epoch"), lambda v: isinstance(v, int | np.integer) and v >= 0),
     "max_time": lambda v: _is_number(v) and v >= 0,
     **dict.fromkeys(("clip_norm", "clip_global_norm", "clip_value"), lambda v: _is_number(v) and v > 0),
@@ -364,4 +380,15 @@ def _check_options(kind: str, options: dict[str, Any]) -> None:
             raise ValueError(f"{kind}: option {key}={value!r} is not allowed")
 
 
-__all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Nesterov", "Parameter", "RMSprop", "Solver", "SolverState"]
+__all__ = [
+    "SGD",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Nesterov",
+    "Parameter",
+    "RMSprop",
+    "Solver",
+    "SolverState",
+]

@@ -1,7 +1,8 @@
 """How many threads a compiled layer may use: one number for the whole process.
 
-The default is LAYERC_NUM_THREADS, else OMP_NUM_THREADS (torchrun sets it), else the CPUs this process may run on.
-A process made by fork keeps to one: GNU's OpenMP hangs when a forked child needs the threads of its parent.
+The default is LAYERC_NUM_THREADS, else OMP_NUM_THREADS (torchrun sets it), else the CPUs this process may
+run on. A process made by fork keeps to one: GNU's OpenMP hangs when a forked child needs the threads of its
+parent.
 """
 
 import os
@@ -25,14 +26,16 @@ def set_num_threads(n: int) -> None:
     if not 1 <= n < 2**31:
         raise ValueError(f"set_num_threads: expected a number of at least 1, got {n}")
     if _forked and n > 1:
-        warnings.warn("a forked process keeps to one thread; start it by spawn for more", RuntimeWarning, stacklevel=2)
+        warnings.warn(
+            "a forked process keeps to one thread; start it by spawn for more", RuntimeWarning, stacklevel=2
+        )
         n = 1
     count = n
     _tell()
 
 
 def follow(method: Callable[[int], None]) -> None:
-    """Call this bound method with the number of threads, now and when it changes, as long as its object lives."""
+    """Call this bound method with the number of threads, now and whenever it changes."""
     _followers.append(WeakMethod(method))
     method(count)
 
@@ -57,7 +60,9 @@ def _default() -> int:
         if text.isdigit() and int(text) >= 1:
             return int(text)
         if text and name.startswith("LAYERC"):
-            warnings.warn(f"{name}={text} is no number of threads; it is ignored", RuntimeWarning, stacklevel=2)
+            warnings.warn(
+                f"{name}={text} is no number of threads; it is ignored", RuntimeWarning, stacklevel=2
+            )
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,6 +1,8 @@
-"""How a net is wired: which layer makes, reads or changes which blob, in what order; and what is wrong about it.
+"""How a net is wired: which layer makes, reads or changes which blob, in what order; and what is wrong
+about it.
 
-A blob that is changed in place has several versions; each version is a `Wire`, made once. After that nothing need
+A blob that is changed in place has several versions; each version is a `Wire`, made once. After that
+nothing need
 be known of in-place layers: wires and steps are a plain graph.
 """
 
@@ -8,9 +10,9 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from layerc.runtime.activation import Activation
 from layerc.runtime.layer import Layer
 from layerc.runtime.neurons import Identity
-from layerc.runtime.activation import Activation
 
 
 class TopologyError(ValueError):
@@ -141,7 +143,9 @@ def _check_bottoms(layers: Sequence[Layer], makers: dict[str, int]) -> None:
         for bottom in layer.bottoms:
             if bottom not in makers:
                 known = ", ".join(sorted(makers)) or "none"
-                raise TopologyError(f"{titled(layer)} reads blob {bottom!r}, which no layer makes; blobs: {known}")
+                raise TopologyError(
+                    f"{titled(layer)} reads blob {bottom!r}, which no layer makes; blobs: {known}"
+                )
 
 
 def _check_in_place(layers: Sequence[Layer]) -> None:
@@ -153,8 +157,8 @@ def _check_in_place(layers: Sequence[Layer]) -> None:
             both = set(reader.bottoms) & set(changer.bottoms)
             if both and not is_in_place(reader):
                 raise TopologyError(
-                    f"{titled(changer)} changes blob {min(both)!r} in place, but {titled(reader)}, listed before "
-                    "it, reads it: list the reader after it, or give the changing layer tops of its own"
+                    f"{titled(changer)} changes blob {min(both)!r} in place, but {titled(reader)}, listed "
+                    "before it, reads it: list the reader after it, or give the changing layer its own tops"
                 )
 
 
@@ -203,7 +207,9 @@ def _wired(layers: Sequence[Layer], makers: dict[str, int]) -> tuple[list[Step],
 
 def _sorted(steps: list[Step], wires: list[Wire], last: dict[str, int]) -> Graph:
     """Kahn's algorithm; of the steps that could run next, sources first, then the order of the list."""
-    rank = [(not s.layer.is_source, s.layer.is_source and s.layer.follows_batch, i) for i, s in enumerate(steps)]
+    rank = [
+        (not s.layer.is_source, s.layer.is_source and s.layer.follows_batch, i) for i, s in enumerate(steps)
+    ]
     waits = [len(set(step.bottoms)) for step in steps]
     ready = [rank[i] for i, count in enumerate(waits) if count == 0]
     heapq.heapify(ready)
@@ -219,9 +225,9 @@ def _sorted(steps: list[Step], wires: list[Wire], last: dict[str, int]) -> Graph
     if len(order) < len(steps):
         raise TopologyError(_describe_cycle(steps, wires, set(range(len(steps))) - set(order)))
     place = {old: new for new, old in enumerate(order)}
-    for wire in wires:
-        wire.maker = place[wire.maker]
-        wire.readers = sorted(place[r] for r in wire.readers)
+    for one in wires:
+        one.maker = place[one.maker]
+        one.readers = sorted(place[r] for r in one.readers)
     return Graph([steps[i] for i in order], wires, last)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from layerc.build.writer import write_package
 
-SOURCE = '''\
+SOURCE = """\
 import numpy as np
 
 from layerc import Layer, Param, Random, State, config, init, layer, real, i64
@@ -72,9 +72,9 @@ class Running(Layer):
 @layer
 def noise(x: real["N"], rng: Random) -> real["N"]:
     return x * rng.random(x.shape)
-'''
+"""
 
-HEADER = '''\
+HEADER = """\
 #ifndef LAYERS_H
 #define LAYERS_H
 #include <stdint.h>
@@ -82,9 +82,9 @@ HEADER = '''\
 #define LC_CALL
 typedef struct { int32_t threads; int32_t code; int64_t info[4]; } lc_call;
 #endif
-'''
+"""
 
-C_HEAD = '''\
+C_HEAD = """\
 #include "layers.h"
 #include <math.h>
 #ifdef _OPENMP
@@ -99,41 +99,41 @@ static int fail(lc_call *call, int code, int64_t a, int64_t b)
     if (call) { call->code = code; call->info[0] = a; call->info[1] = b; call->info[2] = call->info[3] = 0; }
     return code;
 }
-'''
+"""
 
 # name -> (C parameters, body), with T for the element type and F for the suffix of libm's functions.
 KERNELS = {
     "mish": (
         "int64_t batch, int64_t S, const T *x, T *y, lc_call *call",
-        '''int64_t n = batch * S;
+        """int64_t n = batch * S;
 #pragma omp parallel for num_threads(THREADS(call)) if (n > 10000)
 for (int64_t i = 0; i < n; i++) y[i] = x[i] * tanhF(log1pF(expF(x[i])));
-return 0;''',
+return 0;""",
     ),
     "mish_backward": (
         "int64_t batch, int64_t S, const T *x, const T *dy, T *d_x, lc_call *call",
-        '''(void)call;
+        """(void)call;
 for (int64_t i = 0; i < batch * S; i++) {
     T e = expF(x[i]), t = tanhF(log1pF(e));
     d_x[i] = dy[i] * (t + x[i] * (1 - t * t) * e / (1 + e));
 }
-return 0;''',
+return 0;""",
     ),
     "rbf": (
         "int64_t N, int64_t D, int64_t K, const T *x, const T *centers, const T *gamma, T *y, lc_call *call",
-        '''(void)call;
+        """(void)call;
 for (int64_t n = 0; n < N; n++)
     for (int64_t k = 0; k < K; k++) {
         T s = 0;
         for (int64_t d = 0; d < D; d++) { T t = x[n * D + d] - centers[k * D + d]; s += t * t; }
         y[n * K + k] = expF(-gamma[k] * s);
     }
-return 0;''',
+return 0;""",
     ),
     "rbf_backward": (
         "int64_t N, int64_t D, int64_t K, const T *x, const T *centers, const T *gamma, const T *y, const T *dy, "
         "T *d_x, T *d_centers, T *d_gamma, lc_call *call",
-        '''(void)call;
+        """(void)call;
 for (int64_t i = 0; i < N * D; i++) d_x[i] = 0;
 for (int64_t i = 0; i < K * D; i++) d_centers[i] = 0;
 for (int64_t k = 0; k < K; k++) d_gamma[k] = 0;
@@ -148,12 +148,12 @@ for (int64_t n = 0; n < N; n++)
         }
         d_gamma[k] -= g * s;
     }
-return 0;''',
+return 0;""",
     ),
     "SReLU_predict": (
         "int64_t batch, int64_t C, int64_t S, const T *x, const T *tl, const T *al, const T *tr, const T *ar, T *y, "
         "lc_call *call",
-        '''(void)call;
+        """(void)call;
 for (int64_t b = 0; b < batch; b++)
     for (int64_t c = 0; c < C; c++)
         for (int64_t s = 0; s < S; s++) {
@@ -161,12 +161,12 @@ for (int64_t b = 0; b < batch; b++)
             T v = x[i];
             y[i] = v <= tl[c] ? tl[c] + al[c] * (v - tl[c]) : v >= tr[c] ? tr[c] + ar[c] * (v - tr[c]) : v;
         }
-return 0;''',
+return 0;""",
     ),
     "SReLU_backward": (
         "int64_t batch, int64_t C, int64_t S, const T *x, const T *tl, const T *al, const T *tr, const T *ar, "
         "const T *dy, T *d_x, T *d_tl, T *d_al, T *d_tr, T *d_ar, lc_call *call",
-        '''(void)call;
+        """(void)call;
 for (int64_t c = 0; c < C; c++) d_tl[c] = d_al[c] = d_tr[c] = d_ar[c] = 0;
 for (int64_t b = 0; b < batch; b++)
     for (int64_t c = 0; c < C; c++)
@@ -177,41 +177,41 @@ for (int64_t b = 0; b < batch; b++)
             else if (v >= tr[c]) { d_x[i] = g * ar[c]; d_tr[c] += g * (1 - ar[c]); d_ar[c] += g * (v - tr[c]); }
             else d_x[i] = g;
         }
-return 0;''',
+return 0;""",
     ),
     "SReLU_backward_params": (
         "int64_t batch, int64_t C, int64_t S, const T *x, const T *tl, const T *al, const T *tr, const T *ar, "
         "const T *dy, T *d_tl, T *d_al, T *d_tr, T *d_ar, lc_call *call",
-        '''(void)call; (void)x; (void)tl; (void)al; (void)tr; (void)ar; (void)dy; (void)batch; (void)S;
+        """(void)call; (void)x; (void)tl; (void)al; (void)tr; (void)ar; (void)dy; (void)batch; (void)S;
 for (int64_t c = 0; c < C; c++) d_tl[c] = d_al[c] = d_tr[c] = d_ar[c] = 42;
-return 0;''',
+return 0;""",
     ),
     "pick": (
         "int64_t batch, int64_t N, const T *x, const int64_t *index, T *y, lc_call *call",
-        '''for (int64_t b = 0; b < batch; b++) {
+        """for (int64_t b = 0; b < batch; b++) {
     int64_t i = index[b] < 0 ? index[b] + N : index[b];
     if (i < 0 || i >= N) return fail(call, 2, index[b], N);
     y[b] = x[b * N + i];
 }
-return 0;''',
+return 0;""",
     ),
     "pick_backward": (
         "int64_t batch, int64_t N, const int64_t *index, const T *dy, T *d_x, lc_call *call",
-        '''(void)call;
+        """(void)call;
 for (int64_t b = 0; b < batch; b++)
     for (int64_t i = 0; i < N; i++) d_x[b * N + i] = i == (index[b] + N) % N ? dy[b] : 0;
-return 0;''',
+return 0;""",
     ),
     "scale": (
         "int64_t batch, int64_t N, int64_t power, const T *x, const T *by, T *y, lc_call *call",
-        '''if (power > 90) return fail(call, power == 99 ? 1 : power == 98 ? 3 : power == 97 ? 4 : 77, power, 0);
+        """if (power > 90) return fail(call, power == 99 ? 1 : power == 98 ? 3 : power == 97 ? 4 : 77, power, 0);
 for (int64_t b = 0; b < batch; b++)
     for (int64_t i = 0; i < N; i++) y[b * N + i] = x[b * N + i] * powF(by[b], (T)power);
-return 0;''',
+return 0;""",
     ),
     "scale_backward": (
         "int64_t batch, int64_t N, int64_t power, const T *x, const T *by, const T *dy, T *d_x, T *d_by, lc_call *call",
-        '''(void)call;
+        """(void)call;
 for (int64_t b = 0; b < batch; b++) {
     d_by[b] = 0;
     for (int64_t i = 0; i < N; i++) {
@@ -219,64 +219,64 @@ for (int64_t b = 0; b < batch; b++) {
         d_by[b] += dy[b * N + i] * x[b * N + i] * (T)power * powF(by[b], (T)(power - 1));
     }
 }
-return 0;''',
+return 0;""",
     ),
     "moments": (
         "int64_t batch, int64_t N, const T *x, const int64_t *k, T *y1, T *y2, lc_call *call",
-        '''(void)call;
+        """(void)call;
 for (int64_t b = 0; b < batch; b++) {
     T s = 0;
     for (int64_t i = 0; i < N; i++) { s += x[b * N + i]; y2[b * N + i] = expF(x[b * N + i]); }
     y1[b] = s * (T)k[b];
 }
-return 0;''',
+return 0;""",
     ),
     "moments_backward": (
         "int64_t batch, int64_t N, const int64_t *k, const T *y2, const T *dy1, const T *dy2, T *d_x, lc_call *call",
-        '''(void)call;
+        """(void)call;
 for (int64_t b = 0; b < batch; b++)
     for (int64_t i = 0; i < N; i++) d_x[b * N + i] = dy1[b] * (T)k[b] + dy2[b * N + i] * y2[b * N + i];
-return 0;''',
+return 0;""",
     ),
     "Running_predict": (
         "int64_t N, int64_t C, const T *x, const T *mean, T *y, lc_call *call",
-        '''(void)call;
+        """(void)call;
 for (int64_t n = 0; n < N; n++)
     for (int64_t c = 0; c < C; c++) y[n * C + c] = x[n * C + c] - mean[c];
-return 0;''',
+return 0;""",
     ),
     "Running_forward": (
         "int64_t N, int64_t C, double rate, const T *x, const T *mean, T *y, T *new_mean, lc_call *call",
-        '''(void)call;
+        """(void)call;
 for (int64_t c = 0; c < C; c++) {
     T s = 0;
     for (int64_t n = 0; n < N; n++) s += x[n * C + c];
     new_mean[c] = (1 - (T)rate) * mean[c] + (T)rate * s / (T)N;
     for (int64_t n = 0; n < N; n++) y[n * C + c] = x[n * C + c] - new_mean[c];
 }
-return 0;''',
+return 0;""",
     ),
     "Running_backward": (
         "int64_t N, int64_t C, double rate, const T *dy, T *d_x, lc_call *call",
-        '''(void)call;
+        """(void)call;
 for (int64_t c = 0; c < C; c++) {
     T s = 0;
     for (int64_t n = 0; n < N; n++) s += dy[n * C + c];
     for (int64_t n = 0; n < N; n++) d_x[n * C + c] = dy[n * C + c] - (T)rate * s / (T)N;
 }
-return 0;''',
+return 0;""",
     ),
     "noise": (
         "int64_t batch, int64_t N, int64_t rng, const T *x, T *y, lc_call *call",
-        '''(void)call;
+        """(void)call;
 for (int64_t i = 0; i < batch * N; i++) y[i] = x[i] * (T)((rng ^ i) % 1000);
-return 0;''',
+return 0;""",
     ),
     "noise_backward": (
         "int64_t batch, int64_t N, int64_t rng, const T *dy, T *d_x, lc_call *call",
-        '''(void)call;
+        """(void)call;
 for (int64_t i = 0; i < batch * N; i++) d_x[i] = dy[i] * (T)((rng ^ i) % 1000);
-return 0;''',
+return 0;""",
     ),
 }
 
@@ -286,7 +286,9 @@ def parameter(name: str, role: str, dtype: str, shape: str = "", **more: Any) ->
     return {**base, "init": None, "check": None, **more}
 
 
-def method(kernel: str, dims: str, arguments: str, outputs: list[dict[str, str]], config: str = "") -> dict[str, Any]:
+def method(
+    kernel: str, dims: str, arguments: str, outputs: list[dict[str, str]], config: str = ""
+) -> dict[str, Any]:
     return {
         "kernels": {"f32": f"{kernel}_f32", "f64": f"{kernel}_f64"},
         "dims": dims.split(),
@@ -313,7 +315,12 @@ def layer(name: str, parameters: list[Any], methods: dict[str, Any], **more: Any
 
 
 def srelu() -> dict[str, Any]:
-    uniform = {"left_threshold": [-1, 0], "left_slope": [0, 1], "right_threshold": [0, 1], "right_slope": [0, 1]}
+    uniform = {
+        "left_threshold": [-1, 0],
+        "left_slope": [0, 1],
+        "right_threshold": [0, 1],
+        "right_slope": [0, 1],
+    }
     params = [
         parameter(n, "param", "real", "C", init={"name": "uniform", "args": a}) for n, a in uniform.items()
     ]
@@ -370,10 +377,16 @@ def layers() -> list[dict[str, Any]]:
         ),
         layer(
             "scale",
-            [x, parameter("by", "input", "real"), parameter("power", "config", "int", default=1, check="lambda p: p > 0")],
+            [
+                x,
+                parameter("by", "input", "real"),
+                parameter("power", "config", "int", default=1, check="lambda p: p > 0"),
+            ],
             {
                 "predict": method("scale", "N", "x by", [out("y", "N")], "power"),
-                "backward": method("scale_backward", "N", "x by dy", [grad("x", "N"), grad("by", "")], "power"),
+                "backward": method(
+                    "scale_backward", "N", "x by dy", [grad("x", "N"), grad("by", "")], "power"
+                ),
             },
         ),
         layer(
@@ -432,7 +445,11 @@ def manifest() -> dict[str, Any]:
 
 def texts(kernels: dict[str, tuple[str, str]] = KERNELS) -> tuple[str, str, str]:
     """C text, header and cdef."""
-    code, header, cdef = [C_HEAD], [HEADER], ["typedef struct { int32_t threads; int32_t code; int64_t info[4]; } lc_call;"]
+    code, header, cdef = (
+        [C_HEAD],
+        [HEADER],
+        ["typedef struct { int32_t threads; int32_t code; int64_t info[4]; } lc_call;"],
+    )
     for name, (parameters, body) in kernels.items():
         for kind, type_, suffix in (("f32", "float", "f"), ("f64", "double", "")):
             typed = _typed(parameters, type_, suffix)
@@ -456,9 +473,12 @@ def _untyped(parameters: str) -> str:
     return ", ".join("void *" + p.rpartition("*")[2] if p.startswith(arrays) else p for p in parts)
 
 
-def build(directory: Path, **options: Any) -> bool:
-    """Write the package."""
-    c_text, h_text, cdef = texts()
+def build(directory: Path, *, small: bool = False, **options: Any) -> bool:
+    """Write the package. small: mish alone, for tests of writing."""
+    if small:
+        options.setdefault("manifest", {**manifest(), "layers": layers()[:1]})
+    kernels = {n: k for n, k in KERNELS.items() if not small or n.startswith("mish")}
+    c_text, h_text, cdef = texts(kernels)
     return write_package(
         directory,
         options.pop("manifest", None) or manifest(),

@@ -1,9 +1,10 @@
-"""Kernels in the shape lowering gives them, built by hand: one nest per array statement. Used by test_passes and test_emit.
+"""Kernels in the shape lowering gives them, built by hand: one nest per array statement. Used by
+test_passes and test_emit.
 
-    k = Builder("scale", "S", batch=True)
-    x, y = k.arg("x", "S"), k.out("y", "S")
-    k.set(y, lambda s: x[s] * 2.0)
-    kernel = k.kernel()
+k = Builder("scale", "S", batch=True)
+x, y = k.arg("x", "S"), k.out("y", "S")
+k.set(y, lambda s: x[s] * 2.0)
+kernel = k.kernel()
 """
 
 from __future__ import annotations
@@ -21,9 +22,27 @@ import numpy as np
 from layerc.transpile import emit, ir
 from layerc.transpile.dims import Atom, Dim
 
-FLAGS = "-std=gnu11 -O3 -march=native -mprefer-vector-width=512 -fno-math-errno -fno-trapping-math -fopenmp".split()
+FLAGS = [
+    "-std=gnu11",
+    "-O3",
+    "-march=native",
+    "-mprefer-vector-width=512",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fopenmp",
+]
 WARNINGS = "-Wall -Wextra -Werror".split()
-_COMPARE = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "logical_and", "logical_or", "logical_not"}
+_COMPARE = {
+    "less",
+    "less_equal",
+    "greater",
+    "greater_equal",
+    "equal",
+    "not_equal",
+    "logical_and",
+    "logical_or",
+    "logical_not",
+}
 
 
 class E:
@@ -36,20 +55,47 @@ class E:
     def dtype(self) -> str:
         return "i64" if isinstance(self.ir, ir.Int) else self.ir.dtype
 
-    def __add__(self, o): return op("add", self, o)
-    def __radd__(self, o): return op("add", o, self)
-    def __sub__(self, o): return op("subtract", self, o)
-    def __rsub__(self, o): return op("subtract", o, self)
-    def __mul__(self, o): return op("multiply", self, o)
-    def __rmul__(self, o): return op("multiply", o, self)
-    def __truediv__(self, o): return op("divide", self, o)
-    def __rtruediv__(self, o): return op("divide", o, self)
-    def __lt__(self, o): return op("less", self, o)
-    def __le__(self, o): return op("less_equal", self, o)
-    def __gt__(self, o): return op("greater", self, o)
-    def __ge__(self, o): return op("greater_equal", self, o)
-    def __and__(self, o): return op("logical_and", self, o)
-    def __neg__(self): return op("negative", self)
+    def __add__(self, o):
+        return op("add", self, o)
+
+    def __radd__(self, o):
+        return op("add", o, self)
+
+    def __sub__(self, o):
+        return op("subtract", self, o)
+
+    def __rsub__(self, o):
+        return op("subtract", o, self)
+
+    def __mul__(self, o):
+        return op("multiply", self, o)
+
+    def __rmul__(self, o):
+        return op("multiply", o, self)
+
+    def __truediv__(self, o):
+        return op("divide", self, o)
+
+    def __rtruediv__(self, o):
+        return op("divide", o, self)
+
+    def __lt__(self, o):
+        return op("less", self, o)
+
+    def __le__(self, o):
+        return op("less_equal", self, o)
+
+    def __gt__(self, o):
+        return op("greater", self, o)
+
+    def __ge__(self, o):
+        return op("greater_equal", self, o)
+
+    def __and__(self, o):
+        return op("logical_and", self, o)
+
+    def __neg__(self):
+        return op("negative", self)
 
 
 def lift(value: Any, dtype: str = "real") -> E:
@@ -88,7 +134,9 @@ class Array:
 
 
 class Builder:
-    def __init__(self, name: str, dims: str = "", batch: bool = False, scalars: tuple[tuple[str, str], ...] = ()):
+    def __init__(
+        self, name: str, dims: str = "", batch: bool = False, scalars: tuple[tuple[str, str], ...] = ()
+    ):
         self.name, self.batch = name, batch
         self.dims = (("batch",) if batch else ()) + tuple(dims.split())
         self.scalars = tuple(ir.Scalar(*s) for s in scalars)
@@ -98,8 +146,14 @@ class Builder:
         self.count = 0
 
     # -- declarations
-    def _declare(self, name: str, shape: str | tuple, kind: str, batched: bool, dtype: str, alias: str | None = None) -> Array:
-        extents = tuple(Dim.of(int(d) if d.isdigit() else d) for d in shape.split()) if isinstance(shape, str) else shape
+    def _declare(
+        self, name: str, shape: str | tuple, kind: str, batched: bool, dtype: str, alias: str | None = None
+    ) -> Array:
+        extents = (
+            tuple(Dim.of(int(d) if d.isdigit() else d) for d in shape.split())
+            if isinstance(shape, str)
+            else shape
+        )
         full = ((Dim.of("batch"),) if batched else ()) + extents
         self.buffers.append(ir.Buffer(name, dtype, full, kind, alias))
         return Array(self, name, extents, batched, dtype)
@@ -116,7 +170,9 @@ class Builder:
     def grad(self, name: str, shape: str = "") -> Array:
         """A gradient summed over the batch: zeroed before the batch loop."""
         array = self._declare(name, shape, "out", False, "real")
-        self.before.append(self.nest(array.shape, lambda *i: ir.Store(name, tuple(map(Dim.of, i)), ir.Const(0, "real"))))
+        self.before.append(
+            self.nest(array.shape, lambda *i: ir.Store(name, tuple(map(Dim.of, i)), ir.Const(0, "real")))
+        )
         return array
 
     def temp(self, shape: str | tuple = "", dtype: str = "real", kind: str = "temp", name: str = "") -> Array:
@@ -140,20 +196,42 @@ class Builder:
 
     def set(self, target: Array, value: Callable[..., Any], op: str | None = None) -> Array:
         """target[...] = value(i, j...)"""
-        self.emit(self.nest(target.shape, lambda *i: ir.Store(target.name, target.at(i), lift(value(*i), target.dtype).ir, op)))
+        self.emit(
+            self.nest(
+                target.shape,
+                lambda *i: ir.Store(target.name, target.at(i), lift(value(*i), target.dtype).ir, op),
+            )
+        )
         return target
 
     def let(self, shape: str | tuple, value: Callable[..., Any], dtype: str = "real") -> Array:
         return self.set(self.temp(shape, dtype), value)
 
-    def reduce(self, shape: str | tuple, keep: tuple[int, ...], value: Callable[..., Any], op: str = "add",
-               into: Array | None = None, init: float | None = 0.0) -> Array:
-        extents = tuple(Dim.of(int(d) if d.isdigit() else d) for d in shape.split()) if isinstance(shape, str) else shape
+    def reduce(
+        self,
+        shape: str | tuple,
+        keep: tuple[int, ...],
+        value: Callable[..., Any],
+        op: str = "add",
+        into: Array | None = None,
+        init: float | None = 0.0,
+    ) -> Array:
+        extents = (
+            tuple(Dim.of(int(d) if d.isdigit() else d) for d in shape.split())
+            if isinstance(shape, str)
+            else shape
+        )
         target = into or self.temp(tuple(extents[k] for k in keep))
         if init is not None:
             self.set(target, lambda *i: init)
-        self.emit(self.nest(extents, lambda *i: ir.Store(
-            target.name, target.at(tuple(i[k] for k in keep)), lift(value(*i), target.dtype).ir, op)))
+        self.emit(
+            self.nest(
+                extents,
+                lambda *i: ir.Store(
+                    target.name, target.at(tuple(i[k] for k in keep)), lift(value(*i), target.dtype).ir, op
+                ),
+            )
+        )
         return target
 
     def loop(self, var: str, hi: Any, body: Callable[[str], Any], kind: str = "seq", lo: Any = 0) -> None:
@@ -172,29 +250,49 @@ class Builder:
         if self.batch:
             body = (*self.before, ir.For("b", Dim.of(0), Dim.of("batch"), body, "map"))
         order = {"in": 0, "out": 1, "temp": 2, "list": 2}
-        return ir.Kernel(self.name, self.dims, self.scalars, tuple(sorted(self.buffers, key=lambda b: order[b.kind])),
-                         body, "batch" if self.batch else None)
+        return ir.Kernel(
+            self.name,
+            self.dims,
+            self.scalars,
+            tuple(sorted(self.buffers, key=lambda b: order[b.kind])),
+            body,
+            "batch" if self.batch else None,
+        )
 
 
-# -- running ---------------------------------------------------------------------------------------------------
+# -- running -------------------------------------------------------------------------------------------------
 class Call(ctypes.Structure):
     _fields_ = [("threads", ctypes.c_int32), ("code", ctypes.c_int32), ("info", ctypes.c_int64 * 4)]
 
 
 class Library:
-    def __init__(self, jobs: list, flags: list[str] | None = None, warnings: bool = True, keep: str | None = None):
+    def __init__(
+        self, jobs: list, flags: list[str] | None = None, warnings: bool = True, keep: str | None = None
+    ):
         folder = Path(keep or tempfile.mkdtemp(prefix="lc_"))
         folder.mkdir(exist_ok=True)
         self.text = emit.c_file(jobs)
         self.kernels = {k.name: k for k, _ in jobs}
         (folder / "k.c").write_text(self.text)
-        command = ["gcc", *(FLAGS if flags is None else flags), *(WARNINGS if warnings else []), "-shared", "-fPIC", "k.c", "-o", "k.so", "-lm"]
+        command = [
+            "gcc",
+            *(FLAGS if flags is None else flags),
+            *(WARNINGS if warnings else []),
+            "-shared",
+            "-fPIC",
+            "k.c",
+            "-o",
+            "k.so",
+            "-lm",
+        ]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[:6000]
         self.messages = done.stderr
         self.lib = ctypes.CDLL(str(folder / "k.so"))
 
-    def __call__(self, name: str, *arrays: np.ndarray, threads: int = 1, scalars: tuple = (), **dims: int) -> Call:
+    def __call__(
+        self, name: str, *arrays: np.ndarray, threads: int = 1, scalars: tuple = (), **dims: int
+    ) -> Call:
         """Inputs then outputs, all of one float type, which names the function."""
         kernel = self.kernels[name]
         real = "f64" if any(a.dtype == np.float64 for a in arrays) else "f32"
@@ -214,7 +312,7 @@ def both(*kernels: ir.Kernel) -> list:
     return [(k, d) for k in kernels for d in ("f32", "f64")]
 
 
-# -- the zoo ---------------------------------------------------------------------------------------------------
+# -- the zoo -------------------------------------------------------------------------------------------------
 def mish() -> ir.Kernel:
     k = Builder("mish", "S", batch=True)
     x, y = k.arg("x", "S"), k.out("y", "S")
@@ -265,7 +363,12 @@ def srelu_backward() -> ir.Kernel:
     sr = k.reduce("C S", (0,), lambda c, s: dright[c, s])
     gal = k.reduce("C S", (0,), lambda c, s: dleft[c, s] * (x[c, s] - tl[c]))
     gar = k.reduce("C S", (0,), lambda c, s: dright[c, s] * (x[c, s] - tr[c]))
-    values = [lambda c: sl[c] * (1.0 - al[c]), lambda c: gal[c], lambda c: sr[c] * (1.0 - ar[c]), lambda c: gar[c]]
+    values = [
+        lambda c: sl[c] * (1.0 - al[c]),
+        lambda c: gal[c],
+        lambda c: sr[c] * (1.0 - ar[c]),
+        lambda c: gar[c],
+    ]
     for g, v in zip(grads, values):
         k.set(g, v, "add")
     return k.kernel()
@@ -301,7 +404,14 @@ def matmul(layout: str = "nn") -> ir.Kernel:
     a = k.arg("a", "N K" if layout[0] == "n" else "K N")
     b = k.arg("b", "K M" if layout[1] == "n" else "M K")
     c = k.out("c", "N M")
-    k.reduce("N M K", (0, 1), lambda i, j, l: (a[i, l] if layout[0] == "n" else a[l, i]) * (b[l, j] if layout[1] == "n" else b[j, l]), into=c)
+    k.reduce(
+        "N M K",
+        (0, 1),
+        lambda i, j, l: (
+            (a[i, l] if layout[0] == "n" else a[l, i]) * (b[l, j] if layout[1] == "n" else b[j, l])
+        ),
+        into=c,
+    )
     return k.kernel()
 
 
@@ -352,7 +462,7 @@ def ema_backward() -> ir.Kernel:
     k = Builder("ema_backward", "T D", batch=True)
     x, a, y, dy = k.arg("x", "T D"), k.param("a", "D"), k.arg("y", "T D"), k.arg("dy", "T D")
     dx = k.out("dx", "T D")
-    da = k.grad("da", "D")
+    k.grad("da", "D")
     dh = k.let("D", lambda d: 0.0)
 
     def step(r: str) -> None:
@@ -360,7 +470,11 @@ def ema_backward() -> ir.Kernel:
         k.set(dh, lambda d: dy[t, d], "add")
         first = E(ir.Op("greater", (ir.Int(t), ir.Const(0, "i64")), "bool"))
         before = k.let("D", lambda d: op("where", first, y[t - 1, d], 0.0))
-        k.emit(k.nest(dh.shape, lambda d: ir.Store("da", (Dim.of(d),), (dh[d] * (before[d] - x[t, d])).ir, "add")))
+        k.emit(
+            k.nest(
+                dh.shape, lambda d: ir.Store("da", (Dim.of(d),), (dh[d] * (before[d] - x[t, d])).ir, "add")
+            )
+        )
         k.emit(k.nest(dh.shape, lambda d: ir.Store("dx", dx.at((t, d)), (dh[d] * (1.0 - a[d])).ir)))
         k.set(dh, lambda d: dh[d] * a[d])
 
@@ -396,7 +510,11 @@ def gather() -> ir.Kernel:
     bad = k.temp("", "bool")
 
     def check(i: str) -> None:
-        cond = op("logical_and", op("greater_equal", idx[i], lift(0, "i64")), op("less", idx[i], E(ir.Int(Dim.of("N")))))
+        cond = op(
+            "logical_and",
+            op("greater_equal", idx[i], lift(0, "i64")),
+            op("less", idx[i], E(ir.Int(Dim.of("N")))),
+        )
         k.emit(ir.Check(cond.ir, 7, (atom(idx[i]), Dim.of("N"))))
 
     k.buffers.remove(next(b for b in k.buffers if b.name == bad.name))
@@ -416,12 +534,13 @@ def gather() -> ir.Kernel:
 
 
 ZOO: dict[str, Callable[[], ir.Kernel]] = {
-    name: f for name, f in list(globals().items())
+    name: f
+    for name, f in list(globals().items())
     if inspect.isfunction(f) and f.__module__ == __name__ and f.__annotations__.get("return") == "ir.Kernel"
 }
 
 
-# -- what they mean, in NumPy: inputs then outputs in the order of the ABI ------------------------------------------
+# -- what they mean, in NumPy: inputs then outputs in the order of the ABI -----------------------------------
 def _rows(x: np.ndarray) -> np.ndarray:
     return x.reshape(x.shape[0], -1)
 
@@ -443,8 +562,13 @@ def reference(name: str, v: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
             dy = v["dy"]
             high = high & ~low
             dl, dr, dm = np.where(low, dy, 0), np.where(high, dy, 0), np.where(low | high, 0, dy)
-            return {"dx": dm + dl * al + dr * ar, "dtl": (dl * (1 - al)).sum((0, 2)), "dal": (dl * (x - tl)).sum((0, 2)),
-                    "dtr": (dr * (1 - ar)).sum((0, 2)), "dar": (dr * (x - tr)).sum((0, 2))}
+            return {
+                "dx": dm + dl * al + dr * ar,
+                "dtl": (dl * (1 - al)).sum((0, 2)),
+                "dal": (dl * (x - tl)).sum((0, 2)),
+                "dtr": (dr * (1 - ar)).sum((0, 2)),
+                "dar": (dr * (x - tr)).sum((0, 2)),
+            }
         case "layernorm":
             with np.errstate(all="ignore"):
                 c = x - x.mean(-1, keepdims=True)
@@ -493,10 +617,14 @@ def reference(name: str, v: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def shapes(kernel: ir.Kernel, dims: dict[str, int]) -> dict[str, tuple[int, ...]]:
-    return {b.name: tuple(d.evaluate(dims) for d in b.shape) for b in kernel.buffers if b.kind in ("in", "out")}
+    return {
+        b.name: tuple(d.evaluate(dims) for d in b.shape) for b in kernel.buffers if b.kind in ("in", "out")
+    }
 
 
-def random_inputs(kernel: ir.Kernel, dims: dict[str, int], dtype: Any, seed: int = 0) -> dict[str, np.ndarray]:
+def random_inputs(
+    kernel: ir.Kernel, dims: dict[str, int], dtype: Any, seed: int = 0
+) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
     found: dict[str, np.ndarray] = {}
     sizes = shapes(kernel, dims)
@@ -518,8 +646,14 @@ def outputs(kernel: ir.Kernel, dims: dict[str, int], dtype: Any) -> dict[str, np
     return {b.name: np.full(sizes[b.name], 7, kinds[b.dtype]) for b in kernel.buffers if b.kind == "out"}
 
 
-def run_kernel(lib: Library, kernel: ir.Kernel, dims: dict[str, int], values: dict[str, np.ndarray], dtype: Any,
-               threads: int = 1) -> dict[str, np.ndarray]:
+def run_kernel(
+    lib: Library,
+    kernel: ir.Kernel,
+    dims: dict[str, int],
+    values: dict[str, np.ndarray],
+    dtype: Any,
+    threads: int = 1,
+) -> dict[str, np.ndarray]:
     outs = outputs(kernel, dims, dtype)
     call = lib(kernel.name, *values.values(), *outs.values(), threads=threads, **dims)
     assert call.code == 0, (kernel.name, call.code)
@@ -532,8 +666,18 @@ def all_kernels() -> dict[str, ir.Kernel]:
 
 
 SIZES = [  # one value for each dim, in turn over the kernel's dims
-    (3, 5, 7), (1, 1, 1), (2, 17, 33), (1, 64, 130), (0, 3, 4), (4, 1, 1030), (3, 0, 5), (33, 2, 3), (70, 4, 9), (1, 2100, 9),
-    (6, 2, 0), (300, 40, 50),
+    (3, 5, 7),
+    (1, 1, 1),
+    (2, 17, 33),
+    (1, 64, 130),
+    (0, 3, 4),
+    (4, 1, 1030),
+    (3, 0, 5),
+    (33, 2, 3),
+    (70, 4, 9),
+    (1, 2100, 9),
+    (6, 2, 0),
+    (300, 40, 50),
 ]
 
 
@@ -549,7 +693,15 @@ if __name__ == "__main__":  # run by test_emit under the sanitizers
 
     kernels = all_kernels()
     for openmp in ([], ["-fopenmp"]):
-        flags = "-std=gnu11 -O1 -g -march=native -fno-math-errno -fsanitize=address,undefined -fno-sanitize-recover=all".split()
+        flags = [
+            "-std=gnu11",
+            "-O1",
+            "-g",
+            "-march=native",
+            "-fno-math-errno",
+            "-fsanitize=address,undefined",
+            "-fno-sanitize-recover=all",
+        ]
         library = Library(both(*(passes.run(k) for k in kernels.values())), flags + openmp, keep=sys.argv[1])
         for kernel in kernels.values():
             for dims in cases(kernel):

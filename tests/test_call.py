@@ -7,10 +7,9 @@ import sys
 import threading
 import weakref
 
+import handmade
 import numpy as np
 import pytest
-
-import handmade
 
 F32, F64 = np.float32, np.float64
 RNG = np.random.default_rng(0)
@@ -270,8 +269,16 @@ BAD = [
     ("scale(x, 2.0, power=91)", RuntimeError, "scale: unknown error 77"),
     ("pick(x, 7)", IndexError, "layers.py:31: pick: index 7 is out of range for axis 0 with size 3"),
     ("pick(x2, np.array([0, -4]))", IndexError, "pick: index -4 is out of range"),
-    ("mish.vjp(x)[1](x[:2])", ValueError, r"mish: pullback: argument 'dy': expected shape \(3,\), got \(2,\)"),
-    ("mish.vjp(x)[1](x.astype('d'))", TypeError, "mish: pullback: argument 'dy': expected float32, got float64"),
+    (
+        "mish.vjp(x)[1](x[:2])",
+        ValueError,
+        r"mish: pullback: argument 'dy': expected shape \(3,\), got \(2,\)",
+    ),
+    (
+        "mish.vjp(x)[1](x.astype('d'))",
+        TypeError,
+        "mish: pullback: argument 'dy': expected float32, got float64",
+    ),
     ("mish.vjp(x)[1]()", ValueError, r"mish: pullback: expected 1 gradients \(dy\), got 0"),
     ("mish.vjp(x)[1](1.0)", ValueError, "mish: pullback: argument 'dy': expected shape"),
     ("mish.vjp(x)[1](x, out=(x, x))", ValueError, "mish: pullback: out: expected 1 arrays, got 2"),
@@ -280,7 +287,11 @@ BAD = [
     ("mish(x, out=np.broadcast_to(x[:1], 3))", ValueError, "mish: out for 'y': the array is read-only"),
     ("mish(x, out=3)", TypeError, "mish: argument 'y': expected an array, got int"),
     ("moments(x, 1, out=x)", ValueError, "moments: out: expected 2 arrays, got 1"),
-    ("moments(x, 1, out=(x[:1].reshape(()), x))", ValueError, "moments: out: the arrays for 'y1' and 'y2' overlap"),
+    (
+        "moments(x, 1, out=(x[:1].reshape(()), x))",
+        ValueError,
+        "moments: out: the arrays for 'y1' and 'y2' overlap",
+    ),
 ]
 
 

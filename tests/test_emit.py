@@ -41,11 +41,15 @@ def test_against_numpy(library, name, dtype):
             got = zoo.run_kernel(library, kernel, dims, values, dtype, threads)
             for out, array in expected.items():
                 tolerance = 2e-4 if dtype == np.float32 else 1e-11
-                np.testing.assert_allclose(got[out], array, tolerance, tolerance, err_msg=f"{name} {out} {dims}")
+                np.testing.assert_allclose(
+                    got[out], array, tolerance, tolerance, err_msg=f"{name} {out} {dims}"
+                )
             if threads == 1:
                 first = got
         for out in first:
-            assert np.array_equal(first[out], got[out], equal_nan=True), "the result depends on the number of threads"
+            assert np.array_equal(first[out], got[out], equal_nan=True), (
+                "the result depends on the number of threads"
+            )
 
 
 def test_check_reports_the_first_failing_iteration(library):
@@ -57,16 +61,29 @@ def test_check_reports_the_first_failing_iteration(library):
         outs = zoo.outputs(kernel, dims, np.float32)
         call = library("gather", *values.values(), *outs.values(), threads=threads, **dims)
         assert (call.code, list(call.info)[:2]) == (7, [-2, 4])
-        call = library("gather", *[v[:11].copy() for v in values.values()], *outs.values(), threads=threads, **{**dims, "batch": 11})
+        call = library(
+            "gather",
+            *[v[:11].copy() for v in values.values()],
+            *outs.values(),
+            threads=threads,
+            **{**dims, "batch": 11},
+        )
         assert call.code == 0
 
 
 def test_runs_clean_under_the_sanitizers(tmp_path):
     """Out of bounds, undefined shifts, overflow; with and without OpenMP."""
     found = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
-    env = {**os.environ, "LD_PRELOAD": found.stdout.strip(), "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}
+    env = {
+        **os.environ,
+        "LD_PRELOAD": found.stdout.strip(),
+        "ASAN_OPTIONS": "detect_leaks=0",
+        "PYTHONMALLOC": "malloc",
+    }
     env["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
-    done = subprocess.run([sys.executable, zoo.__file__, str(tmp_path)], env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, zoo.__file__, str(tmp_path)], env=env, capture_output=True, text=True, check=False
+    )
     assert done.stdout == "clean\n", done.stdout[-2000:] + done.stderr[-6000:]
 
 

@@ -79,10 +79,19 @@ class TwoBlobs(Stopper):
 
 
 REFUSED = {
-    "duplicate top": ([source(), ip("a", "data", tops=["y"]), ip("b", "data", tops=["y"])], "'y'", "'a'", "'b'"),
+    "duplicate top": (
+        [source(), ip("a", "data", tops=["y"]), ip("b", "data", tops=["y"])],
+        "'y'",
+        "'a'",
+        "'b'",
+    ),
     "a top twice": ([source(tops=["d", "d"])], "'d'", "twice"),
     "missing bottom": ([source(), ip("a", "dat")], "'a'", "'dat'"),
-    "duplicate name": ([source(), ip("a", "data"), Softmax(name="a", bottoms=["a"], tops=["z"])], "'a'", "Softmax"),
+    "duplicate name": (
+        [source(), ip("a", "data"), Softmax(name="a", bottoms=["a"], tops=["z"])],
+        "'a'",
+        "Softmax",
+    ),
     "cycle": (
         [source(), ElementWise("add", name="a", bottoms=["data", "c"]), ip("b", "a"), ip("c", "b")],
         *("cycle", "'a'", "'b'", "'c'"),
@@ -125,7 +134,10 @@ def test_refused(case):
 SHAPES = {
     "float labels": ([source(), ip("a", "data"), SoftmaxLoss(name="loss", bottoms=["a", "data"])], TypeError),
     "int data": ([source(), ip("a", "label")], TypeError),
-    "shapes of ElementWise": ([source(), ip("a", "data"), ElementWise("add", name="e", bottoms=["a", "data"])], ValueError),
+    "shapes of ElementWise": (
+        [source(), ip("a", "data"), ElementWise("add", name="e", bottoms=["a", "data"])],
+        ValueError,
+    ),
     "square loss": ([source(), ip("a", "data"), SquareLoss(name="loss", bottoms=["a", "data"])], ValueError),
     "axis": ([source(), Softmax(axis=2, name="s", bottoms=["data"])], ValueError),
     "the batch is no axis": ([source(), Softmax(axis=0, name="s", bottoms=["data"])], ValueError),
@@ -207,13 +219,17 @@ def test_backward_needs_a_forward():
 
 def test_loss_that_sets_none():
     net = Net("n", [source(), Silent(name="q", bottoms=["data"])])
-    with pytest.raises(TopologyError, match="'q'.*loss"):
+    with pytest.raises(TopologyError, match=r"'q'.*loss"):
         net.forward()
 
 
 def test_in_place_layers_apply_in_order():
     plain = [source(), Double(name="a", bottoms=["data"], factor=3.0)]
-    net = Net("n", [*plain, Negate(name="m", bottoms=["a"]), SumLoss(name="loss", bottoms=["a"])], force_backward=True)
+    net = Net(
+        "n",
+        [*plain, Negate(name="m", bottoms=["a"]), SumLoss(name="loss", bottoms=["a"])],
+        force_backward=True,
+    )
     net.forward_backward()
     x = net.blobs["data"].data
     np.testing.assert_allclose(net.blobs["a"].data, -3 * x)
@@ -242,13 +258,19 @@ class Configured(Layer):
 
 def test_fields():
     layer = Configured(rate=1, count=np.int64(4), bottoms="x")
-    assert (layer.count, layer.rate, layer.name, layer.bottoms, layer.tops) == (4, 1.0, "configured", ("x",), ("configured",))
+    assert (layer.count, layer.rate, layer.name, layer.bottoms, layer.tops) == (
+        4,
+        1.0,
+        "configured",
+        ("x",),
+        ("configured",),
+    )
     with pytest.raises(TypeError, match="rate"):
         Configured()
     for bad in (0, "a", 1.5, None, True):
         with pytest.raises(ValueError, match=r"'z'.*count"):
             Configured(rate=1, count=bad, name="z")
-    with pytest.raises(TypeError, match="unknown.*'cuont'"):
+    with pytest.raises(TypeError, match=r"unknown.*'cuont'"):
         Configured(rate=1, cuont=3)
     with pytest.raises(AttributeError, match="immutable"):
         layer.rate = 3

@@ -23,8 +23,18 @@ from .ir import (
 )
 
 _INFIX = {
-    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "less": "<", "less_equal": "<=", "greater": ">",
-    "greater_equal": ">=", "equal": "==", "not_equal": "!=", "logical_and": "&", "logical_or": "|",
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+    "equal": "==",
+    "not_equal": "!=",
+    "logical_and": "&",
+    "logical_or": "|",
 }
 _STORE = {None: "=", "add": "+=", "mul": "*=", "max": "max=", "min": "min=", "or": "|=", "and": "&="}
 
@@ -52,7 +62,12 @@ def _stmt(stmt: Stmt) -> list[str]:
             words = f" {kind}" + (" parallel" if parallel else "")
             return [f"for {var} in {_dim(lo)}..{_dim(hi)}{words}:", *_body(body, "    ")]
         case While(before, cond, body):
-            return ["loop:", *_body(before, "    "), f"    leave unless {expression(cond)}", *_body(body, "    ")]
+            return [
+                "loop:",
+                *_body(before, "    "),
+                f"    leave unless {expression(cond)}",
+                *_body(body, "    "),
+            ]
         case If(cond, then, orelse):
             text = [f"if {expression(cond)}:", *_body(then, "    ")]
             return text + ["else:", *_body(orelse, "    ")] if orelse else text

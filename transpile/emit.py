@@ -2,7 +2,8 @@
 
     int LC_NAME(mish_f32)(int64_t batch, int64_t S, const float *restrict x, float *restrict y, lc_call *call)
 
-The text is meant to be read: one function a kernel, loops as the IR has them, temporaries where `emit_storage` says.
+The text is meant to be read: one function a kernel, loops as the IR has them, temporaries where
+`emit_storage` says.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from .dims import Atom
 from .emit_simd import pragma
 from .emit_storage import Region, Storage, plan, stored_first
 from .emit_text import Speller, bare
-from .ir import Buffer, Check, Comment, For, Grow, If, Kernel, Stmt, Store, While
+from .ir import Buffer, Check, Comment, Expr, For, Grow, If, Kernel, Stmt, Store, While
 from .passes.tree import Names, own_accesses, roots, walk
 from .passes.work import WORTH
 
@@ -25,7 +26,7 @@ _C_OPS = {"add": "+=", "mul": "*=", "or": "|=", "and": "&="}
 CALL = """\
 #ifndef LC_CALL
 #define LC_CALL
-/* threads: how many may be used (0: one). code, info: set when a function returns nonzero; code 1 is out of memory. */
+/* threads: how many may be used (0: one). code, info: set when a call fails; code 1: out of memory. */
 typedef struct { int32_t threads; int32_t code; int64_t info[4]; } lc_call;
 #endif
 #ifndef LC_NAME
@@ -40,13 +41,28 @@ def c_file(jobs: Sequence[Job], prelude: str | None = None, title: str = "") -> 
     prelude = (here / "math.h").read_text(encoding="utf-8") if prelude is None else prelude
     support = (here / "support.h").read_text(encoding="utf-8")
     head = f"/* {_comment(title)} */\n" if title else ""
-    return "\n".join([head + "#include <math.h>\n#include <stdint.h>\n" + CALL, prelude, support, *(function(k, d) for k, d in jobs)])
+    return "\n".join(
+        [
+            head + "#include <math.h>\n#include <stdint.h>\n" + CALL,
+            prelude,
+            support,
+            *(function(k, d) for k, d in jobs),
+        ]
+    )
 
 
 def header(jobs: Sequence[Job], guard: str = "LC_LAYERS_H", title: str = "") -> str:
     """A plain C header; C++ may include it too."""
     head = f"/* {_comment(title)} */\n" if title else ""
-    lines = [f"#ifndef {guard}", f"#define {guard}", "#include <stdint.h>", CALL, "#ifdef __cplusplus", 'extern "C" {', "#endif"]
+    lines = [
+        f"#ifndef {guard}",
+        f"#define {guard}",
+        "#include <stdint.h>",
+        CALL,
+        "#ifdef __cplusplus",
+        'extern "C" {',
+        "#endif",
+    ]
     lines += [prototype(k, d, restrict="") + ";" for k, d in jobs]
     lines += ["#ifdef __cplusplus", "}", "#endif", "#endif"]
     return head + "\n".join(lines) + "\n"
@@ -56,8 +72,10 @@ def cdef(jobs: Sequence[Job]) -> str:
     """What cffi's `cdef` takes: every array a `void *`, so that `ffi.from_buffer` needs no cast."""
     lines = ["typedef struct { int32_t threads; int32_t code; int64_t info[4]; } lc_call;"]
     for kernel, dtype in jobs:
-        arguments = ", ".join(f"void *{a.split()[-1].lstrip('*')}" if "*" in a and not a.startswith("lc_call") else a
-                              for a in _arguments(kernel, dtype, ""))
+        arguments = ", ".join(
+            f"void *{a.split()[-1].lstrip('*')}" if "*" in a and not a.startswith("lc_call") else a
+            for a in _arguments(kernel, dtype, "")
+        )
         lines.append(f"int {symbol(kernel, dtype)}({arguments});")
     return "\n".join(lines) + "\n"
 
@@ -119,7 +137,7 @@ class _Function:
     def put(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
 
-    # -- the whole ---------------------------------------------------------------------------------------------
+    # -- the whole -------------------------------------------------------------------------------------------
     def text(self) -> str:
         kernel, regions = self.kernel, self.storage.regions
         fails = can_fail(kernel.body, any(r.arena for r in regions.values()))
@@ -141,7 +159,11 @@ class _Function:
         else:
             self.put("return lc_leave(call, 0);")
         used = "\n".join(self.lines)
-        unused = [n for a in _arguments(kernel, self.dtype, "") if (n := a.split()[-1].lstrip("*")) and not _mentions(used, n)]
+        unused = [
+            n
+            for a in _arguments(kernel, self.dtype, "")
+            if (n := a.split()[-1].lstrip("*")) and not _mentions(used, n)
+        ]
         voids = ["    " + " ".join(f"(void){n};" for n in unused)] if unused else []
         return "\n".join([prototype(kernel, self.dtype), "{", *voids, *self.lines, "}", ""])
 
@@ -158,10 +180,15 @@ class _Function:
             for b in region.arena:
                 extents = ", ".join(self.spell.dim(d) for d in region.bounds[b.name]) or "1"
                 count = max(len(b.shape), 1)
-                self.put(f"const size_t lc_at_{self.spell.names[b.name]} = lc_reserve(&lc_room, "
-                         f"sizeof({self.spell.ctype(b.dtype)}), (const int64_t[]){{{extents}}}, {count});")
+                self.put(
+                    f"const size_t lc_at_{self.spell.names[b.name]} = lc_reserve(&lc_room, "
+                    f"sizeof({self.spell.ctype(b.dtype)}), (const int64_t[]){{{extents}}}, {count});"
+                )
             if region.loop is not None:
-                self.put(f"const size_t lc_step{self.regions} = lc_copies(&lc_room, lc_own{self.regions}, lc_threads);")
+                self.put(
+                    f"const size_t lc_step{self.regions} = "
+                    f"lc_copies(&lc_room, lc_own{self.regions}, lc_threads);"
+                )
         self.put("char *const lc_arena = lc_take(lc_room);")
         self.put("if (!lc_arena) { lc_fault.code = 1; goto lc_done; }")
         self.regions = 0
@@ -172,7 +199,9 @@ class _Function:
             size = 1
             for extent in b.shape:
                 size *= extent.value or 0
-            self.put(f"{self.spell.ctype(b.dtype)} {names[b.name]}[{max(size, 1)}] __attribute__((aligned(64)));")
+            self.put(
+                f"{self.spell.ctype(b.dtype)} {names[b.name]}[{max(size, 1)}] __attribute__((aligned(64)));"
+            )
         base = "lc_arena"
         if region.arena and region.loop is not None:
             self.regions += 1
@@ -180,7 +209,9 @@ class _Function:
             self.put(f"char *const {base} = lc_arena + (size_t)lc_thread() * lc_step{self.regions};")
         for b in region.arena:
             ctype = self.spell.ctype(b.dtype)
-            self.put(f"{ctype} *restrict const {names[b.name]} = ({ctype} *)({base} + lc_at_{names[b.name]});")
+            self.put(
+                f"{ctype} *restrict const {names[b.name]} = ({ctype} *)({base} + lc_at_{names[b.name]});"
+            )
 
     def lists(self, region: Region) -> None:
         for b in region.lists:
@@ -191,7 +222,7 @@ class _Function:
         for b in region.lists:
             self.put(f"free({self.spell.names[b.name]});")
 
-    # -- statements --------------------------------------------------------------------------------------------
+    # -- statements ------------------------------------------------------------------------------------------
     def body(self, body: tuple[Stmt, ...], path: tuple) -> None:
         waiting = self.declare(body, path)
         for position, stmt in enumerate(body):
@@ -251,8 +282,8 @@ class _Function:
         self.depth -= 1
         self.spell.bound = bound
 
-    def condition(self, cond: object) -> str:
-        return f"({bare(self.spell.expr(cond))})"  # type: ignore[arg-type]
+    def condition(self, cond: Expr) -> str:
+        return f"({bare(self.spell.expr(cond))})"
 
     def store(self, stmt: Store, waiting: set[str]) -> None:
         place, value = self.spell.place(stmt.buffer, stmt.index), bare(self.spell.expr(stmt.value))
@@ -260,7 +291,9 @@ class _Function:
         head = ""
         if buffer.name in waiting:
             waiting.discard(buffer.name)
-            head = ("const " if buffer.name in self.constant else "") + self.spell.variable(buffer.dtype) + " "
+            head = (
+                ("const " if buffer.name in self.constant else "") + self.spell.variable(buffer.dtype) + " "
+            )
         if stmt.op in ("max", "min"):
             self.put(f"{place} = {_extreme(stmt.op, self.spell.ctype(buffer.dtype))}({place}, {value});")
         else:
@@ -269,8 +302,14 @@ class _Function:
     def loop(self, loop: For, path: tuple) -> None:
         def outer(name: str) -> str | None:
             inside = any(b.name == name for b in self.storage.locals.get(path, ()))
-            inside |= any(b.name == name for p, bs in self.storage.locals.items() if p[: len(path)] == path for b in bs)
-            return None if inside or name not in self.spell.local else self.spell.ctype(self.spell.table[name].dtype)
+            inside |= any(
+                b.name == name for p, bs in self.storage.locals.items() if p[: len(path)] == path for b in bs
+            )
+            return (
+                None
+                if inside or name not in self.spell.local
+                else self.spell.ctype(self.spell.table[name].dtype)
+            )
 
         self.bounds(loop)
         if line := pragma(loop, outer):
@@ -286,7 +325,9 @@ class _Function:
     def bounds(self, loop: For) -> None:
         """Gives a variable to bounds that are more than a sum."""
         for dim, word in ((loop.lo, "from"), (loop.hi, "to")):
-            if dim not in self.spell.bound and any(isinstance(a, Atom) and a.kind != "load" for a in dim.atoms()):
+            if dim not in self.spell.bound and any(
+                isinstance(a, Atom) and a.kind != "load" for a in dim.atoms()
+            ):
                 name = "chunks" if loop.parallel else f"{self.spell.names.add(loop.var)}_{word}"
                 name = self.spell.names.add(self.fresh.fresh(name))
                 self.put(f"const int64_t {name} = {bare(self.spell.dim(dim))};")
@@ -308,7 +349,9 @@ class _Function:
         bound = dict(self.spell.bound)
         if fails:
             self.put(f"int64_t lc_first{number} = INT64_MAX;")
-        self.put(f"#pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1{work})")
+        self.put(
+            f"#pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1{work})"
+        )
         self.open(loop)
         self.depth += 1
         if fails:
@@ -321,8 +364,10 @@ class _Function:
             self.lines.append(f"{self.exit.label}:")
             self.put(f"if ({self.exit.fault}.code) {{")
             self.put("    #pragma omp critical(lc_faults)")
-            self.put(f"    if ({(var := self.spell.names[loop.var])} < lc_first{number}) "
-                     f"{{ lc_first{number} = {var}; {outside.fault} = {self.exit.fault}; }}")
+            self.put(
+                f"    if ({(var := self.spell.names[loop.var])} < lc_first{number}) "
+                f"{{ lc_first{number} = {var}; {outside.fault} = {self.exit.fault}; }}"
+            )
             self.put("}")
         self.leave(region)
         self.close()
@@ -333,15 +378,20 @@ class _Function:
         del self.spell.facts[loop.var]
 
     def grow(self, buffer: Buffer, count: str) -> None:
-        name = self.spell.names[buffer.name]
+        name, ctype = self.spell.names[buffer.name], self.spell.ctype(buffer.dtype)
         row = ", ".join(self.spell.dim(d) for d in buffer.shape[1:]) or "1"
-        self.put(f"if ({count} > lc_room_{name} && !lc_grow((void **)&{name}, &lc_room_{name}, {count}, "
-                 f"sizeof({self.spell.ctype(buffer.dtype)}), (const int64_t[]){{{row}}}, {max(len(buffer.shape) - 1, 1)})) "
-                 f"{{ {self.exit.fault}.code = 1; goto {self.exit.label}; }}")
+        axes = max(len(buffer.shape) - 1, 1)
+        grown = f"lc_grow((void **)&{name}, &lc_room_{name}, {count}, sizeof({ctype}), "
+        grown += f"(const int64_t[]){{{row}}}, {axes})"
+        self.put(f"if ({count} > lc_room_{name} && !{grown}) {{ {self.fail(1)} }}")
 
-    def check(self, cond: object, number: int, info: list[str]) -> None:
-        notes = "".join(f" {self.exit.fault}.info[{n}] = {text};" for n, text in enumerate(info[:4]))
-        self.put(f"if (!{self.condition(cond)}) {{ {self.exit.fault}.code = {number};{notes} goto {self.exit.label}; }}")
+    def check(self, cond: Expr, number: int, info: list[str]) -> None:
+        self.put(f"if (!{self.condition(cond)}) {{ {self.fail(number, info)} }}")
+
+    def fail(self, number: int, info: list[str] | None = None) -> str:
+        fault = self.exit.fault
+        notes = "".join(f" {fault}.info[{n}] = {text};" for n, text in enumerate((info or [])[:4]))
+        return f"{fault}.code = {number};{notes} goto {self.exit.label};"
 
 
 def _extreme(op: str, ctype: str) -> str:

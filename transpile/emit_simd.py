@@ -1,8 +1,9 @@
 """Which innermost loops may be vectorised, and the pragma that says so.
 
-gcc is told, not asked: `omp simd` waives its alias and dependence tests, so the claim must hold here. Iterations of a map loop
-are independent but for accumulation: into a variable (a `reduction` clause) or into memory, where two iterations must not meet
-in one place (`a[i//2] += x`, or a scatter through an index array, stays scalar).
+gcc is told, not asked: `omp simd` waives its alias and dependence tests, so the claim must hold here.
+Iterations of a map loop are independent but for accumulation: into a variable (a `reduction` clause) or
+into memory, where two iterations must not meet in one place (`a[i//2] += x`, or a scatter through an index
+array, stays scalar).
 """
 
 from __future__ import annotations
@@ -13,13 +14,19 @@ from .ir import Comment, For, If, Store
 from .passes.depend import injective
 from .passes.tree import own_accesses, walk
 
-# max and min carry NaN, so they are reductions of our own (declared in the prelude); integers have none to carry.
+# max and min carry NaN, so they are reductions of our own (declared in the prelude); integers have none to
+# carry.
 _CLAUSE = {"add": "+", "mul": "*", "or": "|", "and": "&"}
 
 
 def pragma(loop: For, outer: Callable[[str], str | None]) -> str | None:
-    """The line before the loop, or None. `outer` gives the C type of a variable that lives outside it, else None."""
-    if loop.kind != "map" or loop.parallel or not all(isinstance(s, (Store, If, Comment)) for s in walk(loop.body)):
+    """The line before the loop, or None. `outer` gives the C type of a variable that lives outside it, else
+    None."""
+    if (
+        loop.kind != "map"
+        or loop.parallel
+        or not all(isinstance(s, (Store, If, Comment)) for s in walk(loop.body))
+    ):
         return None
     reductions: dict[str, str] = {}
     for stmt in walk(loop.body):

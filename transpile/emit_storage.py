@@ -1,12 +1,13 @@
 """Where temporaries live.
 
-    rank 0                 a C variable in the innermost block that holds all its uses
-    small, constant size   an array on the stack of its region
-    lists                  a growing allocation of its region, freed when the region is left
-    all others             a place in one arena, taken once a call; one copy a thread for those inside a parallel loop
+    rank 0                 a C variable in the innermost block that holds all its uses small, constant size
+    an array on the stack of its region lists                  a growing allocation of its region, freed
+    when the region is left all others             a place in one arena, taken once a call; one copy a
+    thread for those inside a parallel loop
 
-A region is the whole kernel or one iteration of a parallel loop. A temporary belongs to a parallel loop if it is used nowhere
-else and its indices do not name the loop's variable: then iterations would collide if they shared it.
+A region is the whole kernel or one iteration of a parallel loop. A temporary belongs to a parallel loop if
+it is used nowhere else and its indices do not name the loop's variable: then iterations would collide if
+they shared it.
 """
 
 from __future__ import annotations
@@ -69,8 +70,14 @@ def plan(kernel: Kernel, real: str) -> Storage:
     return storage
 
 
-def _visit(body: tuple[Stmt, ...], path: Path, uses: dict[str, _Use], loops: dict[Path, Stmt],
-           facts: dict[Path, Facts], root: dict[str, str]) -> None:
+def _visit(
+    body: tuple[Stmt, ...],
+    path: Path,
+    uses: dict[str, _Use],
+    loops: dict[Path, Stmt],
+    facts: dict[Path, Facts],
+    root: dict[str, str],
+) -> None:
     for position, stmt in enumerate(body):
         inner = (*path, (position, 0))
         where = inner if isinstance(stmt, While) else path  # the condition of a While is evaluated inside it
@@ -117,8 +124,8 @@ def block(kernel: Kernel, path: Path) -> tuple[Stmt, ...]:
 
 
 def _lift(home: Path, loops: dict[Path, Stmt], kernel: Kernel, name: str, root: dict[str, str]) -> Path:
-    """Out of every loop that carries the value from one iteration to the next: all but those that store it first.
-    Iterations of a map loop are independent, so nothing is carried through one."""
+    """Out of every loop that carries the value from one iteration to the next: all but those that store it
+    first. Iterations of a map loop are independent, so nothing is carried through one."""
     while home and not stored_first(block(kernel, home), name, root):
         outer = next((n for n in range(len(home), 0, -1) if home[:n] in loops), 0)
         loop = loops.get(home[:outer])
@@ -132,7 +139,12 @@ def stored_first(body: tuple[Stmt, ...], name: str, root: dict[str, str]) -> boo
     for stmt in body:
         touched = [mode for s in walk((stmt,)) for b, _, mode in own_accesses(s) if root[b] == name]
         if touched:
-            return isinstance(stmt, Store) and root[stmt.buffer] == name and stmt.op is None and "r" not in touched
+            return (
+                isinstance(stmt, Store)
+                and root[stmt.buffer] == name
+                and stmt.op is None
+                and "r" not in touched
+            )
     return False
 
 
@@ -149,8 +161,8 @@ def _inner_facts(home: Path, facts: dict[Path, Facts]) -> Facts:
 
 
 def _place(region: Region, buffer: Buffer, real: str, outside: Facts, inside: Facts) -> None:
-    # Extents may name loop variables (a slice up to i): room is made for the largest they can be. The arena is taken
-    # at the top, where no loop variable is known.
+    # Extents may name loop variables (a slice up to i): room is made for the largest they can be. The arena
+    # is taken at the top, where no loop variable is known.
     region.bounds[buffer.name] = shape = tuple(largest(d, inside) for d in buffer.shape)
     if buffer.kind == "list":
         region.lists.append(buffer)

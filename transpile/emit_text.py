@@ -14,14 +14,18 @@ from .operations import scalar_c
 C_TYPES = {"f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "bool": "uint8_t"}
 HUGE = Dim.of(2**62)
 
+# Keywords, names the emitted code uses itself, and functions of math.h, stdlib.h and string.h: hiding one of
+# those by a local name draws a warning, or a wrong call.
 _RESERVED = set(
-    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
-    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while asm typeof "
-    "call done main I NAN INFINITY NULL EOF complex bool true false linux unix errno stdin stdout stderr "
-    # functions of math.h, stdlib.h and string.h: hiding one by a local name draws a warning, or a wrong call
-    "abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh div erf erfc exp exp2 expm1 fabs floor fma "
-    "fmax fmin fmod free frexp gamma hypot j0 j1 jn labs ldexp lgamma llabs log log10 log1p log2 logb malloc memcpy "
-    "memset modf nan pow remainder rint round sin sinh sqrt strlen tan tanh tgamma trunc y0 y1 yn".split()
+    """
+    auto break case char const continue default do double else enum extern float for goto if inline int
+    long register restrict return short signed sizeof static struct switch typedef union unsigned void
+    volatile while asm typeof call done main I NAN INFINITY NULL EOF complex bool true false linux unix
+    errno stdin stdout stderr abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh div
+    erf erfc exp exp2 expm1 fabs floor fma fmax fmin fmod free frexp gamma hypot j0 j1 jn labs ldexp
+    lgamma llabs log log10 log1p log2 logb malloc memcpy memset modf nan pow remainder rint round sin
+    sinh sqrt strlen tan tanh tgamma trunc y0 y1 yn
+    """.split()
 )
 
 
@@ -37,7 +41,12 @@ class CNames:
     def add(self, name: str) -> str:
         if name not in self.table:
             text = "".join(c if c.isascii() and (c.isalnum() or c == "_") else f"_u{ord(c):x}" for c in name)
-            if text in _RESERVED or text.lower().startswith("lc_") or text[0].isdigit() or text.startswith("_"):
+            if (
+                text in _RESERVED
+                or text.lower().startswith("lc_")
+                or text[0].isdigit()
+                or text.startswith("_")
+            ):
                 text = "v_" + text.lstrip("_")
             while text in self.taken:
                 text += "_"
@@ -91,7 +100,8 @@ def _shortest_f32(number: float) -> str:
 
 
 class Speller:
-    """Spells expressions of one kernel at one float type. `facts` (loop variable -> its range) follows the emitter."""
+    """Spells expressions of one kernel at one float type. `facts` (loop variable -> its range) follows the
+    emitter."""
 
     def __init__(self, kernel: Kernel, dtype: str):
         self.real = dtype
@@ -113,14 +123,16 @@ class Speller:
         """The type of a C variable: gcc keeps `_Bool` in mask registers, bytes it would widen."""
         return "_Bool" if dtype == "bool" else self.ctype(dtype)
 
-    # -- integers ----------------------------------------------------------------------------------------------
+    # -- integers --------------------------------------------------------------------------------------------
     def dim(self, dim: Dim) -> str:
         return self.bound.get(dim) or dim.render(self.atom)
 
     def tight(self, dim: Dim) -> str:
         """Fit to stand beside * and /."""
         text = self.dim(dim)
-        return text if (len(dim.terms) <= 1 or dim in self.bound) and not text.startswith("-") else f"({text})"
+        return (
+            text if (len(dim.terms) <= 1 or dim in self.bound) and not text.startswith("-") else f"({text})"
+        )
 
     def atom(self, atom: Symbol) -> str:
         if isinstance(atom, str):
@@ -145,7 +157,7 @@ class Speller:
             return self.bound[dim]
         return self.tight(dim) if dim.value is not None or isinstance(symbol, str) else f"({self.dim(dim)})"
 
-    # -- memory ------------------------------------------------------------------------------------------------
+    # -- memory ----------------------------------------------------------------------------------------------
     def root(self, name: str) -> Buffer:
         buffer = self.table[name]
         while buffer.alias:
@@ -160,12 +172,16 @@ class Speller:
         return f"{text}[{self.offset(index, self.table[name].shape)}]"
 
     def offset(self, index: tuple[Dim, ...], shape: tuple[Dim, ...]) -> str:
-        """Row-major position in Horner's form; axes that are the digits of one flat number are that number."""
+        """Row-major position in Horner's form; axes that are the digits of one flat number are that
+        number."""
         text = ""
         axis = 0
         while axis < len(index):
             digit, last = index[axis], axis
-            while last + 1 < len(index) and (whole := _undivided(digit, index[last + 1], shape[last + 1])) is not None:
+            while (
+                last + 1 < len(index)
+                and (whole := _undivided(digit, index[last + 1], shape[last + 1])) is not None
+            ):
                 digit, last = whole, last + 1
             if text in ("", "0"):
                 text = self.dim(digit)
@@ -175,7 +191,11 @@ class Speller:
                         text = f"{_group(text)}*{self.tight(shape[k])}"
                 number = self.dim(digit)
                 if number != "0":
-                    text += f" - {number[1:]}" if number.startswith("-") and len(digit.terms) == 1 else f" + {number}"
+                    text += (
+                        f" - {number[1:]}"
+                        if number.startswith("-") and len(digit.terms) == 1
+                        else f" + {number}"
+                    )
             axis = last + 1
         return text or "0"
 
@@ -184,7 +204,7 @@ class Speller:
         text = self.expr(arg)
         return bare(text) if re.search(rf"[(] *\{{{k}\}} *[),]|, *\{{{k}\}} *[),]", template) else text
 
-    # -- expressions -------------------------------------------------------------------------------------------
+    # -- expressions -----------------------------------------------------------------------------------------
     def expr(self, expr: Expr) -> str:
         match expr:
             case Const(value, dtype):
@@ -229,7 +249,11 @@ def _closed(text: str) -> bool:
 
 def _unary(text: str) -> str:
     plain = text.replace("_", "a").replace("[", "").replace("]", "")
-    return text if plain.isalnum() or _closed(text) or (text.endswith(("]", ")")) and text[0].isalpha()) else f"({text})"
+    return (
+        text
+        if plain.isalnum() or _closed(text) or (text.endswith(("]", ")")) and text[0].isalpha())
+        else f"({text})"
+    )
 
 
 def facts_of(facts: Facts, var: str, lo: Dim, hi: Dim) -> dict[str, tuple[Dim, Dim]]:

@@ -63,7 +63,7 @@ class _Function(Statements):
         self.before: list[ir.Stmt] = []  # what stands before the loop over the batch
         for param in function.params:
             self._parameter(param)
-        self.outputs = [self._output(replace(r, type=v.type), bound | variables) for r, v in zip(function.results, self._values(), strict=True)]
+        self.outputs = [self._output(replace(r, type=v.type), variables) for r, v in zip(function.results, self._values(), strict=True)]
         self._destine()
 
     # -- arguments ---------------------------------------------------------------------------------------------
@@ -83,14 +83,9 @@ class _Function(Statements):
         self.buffer(name, dtype, (*lead, *shape), kind)
         return Place(name, shape, dtype, (self.row,) if lead and self.row else ())
 
-    def _output(self, result: Result, names: set[str]) -> Place:
-        free = result.name not in self.buffers and result.name not in self.sizes and (result.name not in names or self._returned(result))
+    def _output(self, result: Result, variables: set[str]) -> Place:
+        free = result.name not in self.buffers and result.name not in self.sizes and result.name not in variables
         return self._argument(result.name if free else self.fresh(result.name), result, "out")
-
-    def _returned(self, result: Result) -> bool:
-        """Whether the result is the variable of the same name, which then is the output."""
-        value = next(v for r, v in zip(self.function.results, self._values(), strict=True) if r.name == result.name)
-        return isinstance(value, Name) and value.id == result.name and self._direct(result, value)
 
     # -- results -----------------------------------------------------------------------------------------------
     def _values(self) -> tuple[Expr, ...]:

@@ -8,6 +8,11 @@
 
    Names: lc_<numpy name>, with an `f` for float. lc__* is private.
    Needs -fno-math-errno -fno-trapping-math to vectorise; correct with any -O level, with and without FMA.
+   Whole range, no limits on arguments. Largest errors: float 2 ulp (sigmoid 1.97, log2 1.8, most 0.5 to 1.6), double
+   2.1 ulp (tanh), 3.3 (erfc); absolute, not relative, at the zeros of double gammaln, digamma and logaddexp.
+   libm, scalar: double sin, cos, tan, pow; gammaln; mod and floor_div. All others vectorise.
+   Never put this folder on an include path (-I): <math.h> must stay the system's.
+
    NOT for -ffast-math: compensated sums and the rounding constants below must be left alone.
    Assumes round-to-nearest, and double arithmetic that is double (x86-64, not x87).
 
@@ -112,7 +117,7 @@ LC_FN double lc__expq(double r) /* 2^-61.6 of r */
     return q * r + 0.5;
 }
 
-/* y * 2^(i - 254) (double: i - 2046) in two steps, so that the result may overflow or be denormal; i >= 0 in the low bits. */
+/* y * 2^(i - 254) (double: i - 2046) in two steps, as the result may overflow or be denormal; i in the low bits. */
 LC_FN float lc__scalef(float y, uint32_t i)
 {
     uint32_t half = (i << 22) & 0xff800000u;
@@ -702,7 +707,7 @@ LC_FN double lc_erf(double x) /* the same, split at 1 */
     q = q * b + 0x1.20dd7597e2918p+0;
     return lc_copysign(a < 1. ? a + a * p : -lc__expm1c(-(q * b)), x);
 }
-/* e^(-x^2) erfcx(x), erfcx by a polynomial in t = (x-4)/(x+4); in double, for e^(-x^2) needs x^2 to more than 24 bits. */
+/* e^(-x^2) erfcx(x), erfcx by a polynomial in t = (x-4)/(x+4); in double, as e^(-x^2) needs all of x^2. */
 LC_FN float lc_erfcf(float x)
 {
     double a = lc_absf(x), b = 10.1 < a ? 10.1 : a, t = (b - 4.) / (b + 4.);
@@ -788,7 +793,7 @@ LC_FN float lc_powf(float x, float y)
 {
     double a = lc_absf(x), b = y;
     float p = (float)lc_exp(b * lc_log(a));
-    float c = lc_absf(y), t = c < 0x1p23f ? c + 0x1p23f : c; /* t is whole; c itself is from 2^23 on, even from 2^24 on */
+    float c = lc_absf(y), t = c < 0x1p23f ? c + 0x1p23f : c; /* c is whole from 2^23, even from 2^24 */
     int whole = (c < 0x1p23f ? t - 0x1p23f : c) == c;
     int odd = whole & (c < 0x1p24f) & (int)(lc__u(t) & 1);
     p = lc__f(lc__u(p) ^ ((lc__u(x) & 0x80000000u) & (odd ? 0x80000000u : 0u)));
@@ -868,10 +873,11 @@ LC_FN float lc_xlogyf(float x, float y) { float p = x * lc_logf(y); return (x ==
 LC_FN double lc_xlogy(double x, double y) { double p = x * lc_log(y); return (x == 0) & (y == y) ? 0. : p; }
 
 /* ln|Gamma(x)|, libm; -inf at -inf, as SciPy. */
+double lgamma_r(double, int *); /* lgamma writes a global */
 LC_FN double lc_gammaln(double x)
 {
     int sign;
-    double y = __builtin_lgamma_r(x, &sign);
+    double y = lgamma_r(x, &sign);
     return x == -LC_INF ? x : y;
 }
 LC_FN float lc_gammalnf(float x) { return (float)lc_gammaln(x); }

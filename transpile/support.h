@@ -17,6 +17,15 @@ typedef struct { int32_t code; int64_t info[4]; } lc_fault_t;
 LC_USED static inline int64_t lc_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 LC_USED static inline int64_t lc_larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
+/* a ** b by squaring; wraps as NumPy's. A negative exponent leaves 0, but for a = 1 and -1. */
+LC_USED static inline int64_t lc_pow_i64(int64_t a, int64_t b)
+{
+    if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;
+    uint64_t x = (uint64_t)a, y = 1;
+    for (; b; b >>= 1, x *= x) y = b & 1 ? y * x : y;
+    return (int64_t)y;
+}
+
 /* NaN wins, as in NumPy; `reduction(max:)` would drop it. */
 #pragma omp declare reduction(lc_maxf : float : omp_out = lc_maxf(omp_out, omp_in)) initializer(omp_priv = -INFINITY)
 #pragma omp declare reduction(lc_minf : float : omp_out = lc_minf(omp_out, omp_in)) initializer(omp_priv = INFINITY)

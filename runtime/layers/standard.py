@@ -1,6 +1,7 @@
 """The built-in layers' mathematics, in the language that layerc compiles.
 
-Functions without `batched=True` describe one example. A loss gives one number per example: the runtime divides.
+Functions without `batched=True` describe one example. A loss gives one number per example: the runtime
+divides.
 """
 
 import numpy as np

@@ -1,4 +1,5 @@
-"""One update of each solver, elementwise over flat parameters `w` with gradient `g` and history `v`, `m`, `s`.
+"""One update of each solver, elementwise over flat parameters `w` with gradient `g` and history `v`, `m`,
+`s`.
 
 `lr` is the iteration's rate times the parameter's factor. None of this is differentiated.
 """
@@ -39,7 +40,8 @@ def adam(
     epsilon: float = 1e-8,
     shrink: float = 1.0,
 ) -> tuple[real["P"], real["P"], real["P"]]:
-    """m, s decay to the mean of g and g²;  w = shrink w - step_size m / (sqrt(s) / root_correction + epsilon).
+    """m, s decay to the mean of g and g²;  w = shrink w - step_size m / (sqrt(s) / root_correction +
+    epsilon).
 
     step_size: lr / (1 - beta1^t); root_correction: sqrt(1 - beta2^t); shrink: AdamW's decoupled decay.
     """
@@ -76,7 +78,13 @@ def adagrad(
 
 @layer(batched=True, backward=None)
 def adadelta(
-    w: real["P"], g: real["P"], s: real["P"], u: real["P"], lr: float = 1.0, rho: float = 0.95, epsilon: float = 1e-6
+    w: real["P"],
+    g: real["P"],
+    s: real["P"],
+    u: real["P"],
+    lr: float = 1.0,
+    rho: float = 0.95,
+    epsilon: float = 1e-6,
 ) -> tuple[real["P"], real["P"], real["P"]]:
     """s decays to the mean of g², u to that of the steps²;  step = g sqrt(u + eps) / sqrt(s + eps)."""
     s = rho * s + (1 - rho) * g * g

@@ -117,10 +117,13 @@ class Statements(Reductions):
         place = self.destined.get(name)
         if place is None:
             shape, dtype = self.dims(type.shape), ir_dtype(type)
-            buffer = name if name not in self.buffers and name not in self.taken else self.fresh(name)
-            place = Place(self.buffer(buffer, dtype, shape), shape, dtype)
+            place = Place(self.buffer(self._own(name), dtype, shape), shape, dtype)
         self.env[name] = place
         return place
+
+    def _own(self, name: str) -> str:
+        """A buffer's name: the variable's, unless a size or an argument has it."""
+        return name if name not in self.buffers and name not in self.taken else self.fresh(name)
 
     # -- writes into arrays ------------------------------------------------------------------------------------
     def _store(self, stmt: Store) -> None:
@@ -204,7 +207,7 @@ class Statements(Reductions):
             length = self.buffer(self.fresh(f"{name}_length"), "i64", ())
             count = Dim.of(Atom("load", (ir.Load(length, (), "i64"),)))
             shape, dtype = self.dims(type.shape), ir_dtype(type)
-            buffer = self.buffer(name if name not in self.taken else self.fresh(name), dtype, (count, *shape), "list")
+            buffer = self.buffer(self._own(name), dtype, (count, *shape), "list")
             self.lists[name] = length
             self.env[name] = Place(buffer, shape, dtype, (count,))
         self.emit(ir.Store(self.lists[name], (), ir.Const(0, "i64")))

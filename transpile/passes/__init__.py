@@ -13,9 +13,11 @@ from .fold import fold
 from .free import free
 from .fuse import fuse
 from .inline import inline
+from .jam import jam
 from .lanes import lanes
 from .order import order
 from .share import share
+from .split import split
 from .tidy import tidy
 from .verify import IRError, verify
 
@@ -28,6 +30,8 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("inline", inline),  # what is cheap is computed where it is used
     ("order", order),  # the innermost loop runs along memory
     ("fuse", fuse),  # what runs over one space is one loop
+    ("split", split),  # what is dear is vectorised on its own
+    ("jam", jam),  # rows of a product share what they load
     ("lanes", lanes),  # scalar recurrences run sixteen examples at once
     ("contract", contract),  # what lives for one iteration needs no array
     ("flatten", flatten),  # loops over contiguous memory are one
@@ -39,9 +43,11 @@ PASSES: tuple[tuple[str, Pass], ...] = (
 NAMES = tuple(name for name, _ in PASSES)
 
 
-def run(kernel: Kernel, upto: str | None = None, trace: Callable[[str, Kernel], None] | None = None) -> Kernel:
-    """Runs the passes up to and with `upto` (None: all), and verifies after each. `trace(name, kernel)` sees every stage,
-    "lower" first. A fault names the pass that made it."""
+def run(
+    kernel: Kernel, upto: str | None = None, trace: Callable[[str, Kernel], None] | None = None
+) -> Kernel:
+    """Runs the passes up to and with `upto` (None: all), and verifies after each. `trace(name, kernel)`
+    sees every stage, "lower" first. A fault names the pass that made it."""
     if upto is not None and upto not in ("lower", *NAMES):
         raise ValueError(f"no pass {upto!r}; there are: lower, {', '.join(NAMES)}")
     for name, function in (("lower", lambda k: k), *PASSES):

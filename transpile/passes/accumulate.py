@@ -7,8 +7,9 @@
                                              wide += part
                                          g[c] += real(wide)
 
-A vector lane adds at most 64 numbers of a block, blocks are added in double: the error of a float32 sum stays that of NumPy's
-pairwise one, whatever the length. Loops known to be short, and operations that do not round, need no blocks.
+A vector lane adds at most 64 numbers of a block, blocks are added in double: the error of a float32 sum
+stays that of NumPy's pairwise one, whatever the length. Loops known to be short, and operations that do not
+round, need no blocks.
 """
 
 from __future__ import annotations
@@ -22,7 +23,14 @@ from .work import work
 
 BLOCK = 1024
 FLOATS = ("real", "f32", "f64")
-NEUTRAL: dict[str, float] = {"add": 0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf"), "or": 0, "and": 1}
+NEUTRAL: dict[str, float] = {
+    "add": 0.0,
+    "mul": 1.0,
+    "max": float("-inf"),
+    "min": float("inf"),
+    "or": 0,
+    "and": 1,
+}
 Place = tuple[str, tuple[Dim, ...], str]  # buffer, index, operation
 
 
@@ -31,7 +39,9 @@ def neutral(op: str, dtype: str) -> Const:
         return Const(op == "and", "bool")
     if dtype in ("i32", "i64"):
         bits = 31 if dtype == "i32" else 63
-        return Const({"add": 0, "mul": 1, "max": -(2**bits), "min": 2**bits - 1, "or": 0, "and": -1}[op], dtype)
+        return Const(
+            {"add": 0, "mul": 1, "max": -(2**bits), "min": 2**bits - 1, "or": 0, "and": -1}[op], dtype
+        )
     return Const(NEUTRAL[op], dtype)
 
 
@@ -121,21 +131,17 @@ def _is_long(loop: For) -> bool:
 
 
 def _still(loop: For) -> list[Place]:
-    """What is accumulated into one place all through the loop, and not otherwise touched in it. Rank-0 temporaries that
-    begin beside the loop are registers already, unless they need blocks."""
+    """What is accumulated into one place all through the loop, and not otherwise touched in it. Rank-0
+    temporaries that begin beside the loop are registers already, unless they need blocks."""
     found: dict[Place, None] = {}
     for stmt in walk(loop.body):
         if isinstance(stmt, Store) and stmt.op and not any(_varies(d, loop) for d in stmt.index):
             found[(stmt.buffer, stmt.index, stmt.op)] = None
-    count: dict[str, int] = {}
-    for buffer, _, _ in found:
-        count[buffer] = count.get(buffer, 0) + 1
-    clean = []
-    for place in found:
-        modes = {(index, mode) for s in walk(loop.body) for b, index, mode in own_accesses(s) if b == place[0]}
-        if modes == {(place[1], place[2])}:
-            clean.append(place)
-    return clean
+    modes: dict[str, set[str]] = {}
+    for stmt in walk(loop.body):
+        for buffer, _, mode in own_accesses(stmt):
+            modes.setdefault(buffer, set()).add(mode)
+    return [place for place in found if modes[place[0]] == {place[2]}]
 
 
 def _varies(dim: Dim, loop: For) -> bool:
@@ -153,4 +159,3 @@ def _redirect(body: Body, place: Place, part: str) -> Body:
 
 def _cast(value: Expr, dtype: str) -> Expr:
     return value if not isinstance(value, Load) or value.dtype == dtype else Cast(value, dtype)
-

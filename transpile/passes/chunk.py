@@ -1,4 +1,5 @@
-"""Places the parallel loops: the outermost map loop is split into a number of chunks that depends on extents only.
+"""Places the parallel loops: the outermost map loop is split into a number of chunks that depends on
+extents only.
 
     for c in 0..C: dg[c] = 0                 for c in 0..C: dg[c] = 0
     for b in 0..batch:                       for chunk in 0..n parallel:
@@ -7,10 +8,11 @@
                                                      for c: for s: dg_part[chunk,c] += ...
                                              for chunk in 0..n: for c: dg[c] += dg_part[chunk,c]
 
-What iterations share, they share by accumulating: each chunk does so in a part of its own, and parts are combined in order. So
-results are equal whatever the number of threads, and there are no atomics.
+What iterations share, they share by accumulating: each chunk does so in a part of its own, and parts are
+combined in order. So results are equal whatever the number of threads, and there are no atomics.
 
-A batch may be a single large example: then the loops inside the batch loop are split instead, in a second version of its body.
+A batch may be a single large example: then the loops inside the batch loop are split instead, in a second
+version of its body.
 """
 
 from __future__ import annotations
@@ -19,11 +21,12 @@ from collections import Counter
 from dataclasses import replace
 
 from ..dims import Dim, maximum, minimum, product
-from ..ir import Buffer, Comment, Const, Expr, For, Grow, If, Int, Kernel, Load, Op, Stmt, Store
+from ..ir import Buffer, Comment, Const, For, If, Int, Kernel, Load, Op, Stmt, Store
 from .accumulate import neutral
 from .depend import Memory, injective
 from .fuse import fuse_body
-from .tree import Body, Names, accesses, map_all, map_bodies, touched, walk
+from .jam import rename_buffers
+from .tree import Body, Names, accesses, map_bodies, touched, walk
 from .work import WORTH, work
 
 CHUNKS = 64  # at most, of a loop whose iterations share nothing
@@ -81,7 +84,12 @@ class _State:
         inner = {a.buffer for a in accesses((loop,))}
         fresh: dict[str, str] = {}
         for b in self.kernel.buffers:
-            if b.name in inner and b.kind in ("temp", "list") and not b.alias and not self.outside(loop, b.name):
+            if (
+                b.name in inner
+                and b.kind in ("temp", "list")
+                and not b.alias
+                and not self.outside(loop, b.name)
+            ):
                 fresh[b.name] = self.names.fresh(b.name)
         for b in self.kernel.buffers:
             if b.alias in fresh:
@@ -92,9 +100,9 @@ class _State:
             copy = replace(b, name=new, alias=fresh.get(b.alias, b.alias) if b.alias else None)
             self.made.append(copy)
             self.table[new] = copy
-        return replace(loop, body=_rename(loop.body, fresh))
+        return replace(loop, body=rename_buffers(loop.body, fresh))
 
-    # -- one loop ----------------------------------------------------------------------------------------------
+    # -- one loop --------------------------------------------------------------------------------------------
     def split(self, loop: For, effort: Dim) -> Body:
         shared = self.shared(loop)
         if shared is None:
@@ -102,19 +110,34 @@ class _State:
         flat = all(isinstance(s, (Store, If, Comment)) for s in walk(loop.body))
         count = self.count(loop, [self.table[n] for n in shared], flat)
         q = self.names.fresh("chunk")
-        inside, start, finish = loop.body, [], []
+        inside: Body = loop.body
+        start: list[Stmt] = []
+        leave: list[Stmt] = []
+        finish: list[Stmt] = []
         for name, op in shared.items():
-            part = self.part(self.table[name])
-            inside = _into_part(inside, name, part.name, Dim.of(q))
-            start.append(self.fill(part, op, Dim.of(q)))
-            finish.append(self.combine(self.table[name], part, op, count))
+            b = self.table[name]
+            part = self.part(b)
+            if b.shape:
+                inside = _into_part(inside, name, part.name, (Dim.of(q),))
+                start.append(self.fill(part, op, Dim.of(q)))
+            else:  # in a register while the chunk runs
+                own = Buffer(self.names.fresh(f"{name}_own"), b.dtype, (), "temp")
+                self.made.append(own)
+                self.table[own.name] = own
+                inside = _into_part(inside, name, own.name, ())
+                start.append(Store(own.name, (), neutral(op, b.dtype)))
+                leave.append(Store(part.name, (Dim.of(q),), Load(own.name, (), b.dtype)))
+            finish.append(self.combine(b, part, op, count))
+        start = list(fuse_body(tuple(start), self.memory))
+        finish = list(fuse_body(tuple(finish), self.memory))
         lo, hi = _share(loop, Dim.of(q), count, flat)
-        start, finish = list(fuse_body(tuple(start), self.memory)), list(fuse_body(tuple(finish), self.memory))
-        outer = For(q, Dim.of(0), count, (*start, replace(loop, lo=lo, hi=hi, body=inside)), "map", True, effort)
+        body = (*start, replace(loop, lo=lo, hi=hi, body=inside), *leave)
+        outer = For(q, Dim.of(0), count, body, "map", True, effort)
         return (outer, *finish)
 
     def shared(self, loop: For) -> dict[str, str] | None:
-        """Buffer -> operation, of what different iterations accumulate into; None where iterations cannot be told apart."""
+        """Buffer -> operation, of what different iterations accumulate into; None where iterations cannot
+        be told apart."""
         found: dict[str, str] = {}
         for a in accesses(loop.body):
             if not a.writes or a.mode == "w":
@@ -129,8 +152,11 @@ class _State:
         return found
 
     def is_private(self, name: str, loop: For) -> bool:
-        return self.table[name].kind in ("temp", "list") and any(
-            a.mode == "w" for a in accesses(loop.body) if a.buffer == name) and not self.outside(loop, name)
+        return (
+            self.table[name].kind in ("temp", "list")
+            and any(a.mode == "w" for a in accesses(loop.body) if a.buffer == name)
+            and not self.outside(loop, name)
+        )
 
     def outside(self, loop: For, name: str) -> bool:
         """Whether the buffer is touched outside the loop."""
@@ -142,7 +168,8 @@ class _State:
             length = (length + (GRAIN - 1)) // GRAIN
         if not shared:
             return minimum(length, Dim.of(CHUNKS))
-        # A chunk should have several iterations to pay for its part, and all parts together should stay in cache.
+        # A chunk should have several iterations to pay for its part, and all parts together should stay in
+        # cache.
         most = Dim.of(PARTS)
         size = sum((product(b.shape) for b in shared), Dim.of(0))
         if size.value is None or size.value * PARTS > PART_BUDGET:
@@ -176,7 +203,8 @@ class _State:
 
 
 def _share(loop: For, q: Dim, count: Dim, flat: bool) -> tuple[Dim, Dim]:
-    """The iterations of chunk q. Those of a vector loop begin on multiples of 64, so that no cache line is shared."""
+    """The iterations of chunk q. Those of a vector loop begin on multiples of 64, so that no cache line is
+    shared."""
     length = loop.hi - loop.lo
     if not flat:
         return loop.lo + (length * q) // count, loop.lo + (length * (q + 1)) // count
@@ -184,23 +212,10 @@ def _share(loop: For, q: Dim, count: Dim, flat: bool) -> tuple[Dim, Dim]:
     return loop.lo + minimum(length, step * q), loop.lo + minimum(length, step * (q + 1))
 
 
-def _into_part(body: Body, name: str, part: str, q: Dim) -> Body:
+def _into_part(body: Body, name: str, part: str, q: tuple[Dim, ...]) -> Body:
     def change(stmt: Stmt) -> Stmt:
         if isinstance(stmt, Store) and stmt.buffer == name:
-            return Store(part, (q, *stmt.index), stmt.value, stmt.op)
+            return Store(part, (*q, *stmt.index), stmt.value, stmt.op)
         return map_bodies(stmt, lambda inner: tuple(change(s) for s in inner))
 
     return tuple(change(s) for s in body)
-
-
-def _rename(body: Body, fresh: dict[str, str]) -> Body:
-    def expr(e: Expr) -> Expr:
-        return Load(fresh[e.buffer], e.index, e.dtype) if isinstance(e, Load) and e.buffer in fresh else e
-
-    def target(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, (Store, Grow)) and stmt.buffer in fresh:
-            stmt = replace(stmt, buffer=fresh[stmt.buffer])
-        return map_bodies(stmt, lambda inner: tuple(target(s) for s in inner))
-
-    return tuple(target(s) for s in map_all(body, expr))
-

@@ -5,23 +5,25 @@
                y[i,j] = t[i,j] * t[i,j]             t = f(x[i,j])
                                                     y[i,j] = t * t
 
-An axis goes if all accesses index it alike and inside the loops it names: then only one slice is alive in an iteration. A value may
-not be meant to survive until a later iteration, so inside a sequential loop that the axis does not name, the first thing done to
-the slice must be to store all of it.
+An axis goes if all accesses index it alike and inside the loops it names: then only one slice is alive in
+an iteration. A value may not be meant to survive until a later iteration, so inside a sequential loop that
+the axis does not name, the first thing done to the slice must be to store all of it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ..dims import Dim
-from ..ir import Buffer, Comment, For, Kernel, Load, Stmt, Store, While
+from ..ir import Buffer, Comment, Expr, For, Kernel, Load, Stmt, Store, While
 from .tidy import drop_idle
 from .tree import (
     Access,
     Body,
     accesses,
     loads,
+    map_bodies,
     map_dim,
     map_expr,
     map_own,
@@ -33,7 +35,7 @@ from .tree import (
 
 
 def contract(kernel: Kernel) -> Kernel:
-    kernel = drop_dead(kernel)
+    kernel = drop_dead(replace(kernel, body=_overwritten(kernel.body, roots(kernel))))
     aliased = {b.alias for b in kernel.buffers} | {b.name for b in kernel.buffers if b.alias}
     for buffer in kernel.buffers:
         if buffer.kind == "temp" and buffer.name not in aliased:
@@ -41,7 +43,7 @@ def contract(kernel: Kernel) -> Kernel:
     return kernel
 
 
-# -- dead stores -----------------------------------------------------------------------------------------------
+# -- dead stores ---------------------------------------------------------------------------------------------
 def drop_dead(kernel: Kernel) -> Kernel:
     """Without stores to temporaries that are never loaded, and without temporaries that are never used."""
     root = roots(kernel)
@@ -49,7 +51,7 @@ def drop_dead(kernel: Kernel) -> Kernel:
     while True:
         read = {root[n] for s in walk(kernel.body) for n, _, mode in own_accesses(s) if mode == "r"}
         dead = {n for n in temps if root[n] not in read and root[n] in temps}
-        body = map_stmts(kernel.body, lambda s: () if getattr(s, "buffer", None) in dead else (s,))
+        body = _without(kernel.body, dead)
         if body == kernel.body:
             break
         kernel = replace(kernel, body=drop_idle(body))
@@ -58,7 +60,37 @@ def drop_dead(kernel: Kernel) -> Kernel:
     return replace(kernel, buffers=tuple(b for b in kernel.buffers if b.name not in temps or b.name in used))
 
 
-# -- axes ------------------------------------------------------------------------------------------------------
+def _without(body: Body, dead: set[str]) -> Body:
+    return map_stmts(body, lambda s: () if getattr(s, "buffer", None) in dead else (s,))
+
+
+def _overwritten(body: Body, root: dict[str, str]) -> Body:
+    """y[i] = 0; y[i] = f(x[i])    ->    y[i] = f(x[i])"""
+    kept: list[Stmt] = []
+    for stmt in reversed(body):
+        stmt = map_bodies(stmt, lambda inner: _overwritten(inner, root))
+        if isinstance(stmt, Store) and stmt.op is None and _stored_again(stmt, reversed(kept), root):
+            continue
+        kept.append(stmt)
+    return tuple(reversed(kept))
+
+
+def _stored_again(store: Store, after: Iterable[Stmt], root: dict[str, str]) -> bool:
+    for stmt in after:
+        touching = [a for a in accesses((stmt,)) if root[a.buffer] == root[store.buffer]]
+        if touching:
+            again = isinstance(stmt, Store) and (stmt.buffer, stmt.index, stmt.op) == (
+                store.buffer,
+                store.index,
+                None,
+            )
+            return again and len(touching) == 1
+        if not isinstance(stmt, (Store, Comment)):
+            return False
+    return False
+
+
+# -- axes ----------------------------------------------------------------------------------------------------
 def _contract_one(kernel: Kernel, buffer: Buffer) -> Kernel:
     found = [a for a in accesses(kernel.body) if a.buffer == buffer.name]
     if not found or any(a.index is None for a in found):
@@ -66,15 +98,21 @@ def _contract_one(kernel: Kernel, buffer: Buffer) -> Kernel:
     common = _common_loops(found)
     variables = {loop.var for loop in common}
     dropped = [axis for axis in range(len(buffer.shape)) if _alike(found, axis, variables)]
-    dropped = [axis for axis in dropped if _private(kernel.body, buffer, found[0].index or (), axis, dropped, common)]
+    dropped = [
+        axis for axis in dropped if _private(kernel.body, buffer, found[0].index or (), axis, dropped, common)
+    ]
     if not dropped:
         return kernel
 
     def keep(index: tuple) -> tuple:
         return tuple(d for axis, d in enumerate(index) if axis not in dropped)
 
-    def change(expr):  # type: ignore[no-untyped-def]
-        return Load(expr.buffer, keep(expr.index), expr.dtype) if isinstance(expr, Load) and expr.buffer == buffer.name else expr
+    def change(expr: Expr) -> Expr:
+        return (
+            Load(expr.buffer, keep(expr.index), expr.dtype)
+            if isinstance(expr, Load) and expr.buffer == buffer.name
+            else expr
+        )
 
     def store(stmt: Stmt) -> Body:
         stmt = map_own(stmt, lambda d: map_dim(d, change), lambda e: map_expr(e, change))
@@ -100,15 +138,25 @@ def _alike(found: list[Access], axis: int, variables: set[str]) -> bool:
     if any((a.index or ())[axis] != first for a in found):
         return False
     inner = {loop.var for a in found for loop in a.loops} - variables
-    return not first.symbols() & inner and not any(not isinstance(s, str) and s.kind == "load" for s in first.atoms())
+    return not first.symbols() & inner and not any(
+        not isinstance(s, str) and s.kind == "load" for s in first.atoms()
+    )
 
 
-def _private(body: Body, buffer: Buffer, index: tuple[Dim, ...], axis: int, dropped: list[int], common: list[For]) -> bool:
+def _private(
+    body: Body, buffer: Buffer, index: tuple[Dim, ...], axis: int, dropped: list[int], common: list[For]
+) -> bool:
     """No value of the slice is carried from one iteration of the loops around to another."""
     named = index[axis].symbols()
-    if not _inside_while(body, buffer.name) and all(loop.kind == "map" or loop.var in named for loop in common):
+    if not _inside_while(body, buffer.name) and all(
+        loop.kind == "map" or loop.var in named for loop in common
+    ):
         return True
-    innermost = body if not common else next(s.body for s in walk(body) if isinstance(s, For) and s.var == common[-1].var)
+    innermost = (
+        body
+        if not common
+        else next(s.body for s in walk(body) if isinstance(s, For) and s.var == common[-1].var)
+    )
     return stored_first(innermost, buffer, set(dropped))
 
 
@@ -124,7 +172,11 @@ def stored_first(body: Body, buffer: Buffer, dropped: set[int]) -> bool:
         ranges: dict[str, tuple[Dim, Dim]] = {}
         while isinstance(stmt, For):
             ranges[stmt.var] = (stmt.lo, stmt.hi)
-            inner = [s for s in stmt.body if not isinstance(s, Comment) and any(a.buffer == buffer.name for a in accesses((s,)))]
+            inner = [
+                s
+                for s in stmt.body
+                if not isinstance(s, Comment) and any(a.buffer == buffer.name for a in accesses((s,)))
+            ]
             if not inner:
                 return False
             stmt = inner[0]
@@ -132,8 +184,9 @@ def stored_first(body: Body, buffer: Buffer, dropped: set[int]) -> bool:
             return False
         if any(load.buffer == buffer.name for load in loads(stmt.value)):
             return False
-        kept = [(d.symbol, n) for axis, (d, n) in enumerate(zip(stmt.index, buffer.shape)) if axis not in dropped]
+        kept = [
+            (d.symbol, n) for axis, (d, n) in enumerate(zip(stmt.index, buffer.shape)) if axis not in dropped
+        ]
         whole = all(isinstance(v, str) and ranges.get(v) == (Dim.of(0), n) for v, n in kept)
         return whole and len({v for v, _ in kept}) == len(kept)
     return False
-

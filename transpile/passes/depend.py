@@ -1,7 +1,9 @@
-"""Dependence by exact comparison of indices: may two accesses meet in one place, and in which order of iterations?
+"""Dependence by exact comparison of indices: may two accesses meet in one place, and in which order of
+iterations?
 
-Two accesses of one buffer `conflict` if one of them writes; two accumulations with the same operation do not: they commute.
-Loops have their own names (see tidy), so the variables inside two nests are apart, and all others mean the same in both.
+Two accesses of one buffer `conflict` if one of them writes; two accumulations with the same operation do
+not: they commute. Loops have their own names (see tidy), so the variables inside two nests are apart, and
+all others mean the same in both.
 """
 
 from __future__ import annotations
@@ -42,7 +44,10 @@ class Memory:
     def in_bounds(self, load: Load) -> bool:
         """Whether a load is proven to stay inside its buffer, wherever in its loops it is made."""
         shape = self.shape[load.buffer]
-        return all(nonnegative(i, self.facts) and nonnegative(n - 1 - i, self.facts) for i, n in zip(load.index, shape))
+        return all(
+            nonnegative(i, self.facts) and nonnegative(n - 1 - i, self.facts)
+            for i, n in zip(load.index, shape)
+        )
 
 
 def conflict(a: Access, b: Access) -> bool:
@@ -50,7 +55,8 @@ def conflict(a: Access, b: Access) -> bool:
 
 
 def independent(first: Iterable[Stmt], second: Iterable[Stmt], memory: Memory) -> bool:
-    """Whether the two may change places. Nothing passes a check upwards or downwards: what follows relies on it."""
+    """Whether the two may change places. Nothing passes a check upwards or downwards: what follows relies
+    on it."""
     first, second = tuple(first), tuple(second)
     if has(first, Check) or has(second, Check):
         return False
@@ -60,7 +66,9 @@ def independent(first: Iterable[Stmt], second: Iterable[Stmt], memory: Memory) -
     )
 
 
-def _pairs(first: tuple[Stmt, ...], second: tuple[Stmt, ...], memory: Memory) -> Iterable[tuple[Access, Access]]:
+def _pairs(
+    first: tuple[Stmt, ...], second: tuple[Stmt, ...], memory: Memory
+) -> Iterable[tuple[Access, Access]]:
     by_root: dict[str, list[Access]] = {}
     for b in accesses(second):
         by_root.setdefault(memory.root.get(b.buffer, b.buffer), []).append(b)
@@ -82,11 +90,14 @@ def may_meet(a: Access, b: Access, memory: Memory) -> bool:
     if a.index is None or b.index is None or a.buffer != b.buffer:
         return True
     facts = _ranges(memory, a.loops, b.loops)
-    return not any(nonnegative(x - y - 1, facts) or nonnegative(y - x - 1, facts) for x, y in zip(a.index, b.index))
+    return not any(
+        nonnegative(x - y - 1, facts) or nonnegative(y - x - 1, facts) for x, y in zip(a.index, b.index)
+    )
 
 
 def directions(a: Access, b: Access, var: str, memory: Memory) -> frozenset[int]:
-    """The signs that (iteration of a) - (iteration of b) of the loop `var` may have where they touch one place."""
+    """The signs that (iteration of a) - (iteration of b) of the loop `var` may have where they touch one
+    place."""
     if a.index is None or b.index is None or a.buffer != b.buffer:
         return EVERY
     facts = _ranges(memory, a.loops, b.loops)
@@ -134,8 +145,8 @@ def _positive(step: Dim) -> bool:
 
 
 def injective(index: tuple[Dim, ...], var: str) -> bool:
-    """Whether different values of var give different places. An extent as coefficient counts as nonzero: an array with an
-    empty axis has no place at all."""
+    """Whether different values of var give different places. An extent as coefficient counts as nonzero: an
+    array with an empty axis has no place at all."""
     for dim in index:
         parts = dim.split(var)
         if parts is not None and not _reads_memory(dim) and (_positive(parts[0]) or _positive(-parts[0])):

@@ -3,8 +3,8 @@
     for b in 0..batch:                            for n in 0..batch*S:
         for s in 0..S: y[b,s] = f(x[b,s])    ->       y_flat[n] = f(x_flat[n])
 
-So an elementwise kernel is one long vector loop, whether there are many short examples or a single long one. `x_flat` is the
-memory of `x`, in another shape.
+So an elementwise kernel is one long vector loop, whether there are many short examples or a single long
+one. `x_flat` is the memory of `x`, in another shape.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from ..ir import Buffer, Comment, Expr, For, Int, Kernel, Load, Stmt, Store
 from .order import perfect, rebuild
 from .tree import Body, Names, accesses, map_bodies, map_expr, own_exprs, parts, symbols
 
-Digits = dict[str, tuple[int, int]]  # buffer -> the axes that are the run of loops (empty: it is not indexed by them)
+Digits = dict[
+    str, tuple[int, int]
+]  # buffer -> the axes that are the run of loops (empty: it is not indexed by them)
 
 
 def flatten(kernel: Kernel) -> Kernel:
@@ -46,7 +48,8 @@ class _State:
         return map_bodies(stmt, self.body)
 
     def digits(self, run: list[For], inside: Body) -> Digits | None:
-        """Where the loops' variables stand in every access, if always side by side, in order, over whole axes."""
+        """Where the loops' variables stand in every access, if always side by side, in order, over whole
+        axes."""
         variables = [Dim.of(loop.var) for loop in run]
         names = {loop.var for loop in run}
         if any(loop.lo.terms or loop.hi.symbols() & names for loop in run):

@@ -17,8 +17,12 @@ from .tree import Body, map_expr, map_own, map_stmts
 
 _INTEGER = {"add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "multiply": lambda a, b: a * b}
 _COMPARE = {
-    "less": lambda a, b: a < b, "less_equal": lambda a, b: a <= b, "greater": lambda a, b: a > b,
-    "greater_equal": lambda a, b: a >= b, "equal": lambda a, b: a == b, "not_equal": lambda a, b: a != b,
+    "less": lambda a, b: a < b,
+    "less_equal": lambda a, b: a <= b,
+    "greater": lambda a, b: a > b,
+    "greater_equal": lambda a, b: a >= b,
+    "equal": lambda a, b: a == b,
+    "not_equal": lambda a, b: a != b,
 }
 
 
@@ -40,7 +44,9 @@ def _stmt(stmt: Stmt) -> Body:
 def simplify(expr: Expr) -> Expr:
     """One node, its arguments being simple already."""
     match expr:
-        case Op(op, (a, b), "i64") if op in _INTEGER and (x := _integer(a)) is not None and (y := _integer(b)) is not None:
+        case Op(op, (a, b), "i64") if (
+            op in _INTEGER and (x := _integer(a)) is not None and (y := _integer(b)) is not None
+        ):
             return _as_integer(_INTEGER[op](x, y))
         case Op("negative", (a,), "i64") if (x := _integer(a)) is not None:
             return _as_integer(-x)

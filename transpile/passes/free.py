@@ -3,8 +3,9 @@
     for i in 0..N seq: y[i] = f(x[i])    ->    for i in 0..N map: y[i] = f(x[i])
     for i in 0..N seq: s = s + x[i]      ->    for i in 0..N map: s += x[i]
 
-Two iterations are independent if what one writes the other does not touch. Accumulation with one operation does not count: it
-commutes (up to rounding). Nor does a temporary of the loop that each iteration stores before it reads.
+Two iterations are independent if what one writes the other does not touch. Accumulation with one operation
+does not count: it commutes (up to rounding). Nor does a temporary of the loop that each iteration stores
+before it reads.
 """
 
 from __future__ import annotations
@@ -86,6 +87,7 @@ def _is_private(name: str, loop: For, buffer, everywhere: list[str]) -> bool:  #
 
 def _apart(body: Body, inner: dict[str, Dim]) -> Body:
     """The same statements in another iteration: the loops inside have other variables."""
+
     def change(stmt: Stmt) -> Stmt:
         if isinstance(stmt, For):
             stmt = replace(stmt, var=f"{stmt.var}'")

@@ -8,9 +8,9 @@
                                                     for j:
                                                         y[i,j] = t[i,j] / s[i]
 
-A loop meets an earlier one by moving up past statements it does not depend on, or by the earlier one moving down. Fusing is legal
-if no iteration of the second needs, or disturbs, a later iteration of the first; two map loops stay a map loop, so
-there even an earlier iteration may not be needed (`y[i] = t[i-1]`).
+A loop meets an earlier one by moving up past statements it does not depend on, or by the earlier one moving
+down. Fusing is legal if no iteration of the second needs, or disturbs, a later iteration of the first; two
+map loops stay a map loop, so there even an earlier iteration may not be needed (`y[i] = t[i-1]`).
 """
 
 from __future__ import annotations
@@ -19,32 +19,43 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..dims import Dim
-from ..ir import Check, Comment, For, Grow, Kernel, Stmt, While
+from ..ir import Check, Comment, Const, For, Grow, Kernel, Stmt, Store, While
 from .depend import Memory, conflict, directions, independent
 from .tidy import drop_idle
 from .tree import Access, Body, accesses, bodies, has, map_bodies, substitute
 
-Legal = Callable[[For, For], bool]
+Legal = Callable[[For, For, Memory], bool]
 
 
 def fuse(kernel: Kernel) -> Kernel:
     return replace(kernel, body=drop_idle(fuse_body(kernel.body, Memory.of(kernel))))
 
 
-def fuse_body(body: Body, memory: Memory) -> Body:
+def fuse_body(body: Body, memory: Memory, legal: Legal | None = None) -> Body:
+    legal = legal or fusible
     placed: list[Stmt] = []
     for stmt in body:
-        if not (isinstance(stmt, For) and _joined(placed, stmt, memory)):
+        if isinstance(stmt, Store) and isinstance(stmt.value, Const):
+            placed.insert(_earliest(placed, stmt, memory), stmt)  # `s = 0` need not keep two loops apart
+        elif not (isinstance(stmt, For) and _joined(placed, stmt, memory, legal)):
             placed.append(stmt)
-    return tuple(_deeper(s, memory) for s in placed)
+    return tuple(_deeper(s, memory, legal) for s in placed)
 
 
-def _deeper(stmt: Stmt, memory: Memory) -> Stmt:
+def _deeper(stmt: Stmt, memory: Memory, legal: Legal) -> Stmt:
     inside = memory.inside(stmt) if isinstance(stmt, For) else memory
-    return map_bodies(stmt, lambda inner: fuse_body(inner, inside))
+    return map_bodies(stmt, lambda inner: fuse_body(inner, inside, legal))
 
 
-def _joined(placed: list[Stmt], second: For, memory: Memory) -> bool:
+def _earliest(placed: list[Stmt], stmt: Stmt, memory: Memory) -> int:
+    """Where the statement may stand at the earliest; beside the last one if no loop is passed by that."""
+    k = len(placed)
+    while k and not isinstance(placed[k - 1], Comment) and independent((placed[k - 1],), (stmt,), memory):
+        k -= 1
+    return k if any(isinstance(s, For) for s in placed[k:]) else len(placed)
+
+
+def _joined(placed: list[Stmt], second: For, memory: Memory, fusible: Legal) -> bool:
     """Fuses the loop into one that is already placed, if there is one it can meet."""
     for k in range(len(placed) - 1, -1, -1):
         first = placed[k]
@@ -55,8 +66,11 @@ def _joined(placed: list[Stmt], second: For, memory: Memory) -> bool:
             break
     for k in range(len(placed) - 1, -1, -1):
         first = placed[k]
-        if isinstance(first, For) and fusible(first, second, memory) and all(
-                independent((first,), (other,), memory) for other in placed[k + 1 :]):
+        if (
+            isinstance(first, For)
+            and fusible(first, second, memory)
+            and all(independent((first,), (other,), memory) for other in placed[k + 1 :])
+        ):
             del placed[k]
             placed.append(merged(first, second))
             return True
@@ -98,4 +112,3 @@ def _ordered(first: Body, second: Body, var: str, memory: Memory, allowed: set[i
 
 def count_loops(body: Body) -> int:
     return sum(isinstance(s, For) + sum(count_loops(b) for b in bodies(s)) for s in body)
-

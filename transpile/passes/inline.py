@@ -4,8 +4,9 @@
     for j: s += t[j] * t[j]         ->    for k: y[k] = x[k] - m
     for k: y[k] = t[k]
 
-Inlined are: values of a few flops and at most two loads; and any value read once, by a nest that runs over just its elements.
-Legal where the one store of the temporary comes before all its loads, and nothing its value reads is written from there to them.
+Inlined are: values of a few flops and at most two loads; and any value read once, by a nest that runs over
+just its elements. Legal where the one store of the temporary comes before all its loads, and nothing its
+value reads is written from there to them.
 """
 
 from __future__ import annotations
@@ -64,12 +65,14 @@ def _candidate(kernel: Kernel, refused: set[str]) -> tuple[str, Kernel | None] |
         if table[name].kind == "temp" and stores[name] == 1 and name not in fixed:
             body = _in_body(kernel.body, table[name], root)
             return name, None if body is None else replace(
-                kernel, body=body, buffers=tuple(b for b in kernel.buffers if b.name != name))
+                kernel, body=body, buffers=tuple(b for b in kernel.buffers if b.name != name)
+            )
     return None
 
 
 def _in_body(body: Body, buffer: Buffer, root: dict[str, str]) -> Body | None:
-    """The statements with the buffer's loads replaced and its store gone, or None where that is not allowed."""
+    """The statements with the buffer's loads replaced and its store gone, or None where that is not
+    allowed."""
     for position, stmt in enumerate(body):
         if not any(a.buffer == buffer.name for a in accesses((stmt,))):
             continue
@@ -80,8 +83,12 @@ def _in_body(body: Body, buffer: Buffer, root: dict[str, str]) -> Body | None:
         variables, value = made
         if not _worth(value, rest, buffer) or not _unchanged(value, rest, buffer, root):
             return None
-        return body[:position] + map_all(rest, lambda e: _replaced(e, buffer, variables, value))
+        return body[:position] + _put(rest, buffer, variables, value)
     return None
+
+
+def _put(body: Body, buffer: Buffer, variables: tuple[str, ...], value: Expr) -> Body:
+    return map_all(body, lambda e: _replaced(e, buffer, variables, value))
 
 
 def _one_level_down(body: Body, position: int, buffer: Buffer, root: dict[str, str]) -> Body | None:
@@ -93,7 +100,8 @@ def _one_level_down(body: Body, position: int, buffer: Buffer, root: dict[str, s
 
 
 def _definition(stmt: Stmt, buffer: Buffer) -> tuple[tuple[str, ...], Expr] | None:
-    """(variables, value) where the statement is a nest that stores value at [variables] for all of the buffer."""
+    """(variables, value) where the statement is a nest that stores value at [variables] for all of the
+    buffer."""
     extents: dict[str, tuple[Dim, Dim]] = {}
     while isinstance(stmt, For):
         if len(inner := [s for s in stmt.body if not _is_comment(s)]) != 1 or stmt.kind != "map":
@@ -138,7 +146,9 @@ def _same_space(use: Access) -> bool:
 
 def _unchanged(value: Expr, rest: Body, buffer: Buffer, root: dict[str, str]) -> bool:
     read = {root[load.buffer] for load in loads(value)}
-    last = max((n for n, s in enumerate(rest) if any(a.buffer == buffer.name for a in accesses((s,)))), default=-1)
+    last = max(
+        (n for n, s in enumerate(rest) if any(a.buffer == buffer.name for a in accesses((s,)))), default=-1
+    )
     return not any(root[name] in read for name in written(rest[: last + 1]))
 
 
@@ -146,4 +156,3 @@ def _replaced(expr: Expr, buffer: Buffer, variables: tuple[str, ...], value: Exp
     if isinstance(expr, Load) and expr.buffer == buffer.name:
         return subst_expr(value, dict(zip(variables, expr.index)))
     return simplify(expr)
-

@@ -7,7 +7,8 @@
         y[b] = h                                   for l in 0..16: y[16*g + l] = h[l]
                                                for b in 16*(batch//16)..batch: as before
 
-A loop that runs until a condition fails runs until it has failed for all: examples that are done keep their values.
+A loop that runs until a condition fails runs until it has failed for all: examples that are done keep their
+values.
 
     loop:                                          loop:
         leave unless h < 1             ->              any = 0; for l: live[l] &= h[l] < 1; any |= live[l]
@@ -93,7 +94,9 @@ def _split(loop: For, kernel: Kernel) -> tuple[list[Stmt], Kernel] | None:
     for stmt in loop.body:
         if isinstance(stmt, For) and stmt.kind == "map" and not any(is_recurrence(s) for s in walk((stmt,))):
             # A nest that is vectorised along its own axis: one example after another.
-            inside.append(For(var := state.names.fresh("l"), Dim.of(0), Dim.of(LANES), (state.one(stmt, var),), "map"))
+            inside.append(
+                For(var := state.names.fresh("l"), Dim.of(0), Dim.of(LANES), (state.one(stmt, var),), "map")
+            )
         else:
             inside += state.body((stmt,), None)
     first = For(state.group, Dim.of(0), full, _joined(tuple(inside)), "map")
@@ -116,7 +119,9 @@ class _State:
         self.wide: dict[str, str] = {}  # private temporary -> its copy with an axis of lanes
         for name in sorted({a.buffer for a in accesses(self.loop.body)}):
             if self.table[name].kind == "temp":
-                self.wide[name] = self.add(name, self.table[name].dtype, (*self.table[name].shape, Dim.of(LANES)))
+                self.wide[name] = self.add(
+                    name, self.table[name].dtype, (*self.table[name].shape, Dim.of(LANES))
+                )
 
     def add(self, base: str, dtype: str, shape: tuple[Dim, ...]) -> str:
         name = self.names.fresh(base)
@@ -124,14 +129,17 @@ class _State:
         self.table[name] = self.made[-1]
         return name
 
-    # -- may it be done ----------------------------------------------------------------------------------------
+    # -- may it be done --------------------------------------------------------------------------------------
     def possible(self) -> bool:
-        """All examples take the same way through the loops, and what is computed for one that is done does no harm."""
+        """All examples take the same way through the loops, and what is computed for one that is done does
+        no harm."""
         if has(self.loop.body, Check, Grow):
             return False
         outside = [a.buffer for a in accesses(self.kernel.body)]
         inside = [a.buffer for a in accesses(self.loop.body)]
-        if any(outside.count(n) != inside.count(n) for n in self.wide) or any(self.table[n].alias for n in self.wide):
+        if any(outside.count(n) != inside.count(n) for n in self.wide) or any(
+            self.table[n].alias for n in self.wide
+        ):
             return False
         return self.uniform(self.loop.body, self.memory, masked=False)
 
@@ -155,7 +163,7 @@ class _State:
                         return False
         return True
 
-    # -- doing it ----------------------------------------------------------------------------------------------
+    # -- doing it --------------------------------------------------------------------------------------------
     def body(self, body: Body, mask: Expr | None) -> Body:
         found: list[Stmt] = []
         for stmt in body:
@@ -192,7 +200,10 @@ class _State:
             self.lane(Store(some, (), Cast(running, "i64"), "max")),
         )
         go_on = Op("greater", (Load(some, (), "i64"), Const(0, "i64")), "bool")
-        return (start, While(_joined(test), go_on, self.body(_unmasked(inside, free, running, self.table), None)))
+        return (
+            start,
+            While(_joined(test), go_on, self.body(_unmasked(inside, free, running, self.table), None)),
+        )
 
     def flag(self, base: str) -> str:
         name = self.names.fresh(base)
@@ -209,7 +220,11 @@ class _State:
         lane = Dim.of(var)
 
         def load(e: Expr) -> Expr:
-            return Load(self.wide[e.buffer], (*e.index, lane), e.dtype) if isinstance(e, Load) and e.buffer in self.wide else e
+            return (
+                Load(self.wide[e.buffer], (*e.index, lane), e.dtype)
+                if isinstance(e, Load) and e.buffer in self.wide
+                else e
+            )
 
         def store(s: Stmt) -> Stmt:
             if isinstance(s, Store) and s.buffer in self.wide:
@@ -226,7 +241,8 @@ def _joined(body: Body) -> Body:
     for stmt in body:
         last = found[-1] if found else None
         if _is_lane(stmt) and _is_lane(last):
-            assert isinstance(stmt, For) and isinstance(last, For)
+            assert isinstance(stmt, For)
+            assert isinstance(last, For)
             found[-1] = replace(last, body=last.body + substitute(stmt.body, {stmt.var: Dim.of(last.var)}))
         else:
             found.append(stmt)
@@ -259,7 +275,11 @@ def _unmasked(body: Body, free: set[str], mask: Expr, table: dict[str, Buffer]) 
             case If(cond, then, orelse):
                 stmt = If(cond, _unmasked(then, free, mask, table), _unmasked(orelse, free, mask, table))
             case While(before, cond, inside):
-                stmt = While(_unmasked(before, free, mask, table), _and(mask, cond), _unmasked(inside, free, mask, table))
+                stmt = While(
+                    _unmasked(before, free, mask, table),
+                    _and(mask, cond),
+                    _unmasked(inside, free, mask, table),
+                )
         found.append(stmt)
     return tuple(found)
 

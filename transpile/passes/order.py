@@ -3,8 +3,9 @@
     for i: for j: for k: C[i,j] += A[i,k] * B[k,j]    ->    for i: for k: for j: C[i,j] += A[i,k] * B[k,j]
     for j: for i: s[j] += x[i,j]                      ->    for i: for j: s[j] += x[i,j]
 
-Iterations of map loops are independent but for accumulation, so every order is right as long as no bound names a variable of a
-loop it would leave. The innermost loop is the one whose accesses are cheapest; the others keep their order.
+Iterations of map loops are independent but for accumulation, so every order is right as long as no bound
+names a variable of a loop it would leave. The innermost loop is the one whose accesses are cheapest; the
+others keep their order.
 """
 
 from __future__ import annotations

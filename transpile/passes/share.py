@@ -7,8 +7,9 @@
                                                                 y[c,s] = where(e, a, xv)
                                                                 z[c,s] = where(e, 0, xv)
 
-gcc does neither around `omp simd` and OpenMP regions as well as one would think, and a load inside a select keeps it from being
-branch-free; so loads there are made before, if they are proven to be in range. An unproven load is never moved.
+gcc does neither around `omp simd` and OpenMP regions as well as one would think, and a load inside a select
+keeps it from being branch-free; so loads there are made before, if they are proven to be in range. An
+unproven load is never moved.
 """
 
 from __future__ import annotations
@@ -53,14 +54,16 @@ class _State:
                 found.append(map_bodies(stmt, lambda inner: self.body(inner, memory)))
         return _Block(self, memory).run(tuple(found))
 
-    # -- out of a loop -----------------------------------------------------------------------------------------
+    # -- out of a loop ---------------------------------------------------------------------------------------
     def hoist(self, body: Body, loop: For, memory: Memory) -> tuple[Body, Body]:
         changed = {memory.root.get(n, n) for n in written(body)}
         known: dict[Expr, str] = {}
         before: list[Stmt] = []
 
         def steady(expr: Expr) -> bool:
-            return loop.var not in symbols(expr) and not any(memory.root.get(x.buffer, x.buffer) in changed for x in loads(expr))
+            return loop.var not in symbols(expr) and not any(
+                memory.root.get(x.buffer, x.buffer) in changed for x in loads(expr)
+            )
 
         def lift(expr: Expr) -> Expr:
             if steady(expr) and self.is_work(expr) and self.is_safe(expr, memory):
@@ -72,7 +75,12 @@ class _State:
 
         kept: list[Stmt] = []
         for stmt in body:
-            if isinstance(stmt, Store) and stmt.buffer in self.made and steady(stmt.value) and self.is_safe(stmt.value, memory):
+            if (
+                isinstance(stmt, Store)
+                and stmt.buffer in self.made
+                and steady(stmt.value)
+                and self.is_safe(stmt.value, memory)
+            ):
                 before.append(stmt)
             else:
                 kept.append(_with_exprs(stmt, lift))
@@ -84,7 +92,9 @@ class _State:
             case Load(buffer, index, _):
                 return bool(index) or (buffer in self.table and self.table[buffer].kind in ("in", "out"))
             case Op(op, args, _):
-                return (flops(op) > 0 and not all(isinstance(a, (Const, Int, Scalar)) for a in args)) or flops(op) > 4
+                return (
+                    flops(op) > 0 and not all(isinstance(a, (Const, Int, Scalar)) for a in args)
+                ) or flops(op) > 4
             case Cast(value, _):
                 return self.is_work(value) or isinstance(value, Int)
         return False
@@ -93,7 +103,9 @@ class _State:
         """May be computed where the program would not have: nothing is read out of range, nothing traps."""
         for part in parts(expr):
             match part:
-                case Load() if part.buffer not in self.made and not (part.buffer in memory.shape and memory.in_bounds(part)):
+                case Load() if part.buffer not in self.made and not (
+                    part.buffer in memory.shape and memory.in_bounds(part)
+                ):
                     return False
                 case Op("floor_divide" | "mod" | "power", _, dtype) if dtype in INTEGERS:
                     return False
@@ -114,12 +126,15 @@ def _descend(expr: Expr, f):  # type: ignore[no-untyped-def]
 
 
 def _with_exprs(stmt: Stmt, f):  # type: ignore[no-untyped-def]
-    """The statement with f applied to its own expressions; also to those on its branches, but not in its loops."""
+    """The statement with f applied to its own expressions; also to those on its branches, but not in its
+    loops."""
     match stmt:
         case Store(value=value):
             return replace(stmt, value=f(value))
         case If(cond, then, orelse):
-            return If(f(cond), tuple(_with_exprs(s, f) for s in then), tuple(_with_exprs(s, f) for s in orelse))
+            return If(
+                f(cond), tuple(_with_exprs(s, f) for s in then), tuple(_with_exprs(s, f) for s in orelse)
+            )
         case Check(cond=cond):
             return replace(stmt, cond=f(cond))
     return stmt
@@ -134,7 +149,8 @@ class _Seen:
 
 @dataclass
 class _Block:
-    """Value numbering in one list of statements: an expression with the versions of the buffers it reads is one value."""
+    """Value numbering in one list of statements: an expression with the versions of the buffers it reads is
+    one value."""
 
     state: _State
     memory: Memory
@@ -164,7 +180,9 @@ class _Block:
 
     def key(self, expr: Expr) -> Key:
         root = self.memory.root
-        return expr, frozenset((r, self.version.get(r, 0)) for x in loads(expr) for r in (root.get(x.buffer, x.buffer),))
+        return expr, frozenset(
+            (r, self.version.get(r, 0)) for x in loads(expr) for r in (root.get(x.buffer, x.buffer),)
+        )
 
     def count(self, expr: Expr, always: bool) -> None:
         if not self.state.is_work(expr) and not isinstance(expr, (Op, Cast)):
@@ -206,8 +224,11 @@ class _Block:
             return Load(name, (), dtype_of(expr))
 
         match stmt:
-            case Store(buffer, (), value, None) if self.key(value) not in self.names and self.wanted(self.key(value)) and (
-                    buffer in self.state.made):
+            case Store(buffer, (), value, None) if (
+                self.key(value) not in self.names
+                and self.wanted(self.key(value))
+                and (buffer in self.state.made)
+            ):
                 self.names[self.key(value)] = buffer  # it has a variable already
                 return replace(stmt, value=_descend(value, put))
             case Store(value=value):
@@ -224,4 +245,3 @@ def _own(stmt: Stmt) -> tuple[Expr, ...]:
         case If(cond=cond) | Check(cond=cond):
             return (cond,)
     return ()
-

@@ -29,7 +29,7 @@ from ..ir import (
 Body = tuple[Stmt, ...]
 
 
-# -- expressions -----------------------------------------------------------------------------------------------
+# -- expressions ---------------------------------------------------------------------------------------------
 def dim_loads(dim: Dim) -> Iterator[Load]:
     """The integers read from memory inside a Dim, those inside their indices too."""
     for atom in dim.atoms():
@@ -114,7 +114,7 @@ def symbols(expr: Expr) -> set[str]:
     return found
 
 
-# -- statements ------------------------------------------------------------------------------------------------
+# -- statements ----------------------------------------------------------------------------------------------
 def bodies(stmt: Stmt) -> tuple[Body, ...]:
     """The statement lists inside a statement."""
     match stmt:
@@ -192,6 +192,7 @@ def map_own(stmt: Stmt, dim: Callable[[Dim], Dim], expr: Callable[[Expr], Expr])
 
 def map_all(body: Body, f: Callable[[Expr], Expr]) -> Body:
     """f over every expression node of every statement, and over the loads inside every Dim."""
+
     def dim(d: Dim) -> Dim:
         return map_dim(d, f)
 
@@ -222,11 +223,11 @@ def subst_expr(expr: Expr, values: Mapping[str, Dim]) -> Expr:
     return expr
 
 
-# -- accesses --------------------------------------------------------------------------------------------------
+# -- accesses ------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Access:
-    """One place where a buffer is touched: mode "r", "w", or the operation it is accumulated with; Grow is a "w"
-    of everything. `loops` are the loops around it, outermost first, from where the search began."""
+    """One place where a buffer is touched: mode "r", "w", or the operation it is accumulated with; Grow is
+    a "w" of everything. `loops` are the loops around it, outermost first, from where the search began."""
 
     buffer: str
     index: tuple[Dim, ...] | None

@@ -36,7 +36,11 @@ class _Checker:
         self.faults.append(text)
 
     def declarations(self) -> None:
-        names = [*self.kernel.dims, *(s.name for s in self.kernel.scalars), *(b.name for b in self.kernel.buffers)]
+        names = [
+            *self.kernel.dims,
+            *(s.name for s in self.kernel.scalars),
+            *(b.name for b in self.kernel.buffers),
+        ]
         for name in sorted({n for n in names if names.count(n) > 1}):
             self.fault(f"{name} is declared twice")
         for b in self.kernel.buffers:

@@ -100,7 +100,7 @@ add(
     Row(
         "clip", "np.clip", "a, a_min, a_max", "elementwise", _promoted,
         ("np.where((a >= a_min) & (a <= a_max), dy, 0)", "np.where((a < a_min) & (a_min <= a_max), dy, 0)", "np.where((a > a_max) | (a_min > a_max), dy, 0)"),
-        "lc_min{f}(lc_max{f}({0}, {1}), {2}){i}lc_clip_i64({0}, {1}, {2})", flops=2,
+        "lc_min{f}(lc_max{f}({0}, {1}), {2}){i}lc_smaller(lc_larger({0}, {1}), {2})", flops=2,
     ),
     Row("where", "np.where", "c, a, b", "elementwise", _select, (None, "np.where(c, dy, 0)", "np.where(c, 0, dy)"), "(({0}) ? ({1}) : ({2}))"),
 )
@@ -114,8 +114,8 @@ _binary("heaviside", "np.heaviside", (None, "np.where(a == 0, dy, 0)"), "lc_heav
 
 # -- tests and comparisons: no derivative ----------------------------------------------------------------------
 _unary("isnan", ZERO, "({0} != {0})", spell="np.isnan math.isnan", type=_boolean, flops=1)
-_unary("isinf", ZERO, "(__builtin_fabs{f}({0}) == (real)INFINITY)", spell="np.isinf math.isinf", type=_boolean, flops=1)
-_unary("isfinite", ZERO, "(__builtin_fabs{f}({0}) < (real)INFINITY)", spell="np.isfinite math.isfinite", type=_boolean, flops=1)
+_unary("isinf", ZERO, "(__builtin_fabs{f}({0}) == INFINITY)", spell="np.isinf math.isinf", type=_boolean, flops=1)
+_unary("isfinite", ZERO, "(__builtin_fabs{f}({0}) < INFINITY)", spell="np.isfinite math.isfinite", type=_boolean, flops=1)
 for _name, _spell, _c in (
     ("less", "Lt", "<"), ("less_equal", "LtE", "<="), ("greater", "Gt", ">"),
     ("greater_equal", "GtE", ">="), ("equal", "Eq", "=="), ("not_equal", "NotEq", "!="),

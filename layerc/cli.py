@@ -1,0 +1,147 @@
+"""The command line: `layerc build layers.py` and its companions.
+
+Exit status: 0 done, 1 mistakes in the file, 2 usage (no such file, no such layer, output that cannot be written),
+3 no working C compiler, 70 a fault of layerc itself. Never a traceback, unless LAYERC_DEBUG is set.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from layerc import __version__, commands
+
+MISTAKES, USAGE, NO_COMPILER, INTERRUPTED, INTERNAL = 1, 2, 3, 130, 70
+
+TEACH = """\
+layerc compiles neural-network layers written in NumPy to C, with their gradients.
+
+  1. Write a layer file, layers.py:          import numpy as np
+                                             from layerc import layer, real
+
+                                             @layer
+                                             def mish(x: real["*S"]) -> real["*S"]:
+                                                 return x * np.tanh(np.log1p(np.exp(x)))
+  2. layerc build layers.py                  writes the package layers_compiled/ beside it
+  3. In Python:                              import layers_compiled as L
+                                             y = L.mish(x);  y, pullback = L.mish.vjp(x)
+
+  layerc grad layers.py prints the gradients as source; layerc --help lists all commands.
+"""
+
+EXIT_CODES = "exit status: 0 done, 1 mistakes in the layer file, 2 usage, 3 no working C compiler"
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="layerc", description=TEACH, epilog=EXIT_CODES, formatter_class=_Formatter)
+    top.add_argument("--version", action="version", version=f"layerc {__version__}")
+    found = top.add_subparsers(dest="command", metavar="command", title="commands")
+    build = _command(found, "build", commands.build, "compile a layer file to a package")
+    build.add_argument("file", metavar="layers.py")
+    build.add_argument("-o", "--output", metavar="DIR", help="the package directory (default: <stem>_compiled beside the file)")
+    build.add_argument("--f32-only", action="store_true", help="leave float64 out: half the time and size")
+    build.add_argument("--checked", action="store_true", help="trap NaN and infinity where they arise, naming the line (slower)")
+    build.add_argument("--portable", action="store_true", help="one library for every CPU of this kind, not for this very one")
+    build.add_argument("--dump", metavar="STAGE", help="also print a stage: see layerc show")
+    grad = _command(found, "grad", commands.grad, "print gradient source")
+    _target(grad)
+    grad.add_argument("--order", type=int, default=1, metavar="N", help="differentiate N times (default 1)")
+    show = _command(found, "show", commands.show, "print a stage of the compilation")
+    _target(show)
+    show.add_argument("--stage", required=True, help="typed, ir, ir:PASS or c; passes: " + ", ".join(commands.passes()))
+    check = _command(found, "check", commands.check, "print types and inferred shapes, or the mistakes")
+    _target(check)
+    bench = _command(found, "bench", commands.bench, "time forward and backward of a layer")
+    _target(bench)
+    bench.add_argument("--shapes", nargs="+", default=[], metavar="NAME=N,M", help="shapes of the inputs, with the batch axis: x=32,64,28,28")
+    bench.add_argument("--config", nargs="+", default=[], metavar="NAME=VALUE", help="configuration: kernel=3")
+    bench.add_argument("--dtype", choices=("float32", "float64"), default="float32")
+    bench.add_argument("--threads", type=int, default=1, metavar="N", help="default 1")
+    info = _command(found, "info", commands.info, "say what a built package holds")
+    info.add_argument("directory", metavar="DIR")
+    return top
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Text as it is written, and room for the options."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28, width=110)
+
+
+def _command(parsers: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, run: object, help: str) -> argparse.ArgumentParser:
+    made: argparse.ArgumentParser = parsers.add_parser(
+        name, help=help, description=f"{help[0].upper()}{help[1:]}.", epilog=EXIT_CODES, formatter_class=_Formatter
+    )
+    made.set_defaults(run=run)
+    return made
+
+
+def _target(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="layers.py[:NAME]", help="a layer file, or one layer of it")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a command; returns the exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments:
+        print(TEACH, end="")
+        return 0
+    try:
+        options = parser().parse_args(arguments)
+    except SystemExit as left:  # argparse has said what is wrong
+        return left.code if isinstance(left.code, int) else USAGE
+    if not hasattr(options, "run"):
+        print(TEACH, end="")
+        return USAGE
+    return _guarded(options)
+
+
+def _guarded(options: argparse.Namespace) -> int:
+    """Runs the command; what it raises becomes a message and an exit status."""
+    try:
+        options.run(options)
+        sys.stdout.flush()
+        return 0
+    except BrokenPipeError:  # `layerc show ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return _say("interrupted", INTERRUPTED)
+    except Exception as error:
+        if os.environ.get("LAYERC_DEBUG"):
+            raise
+        return _explained(error)
+
+
+def _explained(error: Exception) -> int:
+    from layerc.build.compiler import NoCompiler
+    from layerc.build.writer import UnusableOutput
+    from layerc.transpile.errors import InternalError, InvalidFile
+
+    match error:
+        case InvalidFile():
+            count = len(error.mistakes)
+            return _say(f"{error}\n{count} mistake{'s' if count > 1 else ''}; nothing was written", MISTAKES)
+        case commands.Usage() | UnusableOutput():
+            return _say(f"layerc: {error}", USAGE)
+        case NoCompiler():
+            return _say(f"layerc: {error}", NO_COMPILER)
+        case InternalError():
+            return _say(str(error), INTERNAL)
+        case OSError() if error.filename is not None:
+            return _say(f"layerc: {error.filename}: {error.strerror}", USAGE)
+    return _say(
+        f"internal error: {type(error).__name__}: {error}\n  This is a fault of layerc, not of your file: please report it "
+        "with the layer that shows it.\n  LAYERC_DEBUG=1 shows where it arose.",
+        INTERNAL,
+    )
+
+
+def _say(text: str, status: int) -> int:
+    print(text, file=sys.stderr)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

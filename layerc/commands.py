@@ -1,0 +1,196 @@
+"""What each command of `layerc` does. A wrong use raises Usage; mistakes in files and the like are raised as they come."""
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from layerc.build import driver
+from layerc.transpile.program import Assign, Function, Layer, Module, walk_stmts
+
+
+class Usage(Exception):
+    """The command line asks for what is not there; the message says what is."""
+
+
+def passes() -> tuple[str, ...]:
+    return tuple(stage.partition(":")[2] for stage in driver.STAGES if ":" in stage)
+
+
+# -- what is asked for -----------------------------------------------------------------------------------------
+def _split(text: str) -> tuple[Path, str | None]:
+    """layers.py:NAME -> the file and the name."""
+    path = Path(text)
+    if ":" not in text or path.exists():
+        return path, None
+    file, _, name = text.rpartition(":")
+    return Path(file), name
+
+
+def _file(path: Path) -> Path:
+    if path.is_dir():
+        raise Usage(f"{path} is a directory; name a layer file in it")
+    if not path.exists():
+        raise Usage(f"there is no file {path}")
+    return path
+
+
+def _module(text: str) -> tuple[Module, str | None]:
+    """The typed module, and the layer of it that is asked for."""
+    path, name = _split(text)
+    module = driver.read_module(_file(path))
+    known = [layer.name for layer in module.layers]
+    if name is not None and name not in known:
+        raise Usage(f"{path} has no layer {name}; it has {', '.join(known)}")
+    return module, name
+
+
+def _layers(module: Module, name: str | None) -> list[Layer]:
+    return [layer for layer in module.layers if name in (None, layer.name)]
+
+
+def _stage(text: str) -> str:
+    if text not in driver.STAGES:
+        raise Usage(f"there is no stage {text}; there are: {', '.join(driver.STAGES)}")
+    return text
+
+
+# -- commands --------------------------------------------------------------------------------------------------
+def build(options: argparse.Namespace) -> None:
+    source = _file(Path(options.file))
+    target = Path(options.output) if options.output else None
+    stage = _stage(options.dump) if options.dump else None
+    with _Progress() as progress:
+        made = driver.build(
+            source, target, f32_only=options.f32_only, checked=options.checked, portable=options.portable, dump=stage, progress=progress
+        )
+    manifest = json.loads((made / "manifest.json").read_text(encoding="utf-8"))
+    names = [layer["name"] for layer in manifest["layers"]]
+    first = next((layer for layer in manifest["layers"]), None)
+    print(f"built {made}: {', '.join(names)}")
+    if first is not None and made.name.isidentifier():
+        arguments = ", ".join(p["name"] for p in first["parameters"] if p["role"] != "config")
+        use = f"L.{first['name']}({arguments})" if first["kind"] == "function" else f"L.{first['name']}()"
+        print(f"next: import {made.name} as L; {use}" + (f"  (in {made.parent})" if str(made.parent) != "." else ""))
+
+
+class _Progress:
+    """One line on a terminal that always says what is being done; silent elsewhere."""
+
+    def __enter__(self) -> "_Progress":
+        self.shown = sys.stderr.isatty()
+        return self
+
+    def __call__(self, text: str) -> None:
+        if self.shown:
+            sys.stderr.write(f"\r\x1b[K{text} ...")
+            sys.stderr.flush()
+
+    def __exit__(self, *_: object) -> None:
+        if self.shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def grad(options: argparse.Namespace) -> None:
+    if options.order < 1:
+        raise Usage("--order is 1 or more")
+    module, name = _module(options.file)
+    print(driver.gradient_source(module, name, options.order), end="")
+
+
+def show(options: argparse.Namespace) -> None:
+    stage = _stage(options.stage)
+    module, name = _module(options.file)
+    print(driver.show(module, stage, name).rstrip("\n"))
+
+
+def check(options: argparse.Namespace) -> None:
+    module, name = _module(options.file)
+    driver.compile_module(module)  # what only the gradients and the loop nests find
+    for layer in _layers(module, name):
+        print(driver.signature(layer))
+        for function in (layer.predict, layer.forward, layer.custom):
+            if function is not None:
+                _print_types(function)
+
+
+def _print_types(function: Function) -> None:
+    """Every variable with its line and its type."""
+    print(f"    {function.name}")
+    for stmt in walk_stmts(function.body):
+        if isinstance(stmt, Assign):
+            print(f"    {stmt.span.line:>5}  {stmt.name}: {stmt.value.type}")
+    for result in function.results:
+        print(f"           -> {result.name}: {result.type}")
+
+
+def info(options: argparse.Namespace) -> None:
+    directory = Path(options.directory)
+    path = directory / "manifest.json"
+    if not path.is_file():
+        raise Usage(f"{directory} is not a package built by layerc: it has no manifest.json")
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        print(f"{directory.name}: built from {manifest['source']} by layerc {manifest['layerc']}")
+        native = manifest.get("native", {})
+        print(f"  compiler  {native.get('compiler', '?')}, {' '.join(native.get('flags', []))}")
+        for layer in manifest["layers"]:
+            _print_layer(layer)
+    except (ValueError, KeyError) as error:
+        raise Usage(f"{path} cannot be read ({error}); build the package again") from None
+
+
+def _print_layer(layer: dict[str, Any]) -> None:
+    doc = (layer["doc"] or "").strip().splitlines()
+    print(f"\n  {layer['signature']}")
+    if doc:
+        print(f"    {doc[0]}")
+    for param in layer["parameters"]:
+        if layer["kind"] == "class" and param["role"] in ("param", "state", "config"):
+            shape = f"['{param['shape']}']" if param["shape"] else ""
+            print(f"    {param['role']:<7} {param['name']}: {param['dtype']}{shape}")
+    kernels = sorted({kernel for method in layer["methods"].values() for kernel in method["kernels"].values()})
+    gradient = {"auto": "derived", "custom": "by hand", "none": "none"}[layer["backward"]]
+    print(f"    gradient {gradient}; C functions {', '.join(kernels)}")
+
+
+def bench(options: argparse.Namespace) -> None:
+    from layerc.timing import time_layer
+
+    path, name = _split(options.file)
+    module, _ = _module(options.file)
+    shapes = {key: tuple(_integers(value, key)) for key, value in _pairs(options.shapes)}
+    config = {key: _number(value) for key, value in _pairs(options.config)}
+    with tempfile.TemporaryDirectory(prefix="layerc-bench-") as folder, _Progress() as progress:
+        package = driver.build(path, Path(folder) / "bench_compiled", progress=progress)
+        progress("timing")
+        lines = [
+            line
+            for layer in _layers(module, name)
+            for line in time_layer(package, layer.name, shapes, config, options.dtype, options.threads)
+        ]
+    print("\n".join(lines))
+
+
+def _pairs(words: list[str]) -> list[tuple[str, str]]:
+    for word in words:
+        if "=" not in word:
+            raise Usage(f"{word}: write NAME=VALUE")
+    return [(key, value) for key, _, value in (word.partition("=") for word in words)]
+
+
+def _integers(text: str, name: str) -> list[int]:
+    try:
+        return [int(n) for n in text.split(",") if n]
+    except ValueError:
+        raise Usage(f"{name}={text}: a shape is integers with commas, as in x=32,64") from None
+
+
+def _number(text: str) -> Any:
+    try:
+        return {"True": True, "False": False}.get(text) if text in ("True", "False") else json.loads(text)
+    except ValueError:
+        raise Usage(f"{text} is no number") from None

@@ -1,0 +1,180 @@
+"""Unrolls a loop around a product and joins the copies, so that what is loaded once serves several rows.
+
+    for i:                                      for i4 in 0..N//4:
+        for k: for j:                               for k: for j:
+            C[i,j] += A[i,k] * B[k,j]     ->            C[4*i4,j] += A[4*i4,k] * B[k,j]
+                                                        ...
+                                                        C[4*i4+3,j] += A[4*i4+3,k] * B[k,j]
+                                                for i in 4*(N//4)..N: as before
+
+Jammed are: a loop over which a load of the innermost loop stands still, if there is a reduction inside it;
+and the loop of the reduction itself, if it is not the innermost: then four products are added to C while it
+is in a register.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from ..dims import Dim
+from ..ir import Buffer, Comment, Expr, For, Grow, Kernel, Load, Stmt, Store
+from .depend import Memory
+from .fuse import fuse_body, fusible
+from .tree import Access, Body, Names, accesses, map_all, map_bodies, substitute, touched, walk
+
+ROWS = 4
+MOST_STORES = 8  # in the body, before copying
+
+
+def jam(kernel: Kernel) -> Kernel:
+    state = _State(kernel, Names.of(kernel), [], Counter(a.buffer for a in accesses(kernel.body)))
+    body = state.body(kernel.body, Memory.of(kernel))
+    used = touched(body)
+    return replace(kernel, body=body, buffers=(*kernel.buffers, *(b for b in state.made if b.name in used)))
+
+
+@dataclass
+class _State:
+    kernel: Kernel
+    names: Names
+    made: list[Buffer]
+    uses: Counter[str]
+
+    def body(self, body: Body, memory: Memory) -> Body:
+        found: list[Stmt] = []
+        for stmt in body:
+            if isinstance(stmt, For):
+                new = replace(stmt, body=self.body(stmt.body, memory.inside(stmt)))
+                rows = factor(stmt)
+                found += self.unrolled(new, stmt, rows, memory) if rows > 1 else (new,)
+            else:
+                found.append(map_bodies(stmt, lambda inner: self.body(inner, memory)))
+        return tuple(found)
+
+    def unrolled(self, loop: For, old: For, rows: int, memory: Memory) -> Body:
+        count = (loop.hi - loop.lo) // rows
+        var = self.names.fresh(f"{loop.var}x{rows}")
+        private = self.private(loop, old)
+        copies: list[Stmt] = []
+        for k in range(rows):
+            place = loop.lo + Dim.of(var) * rows + k
+            copies += self.copy(substitute(loop.body, {loop.var: place}), private)
+        main = replace(loop, var=var, lo=Dim.of(0), hi=count, body=tuple(copies))
+        main = replace(main, body=fuse_body(main.body, self.extended(memory).inside(main), _alike))
+        # What is left of a batch is too little for threads: seq leaves them to the loops inside it.
+        kind = "seq" if self.kernel.batch is not None and loop.hi == Dim.of(self.kernel.batch) else loop.kind
+        return main, replace(loop, lo=loop.lo + count * rows, body=self.copy(loop.body, private), kind=kind)
+
+    def extended(self, memory: Memory) -> Memory:
+        return Memory(
+            {**memory.root, **{b.name: b.name for b in self.made}},
+            {**memory.shape, **{b.name: b.shape for b in self.made}},
+            memory.facts,
+        )
+
+    def private(self, loop: For, old: For) -> set[str]:
+        """Temporaries that are used in this loop only (those that inner copies made among them)."""
+        own, total = Counter(a.buffer for a in accesses((old,))), self.uses
+        kept = {
+            b.name
+            for b in self.kernel.buffers
+            if b.kind == "temp" and not b.alias and own[b.name] == total[b.name]
+        }
+        return touched((loop,)) & (kept | {b.name for b in self.made})
+
+    def copy(self, body: Body, private: set[str]) -> Body:
+        """The statements with loops and temporaries of their own."""
+        fresh: dict[str, str] = {}
+        for b in (*self.kernel.buffers, *self.made):
+            if b.name in private:
+                fresh[b.name] = self.names.fresh(b.name)
+                self.made.append(replace(b, name=fresh[b.name]))
+        return self.with_loops(rename_buffers(body, fresh))
+
+    def with_loops(self, body: Body) -> Body:
+        found: list[Stmt] = []
+        for stmt in body:
+            if isinstance(stmt, For):
+                var = self.names.fresh(stmt.var)
+                stmt = replace(stmt, var=var, body=substitute(stmt.body, {stmt.var: Dim.of(var)}))
+            found.append(map_bodies(stmt, self.with_loops))
+        return tuple(found)
+
+
+def _alike(first: For, second: For, memory: Memory) -> bool:
+    """Copies of one loop, not what `split` took apart."""
+    leaves = [all(not isinstance(s, For) for s in loop.body) for loop in (first, second)]
+    return leaves[0] == leaves[1] and fusible(first, second, memory)
+
+
+def rename_buffers(body: Body, fresh: dict[str, str]) -> Body:
+    def load(e: Expr) -> Expr:
+        return Load(fresh[e.buffer], e.index, e.dtype) if isinstance(e, Load) and e.buffer in fresh else e
+
+    def target(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, (Store, Grow)) and stmt.buffer in fresh:
+            stmt = replace(stmt, buffer=fresh[stmt.buffer])
+        return map_bodies(stmt, lambda inner: tuple(target(s) for s in inner))
+
+    return tuple(target(s) for s in map_all(body, load))
+
+
+def factor(loop: For) -> int:
+    """How many copies pay; 1: none."""
+    if loop.kind != "map" or not _is_plain(loop.body):
+        return 1
+    length = (loop.hi - loop.lo).value
+    if length is not None and length < 2 * ROWS:
+        return 1
+    inside = list(accesses(loop.body))
+    if any(loop.var in x.lo.symbols() | x.hi.symbols() for x in walk(loop.body) if isinstance(x, For)):
+        return 1
+    sums = [a for a in inside if a.mode == "add" and a.loops]
+    if not sums:
+        return 1
+    if all(len(a.loops) <= 1 for a in inside):
+        # Around one innermost loop: of a sum over this loop's variable, or of dot products that share a row.
+        if _carries(loop, sums):
+            return ROWS
+        return ROWS if any(_is_dot(a) for a in sums) and _reuses(loop, inside) else 1
+    return ROWS if any(_is_product(a) for a in sums) and _reuses(loop, inside) else 1
+
+
+def _is_plain(body: Body) -> bool:
+    stmts = list(walk(body))
+    return all(
+        isinstance(s, (Store, Comment)) or (isinstance(s, For) and s.kind == "map") for s in stmts
+    ) and (sum(isinstance(s, Store) for s in stmts) <= MOST_STORES)
+
+
+def _carries(loop: For, sums: list[Access]) -> bool:
+    """for k: for j: C[j] += ..."""
+    return len(loop.body) == 1 and all(
+        not any(loop.var in d.symbols() for d in a.index or ())
+        and any(a.loops[-1].var in d.symbols() for d in a.index or ())
+        for a in sums
+    )
+
+
+def _is_dot(a: Access) -> bool:
+    """for k: c += ..."""
+    return not any(a.loops[-1].var in d.symbols() for d in a.index or ())
+
+
+def _is_product(a: Access) -> bool:
+    """A sum over one of the two innermost loops."""
+    used = {s for d in a.index or () for s in d.symbols()}
+    return len(a.loops) >= 2 and not {a.loops[-1].var, a.loops[-2].var} <= used
+
+
+def _reuses(loop: For, inside: list[Access]) -> bool:
+    """Some load of an innermost loop is the same for all iterations of this one."""
+    return any(
+        a.mode == "r"
+        and a.loops
+        and a.index
+        and any(a.loops[-1].var in d.symbols() for d in a.index)
+        and not any(loop.var in d.symbols() for d in a.index)
+        for a in inside
+    )
