@@ -15,7 +15,8 @@ from .activity import active_names, flows, varied_names
 from .clean import clean
 from .cotangents import Cotangents
 from .finality import final_when_read, written_once
-from .reverse import Point, Reverser, _cost
+from .reverse import Point, Reverser, cost
+from .tidy import tidy
 from .versions import name_types, with_versions
 
 
@@ -65,7 +66,7 @@ def _reversed(function: Function, name: str, versioned: set[str], lines: dict[st
     seeds = _seed(function, returned, reverser, cotangents)
     forward = reverser.block(inside, cotangents, {p.name for p in function.params})
     ends = _results(function, cotangents)
-    return clean([*forward, *seeds, *cotangents.out, *ends])
+    return clean(tidy(clean([*forward, *seeds, *cotangents.out, *ends])))
 
 
 def _renamed(expr: Expr, names: dict[str, str]) -> Expr:
@@ -87,7 +88,7 @@ def _outputs(function: Function, final: Return) -> dict[Expr, Name]:
             if value.id in written or value.id not in makers:
                 continue
             value = makers[value.id]
-        if _cost(value) > 8 and value.type == result.type and result.name not in taken:
+        if cost(value) > 8 and value.type == result.type and result.name not in taken:
             found[value] = Name(result.name, result.type)
     return found
 
@@ -150,10 +151,14 @@ def _as_argument(param: Parameter) -> Parameter:
 def gradient_text(layer: Layer, source: str, path: str) -> str:
     """The gradient of a layer as source a person can read, run under NumPy, edit and give back as `backward`."""
     function = gradient(layer, source, path)
-    owners = ", ".join(f"d_{r.of}" for r in function.results)
-    inputs = [p.name for p in function.params if p.role == "cotangent"]
-    doc = [f"Gradient of {layer.name}: {', '.join(inputs) or 'the cotangent'} -> {owners}."]
-    return print_function(function, doc)
+    owners = ", ".join(f"d_{r.of} {_shape(r.shape_text)}" for r in function.results)
+    inputs = ", ".join(f"{p.name} {_shape(p.shape_text)}" for p in function.params if p.role == "cotangent")
+    return print_function(function, [f"Gradient of {layer.name}: {inputs or 'any cotangent'} -> {owners}."])
+
+
+def _shape(text: str) -> str:
+    axes = text.split()
+    return f"({', '.join(axes)}{',' if len(axes) == 1 else ''})"
 
 
 def gradient_file(module: Module) -> str:

@@ -397,7 +397,7 @@ class Point:
         """expr, or, where it is costly, a name that keeps its value."""
         if expr in self.known:
             return self.known[expr]
-        if _cost(expr) <= _CHEAP or isinstance(expr, (Name, Const)):
+        if cost(expr) <= _CHEAP or isinstance(expr, (Name, Const)):
             return self._replace(expr)
         name = Name(self.reverser.fresh(_hint(expr)), expr.type)
         self.reverser.types[name.id] = expr.type
@@ -433,7 +433,7 @@ def _map(expr: Expr, f: object) -> Expr:
     return map_children(expr, f)
 
 
-def _cost(expr: Expr) -> int:
+def cost(expr: Expr) -> int:
     """Flops an element; a reduction or product costs as many as make it worth keeping."""
     total = 0
     for e in walk(expr):

@@ -63,20 +63,22 @@ def run(args: argparse.Namespace, cases: list[str]) -> dict:
     return facts | measure.run(names, cases, opts, Progress(steps))
 
 
+def file_name(args: argparse.Namespace, result: dict) -> str:
+    """Only a whole run is called `bench`: what is quoted is not overwritten by less."""
+    if result["failures"]:
+        return "failed"
+    if args.stand_in:
+        return "stand_in"
+    every = {name for name, case in CASES.items() if not case.call}
+    whole = set(args.cases) >= every and set(args.peers) == set(ASKABLE) and not args.quick
+    return "bench" if whole else "partial"
+
+
 def main() -> int:
     args = arguments()
     result = run(args, args.cases)
     print(tables.text(report.sections(result)))
-    whole = set(args.cases) >= {n for n, c in CASES.items() if not c.call} and args.peers == list(ASKABLE)
-    name = (
-        "failed"
-        if result["failures"]
-        else "stand_in"
-        if args.stand_in
-        else "bench"
-        if whole and not args.quick
-        else "partial"
-    )
+    name = file_name(args, result)
     for path in report.write(result, args.out, name):
         print(f"wrote {path}")
     built = "layerc" in result["peers"]

@@ -137,6 +137,7 @@ class CompiledClass:
             arrays.replace({name: first[name] for name in arrays.allowed if name in first})
         states = {name: array.copy() for name, array in self.states.items()}
         ranks = None if core.batched else tuple(map(len, examples))
+        self._known.forget()
         self.__dict__.update(
             _first_states=states, _ranks=ranks, _seed=seeds.root(seed, self.name), _evaluations=0
         )

@@ -1,6 +1,7 @@
 """Configuration: a layer's scalars that are given by keyword, with their types, defaults and checks."""
 
 import ast
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -67,5 +68,5 @@ def _compiled(text: str) -> Callable[[Any], Any]:
     tree = ast.parse(text, mode="eval")
     if not isinstance(tree.body, ast.Lambda):
         raise ValueError(f"not a lambda in the manifest: {text}")
-    made: Callable[[Any], Any] = eval(compile(tree, "<check>", "eval"), {})
+    made: Callable[[Any], Any] = eval(compile(tree, "<check>", "eval"), {"math": math, "np": np})
     return made

@@ -4,8 +4,10 @@ mish      one example, elementwise          rbf     whole batches, two params
 SReLU     a class with four params          pick    an index that is checked at run time
 scale     config, a check, a rank-0 input   moments two outputs, an integer input; backward reads an output
 Running   a class with a state and config   noise   random numbers from a seed
+Shift     a class with its own initialize   flat    no gradient
 """
 
+# ruff: noqa: E501  (C reads better in long lines)
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +69,18 @@ class Running(Layer):
     def forward(self, x: real["N C"]) -> real["N C"]:
         self.mean = (1 - self.rate) * self.mean + self.rate * np.mean(x, axis=0)
         return x - self.mean
+
+
+class Shift(Layer):
+    batched = True
+    backward = None
+    offset: Param[real["C"]] = init.zeros()
+
+    def initialize(self, x):
+        self.offset = np.arange(x[1], dtype=float)
+
+    def predict(self, x: real["N C"]) -> real["N C"]:
+        return x - self.offset
 
 
 @layer
@@ -415,6 +429,15 @@ def layers() -> list[dict[str, Any]]:
                 "predict": method("noise", "N", "x", [out("y", "N")], "rng"),
                 "backward": method("noise_backward", "N", "dy", [grad("x", "N")], "rng"),
             },
+        ),
+        layer(
+            "Shift",
+            [running[0], parameter("offset", "param", "real", "C", init={"name": "zeros", "args": []})],
+            {"predict": method("Running_predict", "N C", "x offset", [out("y", "N C")])},
+            kind="class",
+            batched=True,
+            backward="none",
+            by_hand=["initialize"],
         ),
         layer(
             "flat",

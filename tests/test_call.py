@@ -168,7 +168,7 @@ def test_layouts(L, layout):
 
 def test_gradients(L):
     x = draw(5, dtype=F64)
-    y, pullback = L.mish.vjp(x)
+    _, pullback = L.mish.vjp(x)
     dy = draw(5, dtype=F64)
     np.testing.assert_allclose(pullback(dy)[0], slope(mish, x, dy), rtol=1e-6)
     first = pullback(dy)[0]
@@ -178,7 +178,7 @@ def test_gradients(L):
 
 def test_params_are_summed_over_the_batch(L):
     x, c, gamma = draw(6, 3, dtype=F64), draw(4, 3, dtype=F64), np.abs(draw(4, dtype=F64))
-    y, pullback = L.rbf.vjp(x, c, gamma)
+    _, pullback = L.rbf.vjp(x, c, gamma)
     dy = draw(6, 4, dtype=F64)
     dx, dc, dg = pullback(dy)
     np.testing.assert_allclose(dx, slope(lambda v: L.rbf(v, c, gamma), x, dy), rtol=1e-5, atol=1e-8)
@@ -197,7 +197,7 @@ def test_empty_batch_gives_zero_gradients_of_params(L):
 
 def test_integer_input_has_none(L):
     x = draw(3, 4)
-    y, pullback = L.pick.vjp(x, np.array([1, 0, 3]))
+    _, pullback = L.pick.vjp(x, np.array([1, 0, 3]))
     dx, di = pullback(np.ones(3, F32))
     assert di is None
     assert dx.sum() == 3
@@ -215,7 +215,7 @@ def test_several_cotangents(L):
 def test_disabled_gradient(L):
     assert L.flat(draw(3)).shape == (3,)
     for _ in range(2):
-        with pytest.raises(NotImplementedError, match="flat: .*backward=None"):
+        with pytest.raises(NotImplementedError, match=r"flat: .*backward=None"):
             L.flat.vjp(draw(3))
 
 
@@ -475,6 +475,45 @@ def test_states(L):
     assert not s.states["mean"].any()
 
 
+def test_initialize_of_the_author(L):
+    s = L.Shift()
+    s.initialize((5, 3))
+    assert s.params["offset"].dtype == F32
+    np.testing.assert_array_equal(s(np.zeros((2, 3), F32)), [[0, -1, -2]] * 2)
+    with pytest.raises(NotImplementedError, match="Shift 'shift'"):
+        s.vjp(draw(2, 3))
+
+
+def test_initialized_again(L):
+    """The same input is one example first, then a batch."""
+    s, x = L.SReLU(), draw(2, 2)
+    s.initialize((2, 2), seed=3)
+    values = [p.copy() for p in s.params.values()]
+    for _ in range(2):
+        np.testing.assert_allclose(s(x), srelu(x, *values), rtol=1e-6)
+    s.initialize((2,), seed=3)
+    for _ in range(2):
+        np.testing.assert_allclose(s(x), np.stack([srelu(one, *values) for one in x]), rtol=1e-6)
+
+
+def test_params_changed_in_place_and_replaced(L):
+    s, x = L.SReLU(), draw(2, 3)
+    s.initialize((2, 3))
+    s(x)
+    s.params["left_slope"][...] = 7
+    np.testing.assert_allclose(s(x), srelu(x, *s.params.values()), rtol=1e-6)
+    s.params["right_slope"] = np.full(2, 9, F32)
+    np.testing.assert_allclose(s(x), srelu(x, *s.params.values()), rtol=1e-6)
+    out = np.empty_like(x)
+    assert s(x, out=out) is out
+    np.testing.assert_array_equal(out, s(x))
+    shared = np.full((4,), 5, F32)[::2]  # the Net may share an array of any layout
+    s.params.bind("left_slope", shared)
+    np.testing.assert_allclose(s(x), srelu(x, *s.params.values()), rtol=1e-6)
+    shared[...] = 6
+    np.testing.assert_allclose(s(x), srelu(x, *s.params.values()), rtol=1e-6)
+
+
 def test_pickle_and_copy(L):
     assert pickle.loads(pickle.dumps(L.mish)) is L.mish
     s = L.Running(rate=0.25, name="r")
@@ -576,7 +615,7 @@ def test_torch(L):
     torch.testing.assert_close(out, y)
     with pytest.raises(TypeError, match=r"mish: argument 'x': cannot read this torch.Tensor"):
         L.mish(x.requires_grad_())
-    with pytest.raises(TypeError, match="mish: argument 'x': .*float16"):
+    with pytest.raises(TypeError, match=r"mish: argument 'x': .*float16"):
         L.mish(torch.zeros(3, dtype=torch.float16))
 
 

@@ -133,12 +133,10 @@ def factor(loop: For) -> int:
     sums = [a for a in inside if a.mode == "add" and a.loops]
     if not sums:
         return 1
-    if all(len(a.loops) <= 1 for a in inside):
-        # Around one innermost loop: of a sum over this loop's variable, or of dot products that share a row.
-        if _carries(loop, sums):
-            return ROWS
-        return ROWS if any(_is_dot(a) for a in sums) and _reuses(loop, inside) else 1
-    return ROWS if any(_is_product(a) for a in sums) and _reuses(loop, inside) else 1
+    if all(len(a.loops) <= 1 for a in inside) and _carries(loop, sums):
+        return ROWS
+    deep = _is_product if any(len(a.loops) > 1 for a in inside) else _is_dot
+    return ROWS if any(deep(a) and _reuses(loop, inside, a.loops[-1].var) for a in sums) else 1
 
 
 def _is_plain(body: Body) -> bool:
@@ -150,16 +148,12 @@ def _is_plain(body: Body) -> bool:
 
 def _carries(loop: For, sums: list[Access]) -> bool:
     """for k: for j: C[j] += ..."""
-    return len(loop.body) == 1 and all(
-        not any(loop.var in d.symbols() for d in a.index or ())
-        and any(a.loops[-1].var in d.symbols() for d in a.index or ())
-        for a in sums
-    )
+    return len(loop.body) == 1 and all(not _names(a, loop.var) and _names(a, a.loops[-1].var) for a in sums)
 
 
 def _is_dot(a: Access) -> bool:
     """for k: c += ..."""
-    return not any(a.loops[-1].var in d.symbols() for d in a.index or ())
+    return not _names(a, a.loops[-1].var)
 
 
 def _is_product(a: Access) -> bool:
@@ -168,13 +162,17 @@ def _is_product(a: Access) -> bool:
     return len(a.loops) >= 2 and not {a.loops[-1].var, a.loops[-2].var} <= used
 
 
-def _reuses(loop: For, inside: list[Access]) -> bool:
-    """Some load of an innermost loop is the same for all iterations of this one."""
+def _reuses(loop: For, inside: list[Access], inner: str) -> bool:
+    """Some load of the innermost loop `inner` is the same for all iterations of this one."""
     return any(
         a.mode == "r"
         and a.loops
-        and a.index
-        and any(a.loops[-1].var in d.symbols() for d in a.index)
-        and not any(loop.var in d.symbols() for d in a.index)
+        and a.loops[-1].var == inner
+        and _names(a, inner)
+        and not _names(a, loop.var)
         for a in inside
     )
+
+
+def _names(a: Access, var: str) -> bool:
+    return any(var in d.symbols() for d in a.index or ())

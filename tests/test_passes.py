@@ -1,0 +1,322 @@
+"""The optimiser by its properties: how many loops are left, what lives in a variable, what must not be
+fused; and that every single pass keeps the meaning."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import ir_kernels as zoo
+import numpy as np
+import pytest
+from ir_kernels import Builder, E
+
+from layerc.transpile import dump, ir, passes
+from layerc.transpile.dims import Dim
+from layerc.transpile.passes import tree
+from layerc.transpile.passes.fuse import count_loops
+from layerc.transpile.passes.verify import IRError, verify
+
+
+def after(kernel, upto):
+    return passes.run(kernel, upto=upto)
+
+
+def shapes_of(kernel):
+    return {b.name: len(b.shape) for b in kernel.buffers if b.kind == "temp"}
+
+
+def loops(kernel, kind=None):
+    return [s for s in tree.walk(kernel.body) if isinstance(s, ir.For) and kind in (None, s.kind)]
+
+
+def text(kernel):
+    return dump.dump(kernel)
+
+
+# -- fusion --------------------------------------------------------------------------------------------------
+def test_srelu_backward_is_one_sweep():
+    """dx and all four parameter gradients: batch, channel, space; and the zeros before."""
+    kernel = after(zoo.srelu_backward(), "contract")
+    assert count_loops(kernel.body) == 4
+    assert not any(shapes_of(kernel).values()), "all temporaries are scalars"
+    assert after(zoo.srelu_backward(), "lower") != kernel
+    assert count_loops(zoo.srelu_backward().body) == 28
+
+
+@pytest.mark.parametrize(
+    ("kernel", "expected", "arrays"),
+    [
+        (zoo.mish(), 2, 0),
+        (zoo.mish_backward(), 2, 0),
+        (zoo.srelu(), 3, 0),
+        (zoo.layernorm(), 4, 0),  # one row loop, three sweeps over the row
+        (zoo.softmax(), 4, 1),  # the same, and a row of exponentials
+        (zoo.ema(), 4, 1),
+        (zoo.ema_backward(), 5, 1),
+    ],
+    ids=lambda v: v.name if isinstance(v, ir.Kernel) else str(v),
+)
+def test_number_of_loops(kernel, expected, arrays):
+    done = after(kernel, "contract")
+    assert count_loops(done.body) == expected, text(done)
+    assert sum(1 for rank in shapes_of(done).values() if rank) == arrays, text(done)
+
+
+def _pair(second, rank=1):
+    """t[i] = exp(x[i]); then y[i] = second(t, i)."""
+    k = Builder("pair", "N")
+    x, y = k.arg("x", "N"), k.out("y", "N")
+    t = k.let("N", lambda i: zoo.op("exp", x[i]))
+    k.set(y, lambda i: second(t, i))
+    return k.kernel()
+
+
+def test_neighbours_are_not_fused():
+    """y[i] needs t of another iteration."""
+    for second in (
+        lambda t, i: t[Dim.of(i) - 1] + t[i],
+        lambda t, i: t[Dim.of("N") - 1 - Dim.of(i)] + t[i],
+        lambda t, i: t[0] + t[i],
+    ):
+        assert count_loops(after(_pair(second), "fuse").body) == 2
+    assert count_loops(after(_pair(lambda t, i: t[i] * t[i]), "fuse").body) == 1
+
+
+def test_a_sum_is_not_read_in_the_loop_that_makes_it():
+    k = Builder("k", "N")
+    x, y = k.arg("x", "N"), k.out("y", "N")
+    s = k.reduce("N", (), lambda i: x[i])
+    k.set(y, lambda i: x[i] * s[()])
+    assert count_loops(after(k.kernel(), "contract").body) == 2
+
+
+def test_a_loop_passes_what_it_does_not_depend_on():
+    k = Builder("k", "N M")
+    x, z, y, w = k.arg("x", "N"), k.arg("z", "M"), k.out("y", "N"), k.out("w", "M")
+    k.set(y, lambda i: x[i] * 2.0)
+    k.set(w, lambda i: z[i] * 2.0)
+    k.set(y, lambda i: x[i] * 3.0, "add")
+    k.set(w, lambda i: z[i] * 3.0, "add")
+    assert count_loops(after(k.kernel(), "fuse").body) == 2
+
+
+def test_flattened_indices_are_compared_as_digits():
+    """t[i*M + j] and t[i*M + j] meet in the same iteration only, as j < M."""
+    k = Builder("k", "N M")
+    x, y = k.arg("x", "N M"), k.out("y", "N M")
+    t = k.temp((Dim.of("N") * Dim.of("M"),))
+    k.emit(
+        k.nest(
+            x.shape,
+            lambda i, j: ir.Store(t.name, (Dim.of(i) * Dim.of("M") + Dim.of(j),), zoo.op("exp", x[i, j]).ir),
+        )
+    )
+    k.set(y, lambda i, j: t[Dim.of(i) * Dim.of("M") + Dim.of(j)] + x[i, j])
+    done = after(k.kernel(), "contract")
+    assert count_loops(done.body) == 2
+    assert shapes_of(done) == {t.name: 0}
+
+
+# -- contraction ---------------------------------------------------------------------------------------------
+def test_a_value_carried_from_step_to_step_keeps_its_array():
+    """h[d] is read in the next step: inside `for t: for d:` it is used alike everywhere, but must survive."""
+    k = Builder("k", "T D")
+    x, y = k.arg("x", "T D"), k.out("y", "D")
+    h = k.temp("D")
+
+    def step(t):
+        first = E(ir.Op("equal", (ir.Int(Dim.of(t)), ir.Const(0, "i64")), "bool"))
+        k.emit(
+            k.nest(
+                h.shape, lambda d: ir.If(first.ir, (ir.Store(h.name, (Dim.of(d),), ir.Const(0.0, "real")),))
+            )
+        )
+        k.set(h, lambda d: zoo.op("tanh", h[d] * 0.5 + x[t, d]))
+        k.set(y, lambda d: h[d] * h[d])
+
+    k.loop("t", "T", step)
+    assert shapes_of(after(k.kernel(), "contract")) == {h.name: 1}
+
+
+def test_dead_stores_vanish():
+    k = Builder("k", "N")
+    x, y = k.arg("x", "N"), k.out("y", "N")
+    k.let("N", lambda i: zoo.op("exp", x[i]))
+    k.set(y, lambda i: 0.0)
+    k.set(y, lambda i: x[i] * 2.0)
+    done = after(k.kernel(), "contract")
+    assert sum(isinstance(s, ir.Store) for s in tree.walk(done.body)) == 1
+    assert not shapes_of(done)
+
+
+# -- order, free, lanes, jam ---------------------------------------------------------------------------------
+@pytest.mark.parametrize(("layout", "innermost"), [("nn", 1), ("nt", 2), ("tn", 1)])
+def test_matmul_runs_along_memory(layout, innermost):
+    kernel = after(zoo.matmul(layout), "order")
+    nest = kernel.body[1]
+    while isinstance(nest.body[0], ir.For):
+        nest = nest.body[0]
+    assert nest.var.endswith(f"_{innermost}"), text(kernel)
+
+
+def _user_loop(body):
+    k = Builder("k", "N")
+    x, y = k.arg("x", "N"), k.out("y", "N")
+    k.loop("i", "N", lambda i: body(k, x, y, i))
+    return k.kernel()
+
+
+def test_user_loops_with_independent_iterations_are_maps():
+    free = _user_loop(lambda k, x, y, i: y.store(i, zoo.op("exp", x[i])))
+    assert [x.kind for x in loops(after(free, "free"))] == ["map"]
+    with_temp = _user_loop(
+        lambda k, x, y, i: (t := k.let("", lambda: x[i] * 2.0)) and y.store(i, t[()] * t[()])
+    )
+    assert [x.kind for x in loops(after(with_temp, "free"))] == ["map"]
+    for body in (
+        lambda k, x, y, i: y.store(i, y[Dim.of(i) - 1] + x[i]),
+        lambda k, x, y, i: y.store(0, x[i]),
+        lambda k, x, y, i: y.store(Dim.of("N") - 1 - Dim.of(i), y[i] + x[i]),
+    ):
+        assert [x.kind for x in loops(after(_user_loop(body), "free"))] == ["seq"]
+
+
+def test_a_sum_by_hand_is_an_accumulation():
+    k = Builder("k", "N")
+    x, y = k.arg("x", "N"), k.out("y")
+    k.set(y, lambda: 0.0)
+    k.loop("i", "N", lambda i: y.store((), y[()] + x[i]))
+    done = after(k.kernel(), "free")
+    assert [s.op for s in tree.walk(done.body) if isinstance(s, ir.Store)] == [None, "add"]
+
+
+def test_scalar_recurrences_run_across_the_batch():
+    done = after(zoo.kepler(), "contract")
+    assert [x.hi.value for x in loops(done)].count(16) == 5, text(done)
+    assert any(isinstance(s, ir.While) for s in tree.walk(done.body))
+    assert after(zoo.ema(), "lanes") == after(zoo.ema(), "jam"), "its steps are vectors already"
+
+
+def test_rows_of_a_product_share_loads():
+    kernel = after(zoo.matmul("nn"), "share")
+    inner = max(loops(kernel), key=lambda x: sum(isinstance(s, ir.Store) and s.op == "add" for s in x.body))
+    loads = [n for s in inner.body for n, _, mode in tree.own_accesses(s) if mode == "r" and n in ("a", "b")]
+    assert loads == ["b"] * 4, text(kernel)
+
+
+# -- sharing -------------------------------------------------------------------------------------------------
+def test_loads_in_a_select_are_made_before_it_only_if_in_range():
+    k = Builder("k", "N")
+    x, y = k.arg("x", "N"), k.out("y", "N")
+    k.set(y, lambda i: zoo.op("where", x[i] > 0.0, x[i] * 2.0, 1.0))
+    shared = after(k.kernel(), "share")
+    assert "xv = x[" in text(shared)
+    k = Builder("k", "N")
+    x, y = k.arg("x", "N"), k.out("y", "N")
+    after_first = E(ir.Op("greater", (ir.Int(Dim.of("n")), ir.Const(0, "i64")), "bool"))
+    k.emit(
+        ir.For(
+            "n",
+            Dim.of(0),
+            Dim.of("N"),
+            (ir.Store("y", (Dim.of("n"),), zoo.op("where", after_first, x[Dim.of("n") - 1], 0.0).ir),),
+        )
+    )
+    assert "where((int(n) > 0), x[n - 1]" in text(after(k.kernel(), "share"))
+
+
+def test_what_a_loop_does_not_change_is_computed_before_it():
+    kernel = after(zoo.srelu_backward(), "share")
+    inner = next(
+        x for x in loops(kernel) if not any(isinstance(s, ir.For) for s in x.body) and len(x.body) > 6
+    )
+    read = {n for s in inner.body for n, _, mode in tree.own_accesses(s) if mode == "r"}
+    assert not read & {"tl", "al", "tr", "ar"}
+    assert sum(n == "x" for s in inner.body for n, _, _ in tree.own_accesses(s)) == 1
+
+
+# -- chunks --------------------------------------------------------------------------------------------------
+def test_parallel_loops_share_nothing():
+    for f in zoo.ZOO.values():
+        kernel = passes.run(f())
+        for loop in loops(kernel):
+            if loop.parallel:
+                for a in tree.accesses(loop.body):
+                    outside = (
+                        any(b.buffer == a.buffer for s in kernel.body for b in tree.accesses((s,)))
+                        and a.index
+                    )
+                    if a.mode not in ("r", "w") and outside:
+                        used = {s for d in a.index for s in d.symbols()}
+                        inner = {x.var for x in loops(replace(kernel, body=loop.body))} | {loop.var}
+                        private = any(
+                            w.buffer == a.buffer and w.mode == "w" for w in tree.accesses(loop.body)
+                        )
+                        assert used & inner or private, (kernel.name, a)
+
+
+# -- verification --------------------------------------------------------------------------------------------
+def _store(index=("i",), buffer="y", value=None):
+    return ir.Store(buffer, tuple(map(Dim.of, index)), value or ir.Const(1.0, "real"))
+
+
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        ((_store(),), "uses i, unknown there"),
+        ((ir.For("i", Dim.of(0), Dim.of("N"), (_store(("i", "i")),)),), "1 axes, indexed by 2"),
+        ((ir.For("i", Dim.of(0), Dim.of("N"), (_store(buffer="x"),)),), "writes the input x"),
+        ((ir.For("i", Dim.of(0), Dim.of("N"), (_store(buffer="q"),)),), "unknown buffer q"),
+        ((ir.For("N", Dim.of(0), Dim.of("N"), ()),), "hides another"),
+        ((ir.Grow("y", Dim.of(1)),), "is no list"),
+    ],
+    ids=lambda v: v if isinstance(v, str) else "",
+)
+def test_verify(body, complaint):
+    buffers = (ir.Buffer("x", "real", (Dim.of("N"),), "in"), ir.Buffer("y", "real", (Dim.of("N"),), "out"))
+    with pytest.raises(IRError, match=complaint):
+        verify(ir.Kernel("k", ("N",), (), buffers, body))
+
+
+def test_a_fault_names_its_pass(monkeypatch):
+    broken = (("bad", lambda k: replace(k, body=(_store(),))),)
+    monkeypatch.setattr(passes, "PASSES", broken)
+    with pytest.raises(IRError, match="after pass bad"):
+        passes.run(zoo.mish())
+
+
+def test_same_input_same_text():
+    for f in zoo.ZOO.values():
+        assert text(passes.run(f())) == text(passes.run(f()))
+
+
+# -- meaning -------------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def stages():
+    """Every kernel after every pass, in one library."""
+    found = {}
+    for kernel in zoo.all_kernels().values():
+
+        def keep(name, done, kernel=kernel):
+            found[f"{kernel.name}_{name}"] = replace(done, name=f"{kernel.name}_{name}")
+
+        passes.run(kernel, trace=keep)
+    library = zoo.Library([(k, "f64") for k in found.values()], ["-std=gnu11", "-O1", "-fopenmp"])
+    return found, library
+
+
+@pytest.mark.parametrize("name", zoo.all_kernels())
+@pytest.mark.filterwarnings("ignore")
+def test_every_pass_keeps_the_meaning(stages, name):
+    found, library = stages
+    kernel = zoo.all_kernels()[name]
+    for dims in zoo.cases(kernel):
+        values = zoo.random_inputs(kernel, dims, np.float64)
+        expected = None
+        for stage in ("lower", *passes.NAMES):
+            got = zoo.run_kernel(library, found[f"{name}_{stage}"], dims, values, np.float64, threads=2)
+            expected = expected or got
+            for out in got:
+                np.testing.assert_allclose(
+                    got[out], expected[out], 1e-11, 1e-11, err_msg=f"{name} after {stage}: {dims}"
+                )
