@@ -58,11 +58,10 @@ class Unit:
     source: str
     flags: tuple[str, ...] = ()
     anywhere: bool = False
-    name: str = ""  # of the object file, where one source is compiled more than once
 
     @property
     def object(self) -> str:
-        return f"{self.name or Path(self.source).stem}.o"
+        return f"{Path(self.source).stem}.o"
 
 
 @dataclass(frozen=True)

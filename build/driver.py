@@ -13,6 +13,7 @@ from typing import Any
 
 from layerc.build.gradients import Gradients, gradient_source, gradients_of
 from layerc.build.manifest import layer_entry, manifest, method_entry, signature
+from layerc.build.variants import variants
 from layerc.build.writer import write_package
 from layerc.transpile import emit, passes
 from layerc.transpile.dump import dump as ir_text
@@ -32,7 +33,7 @@ class Part:
     """One method of a layer: its function, and its kernel after the passes."""
 
     layer: Layer
-    method: str  # predict forward backward
+    method: str  # predict forward backward, and backward's variants: backward_params backward_inputs
     function: Function
     kernel: Kernel
 
@@ -102,7 +103,7 @@ def compile_module(module: Module, *, checked: bool = False, tell: Progress = la
     for layer in module.layers:
         tell(f"compiling {layer.name}")
         for method, function in _methods(layer, gradients):
-            kernel = lower(function, layer.name, errors, _kernel_name(layer, method, names))
+            kernel = lower(function, layer.name, errors, _kernel_name(layer, method, names), checked=checked)
             try:
                 kernel = passes.run(kernel, upto)
             except passes.IRError as fault:
@@ -117,6 +118,8 @@ def _methods(layer: Layer, gradients: Gradients) -> Iterator[tuple[str, Function
         yield "forward", layer.forward
     if layer.name in gradients.functions:
         yield "backward", gradients.functions[layer.name]
+        for want, function in variants(gradients.functions[layer.name]).items():
+            yield f"backward_{want}", function
 
 
 def _kernel_name(layer: Layer, method: str, taken: set[str]) -> str:
@@ -152,7 +155,11 @@ def _write(stages: Stages, dtypes: tuple[str, ...], target: Path, portable: bool
 
 def _entry(stages: Stages, layer: Layer, dtypes: tuple[str, ...]) -> dict[str, Any]:
     parts = stages.of(layer)
-    methods = {p.method: method_entry(p.function, {d: emit.symbol(p.kernel, d) for d in dtypes}) for p in parts}
+    entries = {p.method: method_entry(p.function, {d: emit.symbol(p.kernel, d) for d in dtypes}) for p in parts}
+    methods = {name: entry for name, entry in entries.items() if "_" not in name}
+    wanted = {name.partition("_")[2]: entry for name, entry in entries.items() if "_" in name}
+    if wanted:
+        methods["backward"]["variants"] = wanted
     text = "\n".join(emit.function(p.kernel, d) for p in parts for d in dtypes)
     sources = {"source": layer.source, "gradient": stages.gradients.sources.get(layer.name, ""), "c": text}
     backward = layer.backward if "backward" in methods else "none"

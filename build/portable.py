@@ -1,8 +1,8 @@
 """One library for every CPU: the C text compiled once per instruction set, and a dispatcher in front.
 
-The C text spells each exported function `LC_NAME(mish_f32)`, which is the plain name unless a -D says
-otherwise. For each level the writer compiles it with `LC_NAME(name)=name##_v3`; the dispatcher, compiled
-for any CPU, exports the plain names and looks the level up when the library is loaded.
+For each level there is a unit that includes it with its functions renamed (`#define mish_f32 mish_f32_v3`);
+the dispatcher, compiled for any CPU, exports the plain names and finds the level when the library is loaded.
+`target_clones` would not do: it does not reach the bodies that OpenMP takes out of a function.
 """
 
 import re
@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from layerc.build.compiler import Compiler, Unit, baseline
 
 Prototype = tuple[str, str]  # name and C parameter list: ("mish_f32", "int64_t batch, const float *x, ...")
+
+
+DISPATCH = "_dispatch.c"
 
 
 @dataclass(frozen=True)
@@ -35,15 +38,26 @@ X86_LEVELS = (
 )
 
 
-def units_for_any_cpu(compiler: Compiler, source: str, stem: str) -> list[Unit]:
-    """What to compile for any CPU of the compiler's kind: one unit on other CPUs than x86-64."""
-    if not compiler.has_macro("__x86_64__"):
-        return [Unit(source)]
-    levels = [
-        Unit(source, (*level.flags, f"-DLC_NAME(name)=name##{level.suffix}"), name=f"{stem}{level.suffix}")
+def files(header: str, source: str, functions: Sequence[Prototype]) -> dict[str, str]:
+    """The C files that are needed besides the C text: its variants, and the dispatcher."""
+    variants = {
+        f"_level{level.suffix}.c": "\n".join(
+            [*(f"#define {name} {name}{level.suffix}" for name, _ in functions), f'#include "{source}"', ""]
+        )
         for level in X86_LEVELS
-    ]
-    return [*levels, Unit("_dispatch.c", anywhere=True)]
+    }
+    return {**variants, DISPATCH: dispatcher(header, functions)}
+
+
+def units() -> list[Unit]:
+    """How `files` are compiled."""
+    levels = [Unit(f"_level{level.suffix}.c", level.flags) for level in X86_LEVELS]
+    return [*levels, Unit(DISPATCH, anywhere=True)]
+
+
+def has_levels(compiler: Compiler) -> bool:
+    """Whether this kind of CPU has several instruction sets; elsewhere one unit serves all."""
+    return compiler.has_macro("__x86_64__")
 
 
 def any_cpu(compiler: Compiler) -> Compiler:
@@ -54,9 +68,9 @@ def any_cpu(compiler: Compiler) -> Compiler:
 
 
 def read_prototypes(header: str) -> list[Prototype]:
-    """The functions that a header declares as `int name(parameters);`, in their order."""
+    """The functions that a header declares as `int name(parameters);` or `int LC_NAME(name)(...);`."""
     text = re.sub(r"/\*.*?\*/|//[^\n]*", "", header, flags=re.DOTALL)
-    found = re.findall(r"\bint\s+(\w+)\s*\(([^()]*)\)\s*;", text)
+    found = re.findall(r"\bint\s+(?:LC_NAME\()?(\w+)\)?\s*\(([^()]*)\)\s*;", text)
     return [(name, " ".join(parameters.split())) for name, parameters in found]
 
 

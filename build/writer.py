@@ -24,7 +24,7 @@ from cffi.recompiler import make_c_source
 
 from layerc.build import guard, stubs
 from layerc.build.compiler import Compiler, Unit, find
-from layerc.build.portable import Prototype, any_cpu, dispatcher, read_prototypes, units_for_any_cpu
+from layerc.build.portable import Prototype, any_cpu, files, has_levels, read_prototypes, units
 
 LIBRARY = "_native.abi3.so"
 
@@ -100,10 +100,10 @@ class _Native:
         self.compiler = any_cpu(compiler) if for_any_cpu else compiler
         self.units = [Unit("_native.c", anywhere=True)]
         self.files = {f"{stem}.c": c_text, f"{stem}.h": h_text}
-        if for_any_cpu:
+        if for_any_cpu and has_levels(self.compiler):
             functions = read_prototypes(h_text) if prototypes is None else prototypes
-            self.units += units_for_any_cpu(self.compiler, f"{stem}.c", stem)
-            self.files["_dispatch.c"] = dispatcher(f"{stem}.h", functions)
+            self.files |= files(f"{stem}.h", f"{stem}.c", functions)
+            self.units += units()
         else:
             self.units.append(Unit(f"{stem}.c"))
         self.files["_native.c"] = _wrapper(f"{stem}.h", cdef, guard.guard(self.compiler))
@@ -248,7 +248,7 @@ def _swap(fresh: Path, target: Path) -> None:
 def _files_of(package: Path) -> set[str]:
     """What layerc itself may have put into a package besides the files that every package has."""
     manifest = _bytes(package / "manifest.json")
-    stem = Path(json.loads(manifest)["source"]).stem if manifest else ""
+    stem = Path(json.loads(manifest).get("source", "")).stem if manifest else ""
     return {"__pycache__", f"{stem}.c", f"{stem}.h"}
 
 

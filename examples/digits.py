@@ -17,6 +17,7 @@ import numpy as np
 from layerc.runtime import (
     SGD,
     Accuracy,
+    Dropout,
     Function,
     InnerProduct,
     Input,
@@ -33,7 +34,7 @@ HERE = Path(__file__).resolve().parent
 OUT = HERE / "out"
 TARGET = 0.975  # test accuracy
 WORST = 1e-6  # relative error of a gradient, in float64
-EPOCHS = 40
+EPOCHS = 50
 
 
 # -- saying things -----------------------------------------------------------------------------------------
@@ -87,14 +88,16 @@ def digits() -> tuple[list[np.ndarray], list[np.ndarray]]:
     return [x_train, t_train], [x_test, t_test]
 
 
-def layers(L: Any, source: Any, wide: int = 64) -> list[Any]:
-    """Three inner products with the compiled SReLU, learnable in each of its channels, in between."""
+def layers(L: Any, source: Any, wide: int = 256, ratio: float = 0.5) -> list[Any]:
+    """Three inner products; in between the compiled SReLU, learnable in each of its channels, and dropout."""
     return [
         source,
         InnerProduct(name="ip1", bottoms=["data"], output_dim=wide),
         L.SReLU(name="act1", bottoms=["ip1"], tops=["act1"]),
+        Dropout(name="drop1", bottoms=["act1"], ratio=ratio),
         InnerProduct(name="ip2", bottoms=["act1"], output_dim=wide),
         L.SReLU(name="act2", bottoms=["ip2"], tops=["act2"]),
+        Dropout(name="drop2", bottoms=["act2"], ratio=ratio),
         InnerProduct(name="ip3", bottoms=["act2"], output_dim=10),
         SoftmaxLoss(name="loss", bottoms=["ip3", "label"]),
         Accuracy(name="accuracy", bottoms=["ip3", "label"]),
@@ -144,11 +147,12 @@ def report(state: Any, validation: ValidationPerformance) -> None:
 def check(L: Any, trained: Net, test: list[np.ndarray], samples: int = 12, step: float = 1e-5) -> float:
     """Compare gradients of the trained net, in float64, with central differences of its loss.
 
-    A few entries of each parameter, by a fixed draw. Prints each parameter's worst relative error, returns
+    A few entries of each parameter, by a fixed draw; without dropout. Prints each parameter's worst
+    relative error, returns
     the worst.
     """
     placeholder = Input([(64,), ()], ["data", "label"], name="data")
-    net = Net("check", layers(L, placeholder), dtype=np.float64)
+    net = Net("check", layers(L, placeholder, ratio=0.0), dtype=np.float64)
     for name, p in trained.named_parameters().items():
         net.named_parameters()[name].data[...] = p.data
     feed = {"data": test[0][:50].astype(np.float64), "label": test[1][:50]}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from layerc.runtime.layer import LayerState
 from layerc.runtime.topology import Graph, TopologyError, titled
@@ -71,6 +72,7 @@ class Analysis:
     def needed(self) -> frozenset[int]:
         return frozenset(self.cause)
 
+    @cached_property
     def plan(self) -> Plan:
         """The steps of a backward pass."""
         steps = [

@@ -13,7 +13,7 @@ _MOST_CASES = 256
 
 
 class Known:
-    """The calls of one class layer so far, by the inputs' shapes and types; the addresses of its own arrays."""
+    """The calls of one class layer so far, by its inputs' shapes and types; its own arrays' addresses."""
 
     def __init__(self, core: Core, *own: NamedArrays) -> None:
         self._core, self._own = core, own

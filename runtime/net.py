@@ -51,6 +51,7 @@ class Net(Holdings):
         self.track: Track = self._assembly.track
         self.buffer = ParameterBuffer([], self.dtype)
         self._has_run = False
+        self._analysed: tuple[tuple[Any, ...], Analysis] | None = None
         self._seeded: frozenset[int] = frozenset()  # wires that the last backward had seeds for
         self._pending: list[tuple[dict[str, np.ndarray], bool]] = []
         self._closed = False
@@ -104,15 +105,15 @@ class Net(Holdings):
                 blob.diff = NullBlob()
 
     def _analysis(self, seeds: Iterable[int] = (), wanted: Iterable[int] = ()) -> Analysis:
-        track = self.track
-        return Analysis(
-            self.graph,
-            track.states,
-            lambda w: track.blobs[w].dtype.kind == "f",
-            seeds=set(seeds),
-            force=self.force_backward,
-            wanted=set(wanted),
-        )
+        """The flow of gradients; of the last call where nothing has changed since."""
+        frozen = tuple(p.frozen for p in self.buffer.parameters)
+        key = (frozenset(seeds), frozenset(wanted), frozen, self.force_backward, id(self.track))
+        if self._analysed is None or self._analysed[0] != key:
+            track = self.track
+            is_float = lambda w: track.blobs[w].dtype.kind == "f"  # noqa: E731
+            flow = Analysis(self.graph, track.states, is_float, seeds=key[0], force=key[3], wanted=key[1])
+            self._analysed = key, flow
+        return self._analysed[1]
 
     # -- forward and backward ------------------------------------------------------------------------------
 
@@ -149,7 +150,7 @@ class Net(Holdings):
         seeds = feeding.seeds(self, seed)
         analysis = self._analysis(seeds)
         analysis.check()
-        self.track.backward(analysis.plan(), seeds, self.buffer)
+        self.track.backward(analysis.plan, seeds, self.buffer)
         self._seeded = frozenset(seeds)
         self._add_regularizers(regu_coef)
         self._link_diffs()
@@ -277,7 +278,7 @@ class Net(Holdings):
             analysis.check_wanted(wires)
             if not seeds and not any(s.layer.has_loss for s in self.graph.steps):
                 raise TopologyError(f"net {self.name!r} has no loss layer; gradient({name!r}) needs a seed")
-            self.track.backward(analysis.plan(), seeds, self.buffer)
+            self.track.backward(analysis.plan, seeds, self.buffer)
             if parameter is not None:
                 return np.array(parameter.gradient)
             return self.track.diffs[self.graph.last[name]].to_array()

@@ -60,7 +60,7 @@ def _converted(kind: str, value: Any) -> Any:
         return value
     if not isinstance(value, accepted) or (isinstance(value, bool) and kind != "bool"):
         raise TypeError(f"expected {kind}, got {type(value).__name__} {value!r}")
-    return value if kind != "float" else float(value)  # type: ignore[arg-type]
+    return value if kind != "float" else float(value)
 
 
 def _compiled(text: str) -> Callable[[Any], Any]:

@@ -51,6 +51,11 @@ CASES: list[Case] = [
     _elementwise("logit", "special.logit(a)", 0.1, 0.9),
     _elementwise("gammaln", "special.gammaln(a)", 0.5, 3.0),
     _elementwise("xlogy", "special.xlogy(a, b)", 0.3, 2.0, two=True),
+    _elementwise("positive", "+a * b", two=True),
+    _elementwise("clip_low", "np.clip(a, b, 1.9)", two=True),
+    _elementwise("heaviside_at_zero", "np.heaviside(np.floor(a), b)", 0.1, 0.9, two=True),
+    _elementwise("filled", "np.full((a.size,), a[0]) * b + np.full_like(a, b[1])", two=True),
+    _elementwise("cast", "a.astype(a.dtype) * b", two=True),
     # -- broadcasting ------------------------------------------------------------------------------------------
     Case("row", 'def row(a: real["N D"], b: real["D"]):\n    return a * b + b\n', {"a": (4, 3), "b": (3,)}),
     Case("column", 'def column(a: real["N D"], b: real["N 1"]):\n    return a / (1 + b * b)\n', {"a": (4, 3), "b": (4, 1)}),

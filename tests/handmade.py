@@ -104,9 +104,6 @@ C_HEAD = """\
 #ifdef _OPENMP
 #include <omp.h>
 #endif
-#ifndef LC_NAME
-#define LC_NAME(name) name
-#endif
 #define THREADS(call) ((call) && (call)->threads > 0 ? (call)->threads : 1)
 static int fail(lc_call *call, int code, int64_t a, int64_t b)
 {
@@ -477,7 +474,7 @@ def texts(kernels: dict[str, tuple[str, str]] = KERNELS) -> tuple[str, str, str]
         for kind, type_, suffix in (("f32", "float", "f"), ("f64", "double", "")):
             typed = _typed(parameters, type_, suffix)
             header.append(f"int {name}_{kind}({typed});")
-            code.append(f"int LC_NAME({name}_{kind})({typed})\n{{\n{_typed(body, type_, suffix)}\n}}")
+            code.append(f"int {name}_{kind}({typed})\n{{\n{_typed(body, type_, suffix)}\n}}")
             cdef.append(f"int {name}_{kind}({_untyped(typed)});")
     return "\n".join(code) + "\n", "\n".join(header) + "\n#endif\n", "\n".join(cdef)
 

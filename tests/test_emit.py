@@ -92,3 +92,66 @@ def test_header_and_cdef():
     assert "int LC_NAME(srelu_f32)(int64_t batch, int64_t C, int64_t S, const float *x" in emit.header(jobs)
     assert "int srelu_f64(int64_t batch, int64_t C, int64_t S, void *x" in emit.cdef(jobs)
     assert "lc_call *call);" in emit.cdef(jobs)
+
+
+def _reduction(op, init):
+    k = zoo.Builder(f"total_{op}", "N M")
+    x, y = k.arg("x", "N M"), k.out("y")
+    k.reduce("N M", (), lambda i, j: x[i, j], op, into=y, init=init)
+    return passes.run(k.kernel())
+
+
+@pytest.fixture(scope="module")
+def reductions():
+    return zoo.Library(
+        zoo.both(_reduction("add", 0.0), _reduction("max", -np.inf), _reduction("min", np.inf))
+    )
+
+
+def test_float32_sums_are_as_good_as_numpys(reductions):
+    x = np.random.default_rng(0).random((1000, 2003), np.float32)
+    y = np.empty((), np.float32)
+    reductions("total_add", x, y, N=1000, M=2003, threads=2)
+    exact = x.sum(dtype=np.float64)
+    assert abs(y - exact) <= max(2 * abs(x.sum() - exact), 2e-7 * exact)
+
+
+@pytest.mark.parametrize("op", ["max", "min"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_nan_wins_a_maximum(reductions, op, dtype):
+    x = np.random.default_rng(0).standard_normal((7, 1500)).astype(dtype)
+    y = np.empty((), dtype)
+    reductions(f"total_{op}", x, y, N=7, M=1500)
+    assert y == getattr(x, op)()
+    x[3, 701] = np.nan
+    reductions(f"total_{op}", x, y, N=7, M=1500, threads=2)
+    assert np.isnan(y)
+
+
+def test_out_of_memory_is_code_1():
+    """A temporary of 2**61 elements: its size does not fit, and says so instead of wrapping round."""
+    k = zoo.Builder("huge", "N")
+    x, y = k.arg("x", "1"), k.out("y", "1")
+    t = k.temp("N N N")
+    t.store((0, 0, 0), x[0])
+    k.emit(
+        zoo.ir.If(
+            zoo.ir.Op("greater", (x[0].ir, zoo.ir.Const(1e9, "real")), "bool"),
+            (zoo.ir.Store("y", (zoo.Dim.of(0),), t[1, 1, 1].ir),),
+        )
+    )
+    library = zoo.Library(zoo.both(k.kernel()))
+    x, y = np.ones(1, np.float32), np.ones(1, np.float32)
+    assert library("huge", x, y, N=1 << 21).code == 1
+    assert library("huge", x, y, N=1 << 40).code == 1
+    assert library("huge", x, y, N=4).code == 0
+
+
+def test_names_of_c_are_spelled_round():
+    k = zoo.Builder("names", "double")
+    x, y = k.arg("int", "double"), k.out("größe", "double")
+    k.set(y, lambda i: x[i] * 2.0)
+    library = zoo.Library(zoo.both(passes.run(k.kernel())))
+    x, y = np.arange(5.0), np.empty(5)
+    library("names", x, y, double=5)
+    assert np.array_equal(y, 2 * x)

@@ -1,18 +1,21 @@
 """Gradient source run under plain NumPy, against central differences in float64, for every argument of every case."""
 
 from __future__ import annotations
-
 import __future__
+
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from gradient_cases import CASES, Case
 
 from layerc.adjoint.gradient import gradient_file
+from layerc.adjoint.rules import differentiable
 from layerc.transpile.layers import check_file
-
-from .gradient_cases import CASES, Case
+from layerc.transpile.operations import ROWS
+from layerc.transpile.program import Call, stmt_exprs, walk, walk_stmts
 
 HEAD = "import numpy as np\nfrom scipy import special\nfrom layerc import layer, real, Param\n\n\n"
 
@@ -63,9 +66,8 @@ def call_gradient(d: Any, args: dict[str, np.ndarray], ys: list[np.ndarray], dys
     return outputs_of(d(**{k: known[k].copy() for k in wanted}))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-@pytest.mark.parametrize("seed", [0, 1])
-def test_gradient_source(case: Case, seed: int) -> None:
+def check_source(case: Case, seed: int) -> None:
+    """The gradient source of a case under NumPy equals central differences, for every argument."""
     text = gradient_file(check_file(Path("case.py"), layer_source(case)))
     check_file(Path("gradients.py"), text)  # it is a layer file again
     f = plain_namespace(layer_source(case))[case.name]
@@ -80,3 +82,44 @@ def test_gradient_source(case: Case, seed: int) -> None:
         expected = differences(f, args, dys, name)
         assert gradient.shape == value.shape, name
         np.testing.assert_allclose(gradient, expected, rtol=2e-6, atol=2e-7, err_msg=f"{name}\n{text}")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_gradient_source(case: Case, seed: int) -> None:
+    check_source(case, seed)
+
+
+# -- the checker itself must be able to fail -------------------------------------------------------------------
+def operations_in(case: Case) -> set[str]:
+    """Rows through which a derivative flows in a case."""
+    found: set[str] = set()
+    for layer in check_file(Path("case.py"), layer_source(case)).layers:
+        for stmt in walk_stmts(layer.predict.body):
+            for top in stmt_exprs(stmt):
+                found |= {e.op for e in walk(top) if isinstance(e, Call) and any(differentiable(e))}
+    return found
+
+
+USED_BY: dict[str, list[Case]] = {}
+for _case in CASES:
+    for _op in operations_in(_case):
+        USED_BY.setdefault(_op, []).append(_case)
+RULES = [(op, k) for op, row in ROWS.items() if isinstance(row.grad, tuple) for k, rule in enumerate(row.grad) if rule is not None]
+
+
+@pytest.mark.parametrize(("op", "argument"), RULES, ids=lambda v: str(v))
+def test_a_derivative_that_is_off_by_a_thousandth_is_caught(op: str, argument: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert op in USED_BY, f"no case differentiates {op}"
+    row = ROWS[op]
+    assert isinstance(row.grad, tuple)
+    rules = list(row.grad)
+    rules[argument] = f"1.001 * ({rules[argument]})"
+    monkeypatch.setitem(ROWS, op, replace(row, grad=tuple(rules)))
+    for case in USED_BY[op]:
+        for seed in (0, 1):
+            try:
+                check_source(case, seed)
+            except AssertionError:
+                return
+    pytest.fail(f"1.001 times the derivative of {op} went unnoticed")

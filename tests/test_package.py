@@ -1,5 +1,6 @@
 """Writing packages: all or nothing, the same bytes, no compiler; and loading them in other processes."""
 
+# ruff: noqa: E501  (the programs of other processes are written as they are)
 import functools
 import json
 import os
@@ -130,7 +131,7 @@ def test_damaged_library_is_built_again(target):
 def test_a_failed_build_leaves_the_old_package(target):
     build(target)
     before, stamps = contents(target), times(target)
-    with pytest.raises(CompilerFailed, match="layers.c"):
+    with pytest.raises(CompilerFailed, match=r"layers\.c"):
         build(target, c_text="#include <stdint.h>\nint oops(;\n")
     assert contents(target) == before
     assert times(target) == stamps
@@ -385,7 +386,7 @@ def test_every_level_of_a_portable_library(tmp_path, monkeypatch):
 
 
 def test_prototypes_of_a_header():
-    header = "/* int no(int a); */\nint f(int64_t n, const float *x,\n      lc_call *call);\nint g(lc_call *c); // int h(int);\n"
+    header = "/* int no(int a); */\nint f(int64_t n, const float *x,\n      lc_call *call);\nint LC_NAME(g)(lc_call *c); // int h(int);\n"
     assert portable.read_prototypes(header) == [
         ("f", "int64_t n, const float *x, lc_call *call"),
         ("g", "lc_call *c"),

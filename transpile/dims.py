@@ -258,7 +258,7 @@ Facts = Mapping[str, tuple[Dim, Dim]]  # symbol -> (lowest, highest) value; a sy
 def nonnegative(dim: Dim, facts: Facts | None = None) -> bool:
     """Whether dim >= 0 can be proven. False means only: not proven."""
     facts = facts or {}
-    for symbol in [s for s in reversed(list(facts)) if s in dim.symbols()]:
+    for symbol in reversed(list(facts)):  # inner loops first: their ranges may name outer variables
         if symbol not in dim.symbols():
             continue
         parts = dim.split(symbol)

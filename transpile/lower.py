@@ -27,9 +27,12 @@ BATCHED = ("input", "output", "cotangent", "memory")  # roles with a batch axis 
 _SCALARS = {"float": "f64", "int": "i64", "bool": "bool"}
 
 
-def lower(function: Function, layer: str, errors: ErrorTable, name: str | None = None) -> ir.Kernel:
-    """The kernel of a function; `layer` is what errors name, `name` the kernel's (default: the function's)."""
-    return _Function(function, layer, errors).kernel(name or function.name)
+def lower(function: Function, layer: str, errors: ErrorTable, name: str | None = None, checked: bool = False) -> ir.Kernel:
+    """The kernel of a function; `layer` is what errors name, `name` the kernel's (default: the function's). `checked`: every
+    array that a statement computes must be finite."""
+    made = _Function(function, layer, errors)
+    made.trapping = checked
+    return made.kernel(name or function.name)
 
 
 def sizes(function: Function) -> tuple[str, ...]:
@@ -124,6 +127,7 @@ class _Function(Statements):
                 self._state(result, place, value)
             else:
                 self.compute(place, value)
+                self.trap(place, result.name)
 
     def _zeroed(self, place: Place) -> None:
         with self.block(self.before):

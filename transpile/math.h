@@ -832,15 +832,16 @@ LC_FN double lc_floor_div(double a, double b)
     f = q - f > 0.5 ? f + 1. : f;
     return b == 0 ? a / b : (q == 0 ? lc_copysign(0., a / b) : f);
 }
-/* Python's: rounded down, the remainder with the divisor's sign. b == 0 is the caller's; INT64_MIN // -1 wraps. */
+/* Python's: rounded down, the remainder with the divisor's sign. b == 0 does not trap (it is checked,
+   but a division may be moved before its check); INT64_MIN // -1 wraps. */
 LC_FN int64_t lc_mod_i64(int64_t a, int64_t b)
 {
-    int64_t r = b == -1 ? 0 : a % (b == -1 ? 1 : b);
+    int64_t r = b == -1 ? 0 : a % (b == -1 || b == 0 ? 1 : b);
     return (r != 0) & ((r ^ b) < 0) ? r + b : r;
 }
 LC_FN int64_t lc_floor_div_i64(int64_t a, int64_t b)
 {
-    int64_t d = b == -1 ? 1 : b, q = a / d;
+    int64_t d = b == -1 || b == 0 ? 1 : b, q = a / d;
     q -= (a % d != 0) & ((a ^ d) < 0);
     return b == -1 ? (int64_t)(0 - (uint64_t)a) : q;
 }

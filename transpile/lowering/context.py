@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Union
 
 from .. import ir
-from ..dims import ONE, ZERO, Atom, Dim
+from ..dims import ONE, ZERO, Atom, Dim, maximum, nonnegative
 from ..errors import InternalError
 from ..program import NOWHERE, Expr, Name, Span, Type
 from ..values import Fresh
@@ -55,8 +55,28 @@ class Context:
 
     # -- symbols -----------------------------------------------------------------------------------------------
     def dim(self, dim: Dim) -> Dim:
-        """A symbolic integer of the typed program in the IR's symbols."""
-        return dim.subs(self.symbols)
+        """A symbolic integer of the typed program in the IR's symbols. Passes may move it before the check of a divisor, so
+        that an extent that divides is taken as 1 where it is 0."""
+        dim = dim.subs(self.symbols)
+        return self._divisible(dim) if any(isinstance(a, Atom) for a in dim.atoms()) else dim
+
+    def _divisible(self, dim: Dim) -> Dim:
+        total = Dim.of(0)
+        for monomial, c in dim.terms:
+            factor = Dim.of(c)
+            for atom in monomial:
+                factor = factor * (self._divisible_atom(atom) if isinstance(atom, Atom) else Dim.of(atom))
+            total = total + factor
+        return total
+
+    def _divisible_atom(self, atom: Atom) -> Dim:
+        args = [self._divisible(a) if isinstance(a, Dim) else a for a in atom.args]
+        if atom.kind in ("floordiv", "mod"):
+            divisor = args[1]
+            if nonnegative(divisor, self.facts) and not nonnegative(divisor - 1, self.facts):
+                divisor = maximum(divisor, ONE, self.facts)
+            return args[0] // divisor if atom.kind == "floordiv" else args[0] % divisor
+        return Dim.of(Atom(atom.kind, tuple(args)))
 
     def dims(self, shape: Sequence[Dim]) -> Index:
         return tuple(self.dim(d) for d in shape)
@@ -122,6 +142,11 @@ class Context:
 
     def fail(self, message: str) -> InternalError:
         return InternalError("lower", message, self.span)
+
+
+def number(dim: Dim) -> ir.Expr:
+    """A symbolic integer as a number."""
+    return ir.Int(dim) if dim.value is None else ir.Const(dim.value, "i64")
 
 
 def as_dim(expr: ir.Expr) -> Dim | None:

@@ -16,7 +16,7 @@ from ..operations import ROWS
 from ..passes.tree import subst_expr
 from ..program import At, Call, Const, Expr, Gather, Index, Name, NewAxis, Slice, Type
 from ..table.moves import pull_broadcast
-from .context import Context, Place, as_dim
+from .context import Context, Place, as_dim, number
 from .scalars import FLOATS, cast, compare, ir_dtype, operand_dtype
 
 _BOOLEAN = {"add": "logical_or", "multiply": "logical_and", "maximum": "logical_or", "minimum": "logical_and"}
@@ -29,8 +29,7 @@ _POWERS = {0.5: "sqrt", 1: "positive", 2: "square", -1: "reciprocal"}
 class Elements(Context):
     def element(self, expr: Expr, index: tuple[Dim, ...]) -> ir.Expr:
         if expr.type.is_integer and not expr.type.rank and (symbolic := value_of(expr)) is not None:
-            number = self.dim(symbolic)
-            return ir.Int(number) if number.value is None else ir.Const(number.value, "i64")
+            return number(self.dim(symbolic))
         match expr:
             case Const(value, type):
                 return ir.Const(value, ir_dtype(type))

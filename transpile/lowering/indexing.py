@@ -6,7 +6,7 @@ from .. import construct, ir
 from ..construct import value_of
 from ..dims import Atom, Dim, nonnegative
 from ..program import At, Call, Expr, Gather, Item, Name, Slice, Type, walk
-from .context import as_dim
+from .context import as_dim, number
 from .elements import Elements
 from .scalars import both, cast, compare
 
@@ -47,11 +47,11 @@ class Indexing(Elements):
             return self._dynamic(raw, extent, axis)
         from_end = nonnegative(-at - 1, self.facts)
         if not from_end and not nonnegative(at, self.facts):
-            return self._dynamic(ir.Int(self.dim(at)), extent, axis)
+            return self._dynamic(number(self.dim(at)), extent, axis)
         place = at + extent if from_end else at
         proven = nonnegative(place, self.facts) and nonnegative(extent - 1 - place, self.facts)
         if not proven:
-            self.in_range(ir.Int(self.dim(at)), extent, axis)
+            self.in_range(number(self.dim(at)), extent, axis)
         return place
 
     def _dynamic(self, raw: ir.Expr, extent: Dim, axis: int) -> Dim:
@@ -63,7 +63,7 @@ class Indexing(Elements):
         return Dim.of(Atom("load", (self.scalar(self._wrapped(raw, extent), "at"),)))
 
     def _wrapped(self, raw: ir.Expr, extent: Dim) -> ir.Expr:
-        shifted = ir.Op("add", (raw, ir.Int(self.dim(extent))), "i64")
+        shifted = ir.Op("add", (raw, number(self.dim(extent))), "i64")
         return ir.Op("where", (compare("less", raw, _ZERO), shifted, raw), "i64")
 
     def in_range(self, index: ir.Expr, extent: Dim, axis: int) -> None:
@@ -72,9 +72,9 @@ class Indexing(Elements):
 
     def _range_check(self, index: ir.Expr, extent: Dim, axis: int) -> tuple[ir.Expr, str, str, tuple[Dim, ...]]:
         size = self.dim(extent)
-        known = index.dim if isinstance(index, ir.Int) else None
-        below = None if known is not None and nonnegative(known, self.facts) else compare("greater_equal", index, ir.Int(-size))
-        above = None if known is not None and nonnegative(size - 1 - known, self.facts) else compare("less", index, ir.Int(size))
+        known = as_dim(index) if isinstance(index, (ir.Int, ir.Const)) else None
+        below = None if known is not None and nonnegative(known, self.facts) else compare("greater_equal", index, number(-size))
+        above = None if known is not None and nonnegative(size - 1 - known, self.facts) else compare("less", index, number(size))
         cond = both(below, above) if below and above else below or above
         assert cond is not None
         shown = as_dim(index)
@@ -122,7 +122,7 @@ class Indexing(Elements):
             if isinstance(part, Call) and part.op in ("floor_divide", "mod") and not part.type.is_float:
                 divisor = value_of(part.args[1])
                 if divisor is not None:
-                    self.nonzero(ir.Int(self.dim(divisor)))
+                    self.nonzero(number(self.dim(divisor)))
 
     def nonzero(self, divisor: ir.Expr) -> None:
         if isinstance(divisor, ir.Const) and divisor.value:

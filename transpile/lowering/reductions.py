@@ -15,7 +15,7 @@ from ..operations import ROWS
 from ..program import Call, Expr, Type
 from ..table.products import einsum_extents
 from ..templates import reduction_axes
-from .context import Place
+from .context import Place, number
 from .prepare import Prepare
 from .scalars import FLOATS, both, cast, compare, neutral
 
@@ -45,7 +45,7 @@ class Reductions(Prepare):
         space = self.dims(source.type.shape)
         if start in ("lowest", "highest"):
             name = {"max": "maximum", "min": "minimum"}[expr.op]
-            self._not_empty(space, axes, f"zero-size array to reduction operation {name} which has no identity")
+            self._not_empty(space, axes, f"zero-size array to reduction operation {name} which has no identity", True)
         if begin:
             first = neutral(start, place.dtype)
             self.nest(place.shape, lambda i: (ir.Store(place.buffer, place.at(i), first),))
@@ -56,15 +56,15 @@ class Reductions(Prepare):
 
         self.nest(space, step)
 
-    def _not_empty(self, space: tuple[Dim, ...], axes: tuple[int, ...], message: str) -> None:
-        """As NumPy: an error only if there is a result to be made from nothing."""
+    def _not_empty(self, space: tuple[Dim, ...], axes: tuple[int, ...], message: str, unless_no_result: bool = False) -> None:
+        """As NumPy: where there is nothing to reduce; for max and min only if there is a result to be made from it."""
         taken = product(space[a] for a in axes)
         if nonnegative(taken - 1, self.facts):
             return
         kept = product(d for a, d in enumerate(space) if a not in axes)
-        cond = compare("greater", ir.Int(taken), ir.Const(0, "i64"))
-        if not nonnegative(kept - 1, self.facts):
-            cond = ir.Op("logical_or", (cond, compare("equal", ir.Int(kept), ir.Const(0, "i64"))), "bool")
+        cond = compare("greater", number(taken), ir.Const(0, "i64"))
+        if unless_no_result and not nonnegative(kept - 1, self.facts):
+            cond = ir.Op("logical_or", (cond, compare("equal", number(kept), ir.Const(0, "i64"))), "bool")
         self.check(cond, "ValueError", message)
 
     def _argument_of_extreme(self, place: Place, expr: Call) -> None:
@@ -92,7 +92,7 @@ class Reductions(Prepare):
             for a in axes:
                 position = position * space[a] + index[a]
             old = ir.Load(place.buffer, place.at(kept), place.dtype)
-            chosen = ir.Op("where", (better, cast(ir.Int(position), place.dtype), old), place.dtype)
+            chosen = ir.Op("where", (better, cast(number(position), place.dtype), old), place.dtype)
             return (
                 ir.Store(place.buffer, place.at(kept), chosen),
                 ir.Store(best.buffer, best.at(kept), ir.Op("where", (better, value, so_far), best.dtype)),

@@ -15,12 +15,13 @@ from .aliases import Writes, is_view
 from .context import Place
 from .facts import assumed
 from .reductions import Reductions
-from .scalars import cast, compare, ir_dtype
+from .scalars import FLOATS, cast, compare, ir_dtype
 
 
 class Statements(Reductions):
     writes: Writes
     destined: dict[str, Place]  # names whose memory is that of an output
+    trapping: bool = False  # NaN and infinity are errors
     lists: dict[str, str]  # list -> the buffer of its length
     taken: frozenset[str]  # names that buffers cannot have: sizes and arguments
     def body(self, stmts: tuple[Stmt, ...]) -> None:
@@ -81,7 +82,21 @@ class Statements(Reductions):
         if name not in self.destined and self.writes.once(name) and (view := self._viewed(stmt)) is not None:
             self.env[name] = view
             return
-        self.compute(self.place_of(name, value.type), value)
+        place = self.place_of(name, value.type)
+        self.compute(place, value)
+        self.trap(place, name)
+
+    def trap(self, place: Place, name: str) -> None:
+        """With `--checked`: FloatingPointError if the statement has made a NaN or an infinity."""
+        if not self.trapping or place.dtype not in FLOATS:
+            return
+        number = self.errors.number("FloatingPointError", f"NaN or infinity in {name}", self.span, self.layer)
+
+        def make(index: tuple[Dim, ...]) -> tuple[ir.Stmt, ...]:
+            value = ir.Load(place.buffer, place.at(index), place.dtype)
+            return (ir.Check(ir.Op("isfinite", (value,), "bool"), number),)
+
+        self.nest(place.shape, make)
 
     def _viewed(self, stmt: Assign) -> Expr | None:
         """What the name stands for, if it needs no memory of its own: a constant, or a view of settled memory."""
@@ -147,6 +162,7 @@ class Statements(Reductions):
             self.compute(place, stmt.value)
         else:
             self.accumulate(place, stmt.value, stmt.op)
+        self.trap(place, stmt.base.id)
 
     def _store_gathered(self, place: Place, stmt: Store, axes: frozenset[int]) -> None:
         """Repeated indices: the last write wins, or, with `scatter`, all are accumulated; reads see the array as it was."""

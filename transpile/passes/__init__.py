@@ -8,6 +8,7 @@ from ..ir import Kernel
 from .accumulate import accumulate
 from .chunk import chunk
 from .contract import contract
+from .ease import ease
 from .flatten import flatten
 from .fold import fold
 from .free import free
@@ -36,6 +37,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("contract", contract),  # what lives for one iteration needs no array
     ("flatten", flatten),  # loops over contiguous memory are one
     ("accumulate", accumulate),  # sums run in registers, and in blocks
+    ("ease", ease),  # tanh(log1p(v)) is a quotient
     ("share", share),  # nothing is computed twice, or in a loop that does not change it
     ("chunk", chunk),  # the outermost loops run in parallel
 )

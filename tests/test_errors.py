@@ -1,0 +1,258 @@
+"""Mistakes in layer files: each is found at its line, said in words, with a way out; and the exceptions of bad calls."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+from layerc.build.driver import build, compile_module, read_module
+from layerc.transpile.errors import InvalidFile
+
+HEAD = "import numpy as np\nfrom layerc import Layer, Param, State, config, init, layer, real, i64, bool_\n"
+FIRST = HEAD.count("\n")  # lines before a case's own
+
+# body of `def f(...)` or a whole file | line in it | kind | part of the message | part of the help
+MISTAKES = [
+    ('def f(x: real["N"]):\n    return np.unique(x)', 3, "shape", "np.unique has a result whose shape depends on values", "np.sort"),
+    ('def f(x: real["N"]):\n    return x[x > 0]', 3, "shape", "depends on values", "np.where"),
+    ('def f(x: real["N"], k: i64):\n    return x[:k]', 3, "shape", "depends on values", "np.where"),
+    ('def f(x: real["N"], k: i64):\n    return np.zeros(k)', 3, "shape", "depend on values", "largest"),
+    ('def f(x: real["N"], y: real["M"]):\n    return x + y', 3, "shape", "do not broadcast", "equal by name"),
+    ('def f(x: real["N"], y: real["M"]):\n    return x @ y', 3, "shape", "N and M", ""),
+    ('def f(x: real["N"]):\n    return x.reshape(3)', 3, "shape", "cannot reshape", "same for every size"),
+    ('def f(x: real["N"]):\n    return np.sum(x, axis=1)', 3, "shape", "axis 1 is out of range", ""),
+    ('def f(x: real["N"]):\n    return x[0, 1]', 3, "index", "too many indices", ""),
+    ('def f(x: real["N"]):\n    return x[1.5]', 3, "index", "must be an integer", "int("),
+    ('def f(x: real["N"]):\n    return x[::0]', 3, "index", "step cannot be zero", ""),
+    ('def f(x: real["N"]) -> real["M"]:\n    return x', 3, "shape", "declared is (M,)", "leave it out"),
+    ('def f(x: real["N"]) -> i64["N"]:\n    return x', 3, "type", "declared is i64", "astype"),
+    ('def f(x: real["N"]) -> tuple[real["N"], real["N"]]:\n    return x', 3, "type", "1 values are returned, 2 are declared", ""),
+    ('def f(x: real["N"]):\n    y = x', 2, "type", "returns nothing", "return"),
+    ('def f(x: real["N"], s: real):\n    if s > 0:\n        y = x\n    return y', 5, "name", "assigned only when the condition is true", "before the if"),
+    ('def f(x: real["N"], s: real):\n    if s > 0:\n        return x', 2, "type", "returned only when", "every path"),
+    ('def f(x: real["N"], s: real):\n    if s > 0:\n        y = x\n    else:\n        y = x[1:]\n    return y', 3, "type", "on one branch", ""),
+    ('def f(x: real["N"]):\n    for i in range(3):\n        y = x\n    return y', 5, "name", "in the loop only", "before the loop"),
+    ('def f(x: real["N"]):\n    if x > 0:\n        return x\n    return -x', 3, "type", "truth of an array", "np.any"),
+    ('def f(x: real["N"]):\n    return y', 3, "name", "y is not defined", ""),
+    ('def f(value: real["N"]):\n    return valu', 3, "name", "valu is not defined", "did you mean value"),
+    ('def f(x: real["N"]):\n    return np.tanhh(x)', 3, "unsupported", "np.tanhh is not part of the subset", "did you mean np.tanh"),
+    ('def f(x: real["N"]):\n    print(x)\n    return x', 3, "unsupported", "print", ".reference"),
+    ('def f(x: real["N"]):\n    return [v for v in x]', 3, "unsupported", "ListComp", "for loop"),
+    ('def f(x: real["N"]):\n    try:\n        return x\n    except ValueError:\n        return -x', 3, "statement", "Try", "assert"),
+    ('def f(x: real["N"]):\n    raise ValueError("no")', 3, "statement", "Raise", "assert"),
+    ('def f(x: real["N"]):\n    with x:\n        return x', 3, "statement", "With", ""),
+    ('def f(x: real["N"]):\n    return np.exp(x, out=x)', 3, "unsupported", "out=", "y[...]"),
+    ('def f(x: real["N"]):\n    return np.sum(x, axes=0)', 3, "type", "no argument axes", "axis"),
+    ('def f(x: real["N"]):\n    return np.exp()', 3, "type", "np.exp needs a", ""),
+    ('def f(x: real["N"]):\n    return np.exp(x, x, x, x)', 3, "type", "at most", ""),
+    ('def f(x):\n    return x', 2, "annotation", "x has no type", "real["),
+    ('def f(x: list):\n    return x', 2, "annotation", "not one of layerc's", "real["),
+    ('def f(x: real["N +"]):\n    return x', 2, "annotation", "cannot read the dimension", ""),
+    ('def f(x: real["*S *T"]):\n    return x', 2, "annotation", "at most one group", ""),
+    ('def f(*x):\n    return x', 2, "annotation", "no * or ** arguments", "name every"),
+    ('def f(x: real["N"] = 3):\n    return x', 2, "annotation", "has a default", "configuration"),
+    ('def f(x: real["N"]):\n    x[0] = "a"\n    return x', 3, "type", "", ""),
+    ('def f(i: i64["N"]):\n    i[0] = 1.5\n    return i', 3, "type", "cannot store", "astype"),
+    ('def f(x: real["N"]):\n    x[:3] = np.ones(4)\n    return x', 3, "shape", "do not broadcast", ""),
+    ('def f(x: real["N"]):\n    a, b = x, x, x\n    return a', 3, "type", "expected 2 values", ""),
+    ('def g(n):\n    return g(n)\n\n@layer\ndef f(x: real["N"]):\n    return g(x)', 2, "unsupported", "g calls itself", "loop"),
+    ('def f(x: real["N"]):\n    return x +', 3, "syntax", "", ""),
+    ("class A(Layer):\n    w: Param[real['C']]\n    def predict(self, x: real['C']):\n        self.w = x\n        return x", 4, "role", "Param or config", "State"),
+    ("class A(Layer):\n    w: real['C']\n    def predict(self, x: real['C']):\n        return x", 2, "annotation", "no role", "Param"),
+    ("class A(Layer):\n    k: int = config(3)\n    def initialize(self, shape):\n        pass", 1, "layer", "neither predict nor forward", "predict"),
+    ("class A(Layer):\n    def predict(self, x: real['C']):\n        return x * self.gain", 3, "name", "no field gain", ""),
+    ("@layer(batch=True)\ndef f(x: real['N']):\n    return x", 1, "layer", "no option batch", "batched"),
+    ("@layer\ndef f(x: real['N']) -> real['N']:\n    return x * x\n\n@f.backward\ndef g(x, dz):\n    return dz", 6, "backward", "cannot ask for dz", "dy"),
+    ("@layer\ndef f(x: real['N']) -> real['N']:\n    return x * x\n\n@f.backward\ndef g(x, dy):\n    return dy, dy", 6, "backward", "2 gradients, 1 are needed", "x"),
+    ("while True:\n    pass\n\n@layer\ndef f(x: real['N']):\n    return x", 1, "statement", "While is not part of a layer file", "top level"),
+    ("x = 3", 1 - FIRST, "layer", "no layer in this file", "@layer"),
+]
+_ids = [f"{k}-{m[3][:30] or m[2]}" for k, m in enumerate(MISTAKES)]
+
+
+def write(path, text):
+    """A case's text as a layer file. A bare function is marked as a layer: its line numbers count the mark."""
+    text = textwrap.dedent(text)
+    path.write_text(HEAD + ("@layer\n" if text.startswith("def f") else "") + text + "\n")
+    return path
+
+
+@pytest.mark.parametrize(("text", "line", "kind", "message", "help"), MISTAKES, ids=_ids)
+def test_a_mistake_is_drawn_where_it_is(text, line, kind, message, help, tmp_path):
+    source = write(tmp_path / "wrong.py", text)
+    with pytest.raises(InvalidFile) as caught:
+        compile_module(read_module(source))
+    drawn = str(caught.value)
+    assert any(
+        part.startswith(f"wrong.py:{FIRST + line}:") and f"error[{kind}]: " in part and message in part and help in part
+        for part in split(drawn)
+    ), drawn
+    assert "Traceback" not in drawn
+
+
+def split(drawn):
+    """The mistakes of a drawing, one text each."""
+    parts = []
+    for row in drawn.splitlines():
+        if row.startswith("wrong.py:"):
+            parts.append("")
+        parts[-1] += row + "\n"
+    return parts
+
+
+def test_all_mistakes_are_found_in_one_run(tmp_path):
+    text = """
+        def f(x: real["N"]):
+            a = np.unique(x)
+            b = a + 1
+            c = undefined
+            return np.sum(x, axis=3)
+
+        @layer
+        def g(x: real["N"]):
+            return np.nonzero(x)
+        """
+    source = write(tmp_path / "wrong.py", text.lstrip("\n"))
+    with pytest.raises(InvalidFile) as caught:
+        read_module(source)
+    assert [m.span.line - FIRST for m in caught.value.mistakes] == [3, 5, 6, 10]
+
+
+def test_a_failed_build_leaves_nothing_and_the_older_package_as_it_was(tmp_path):
+    source = write(tmp_path / "wrong.py", 'def f(x: real["N"]):\n    return x + 1')
+    made = build(source)
+    before = {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in made.iterdir() if p.is_file()}
+    write(source, 'def f(x: real["N"]):\n    return np.unique(x)')
+    with pytest.raises(InvalidFile):
+        build(source)
+    assert {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in made.iterdir() if p.is_file()} == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["wrong.py", made.name]
+    fresh = tmp_path / "fresh_compiled"
+    with pytest.raises(InvalidFile):
+        build(source, fresh)
+    assert not fresh.exists()
+
+
+# -- exceptions at the call ------------------------------------------------------------------------------------
+CALLS = """
+import numpy as np
+from layerc import i64, layer, real
+
+@layer(backward=None)
+def at(x: real["N"], k: i64):
+    return x[k]
+
+@layer(backward=None)
+def gathered(x: real["N"], k: i64["K"]):
+    return x[k]
+
+@layer(backward=None)
+def last(x: real["N"]):
+    return x[-1]
+
+@layer(backward=None)
+def third(x: real["N"]):
+    return x[2]
+
+@layer(backward=None)
+def stored(x: real["N"], k: i64):
+    x[k] = 1
+    return x
+
+@layer(backward=None)
+def before(x: real["N"]):
+    y = np.zeros_like(x)
+    for i in range(x.shape[0]):
+        y[i] = x[i + 1]
+    return y
+
+@layer(backward=None)
+def positive(x: real["N"]):
+    assert np.all(x > 0), "x must be positive: {}"
+    return np.log(x)
+
+@layer(backward=None)
+def ratio(a: i64, b: i64):
+    return a // b
+
+@layer(backward=None)
+def remainder(a: i64, b: i64):
+    return a % b
+
+@layer(backward=None)
+def parts(x: real["N"], *, k: int = 2):
+    return x * (x.shape[0] // k)
+
+@layer(backward=None)
+def largest(x: real["N"]):
+    return np.max(x)
+
+@layer(backward=None)
+def best(x: real["N M"]):
+    return np.argmin(x, axis=1)
+
+@layer(backward=None)
+def popped(x: real["N"], k: i64):
+    saved = []
+    saved.append(x)
+    for i in range(k):
+        x = x + saved.pop()
+    return x
+"""
+
+X = np.arange(3.0)
+# call | exception | its line | parts of the message
+RAISED = [
+    ("at", (X, 3), {}, IndexError, 7, ("at", "index 3", "axis 0", "size 3")),
+    ("at", (X, -4), {}, IndexError, 7, ("index -4",)),
+    ("gathered", (X, np.array([0, 2, 3])), {}, IndexError, 11, ("index 3", "size 3")),
+    ("gathered", (X, np.array([0, -4])), {}, IndexError, 11, ("index -4",)),
+    ("last", (X[:0],), {}, IndexError, 15, ("index -1", "size 0")),
+    ("third", (X[:2],), {}, IndexError, 19, ("index 2", "size 2")),
+    ("stored", (X, 5), {}, IndexError, 23, ("index 5",)),
+    ("before", (X,), {}, IndexError, 30, ("index 3", "size 3")),
+    ("positive", (X,), {}, AssertionError, 35, ("positive", "x must be positive: {}")),
+    ("ratio", (1, 0), {}, ZeroDivisionError, 40, ("division",)),
+    ("remainder", (1, 0), {}, ZeroDivisionError, 44, ("modulo",)),
+    ("parts", (X,), {"k": 0}, ZeroDivisionError, 48, ("division",)),
+    ("largest", (X[:0],), {}, ValueError, 52, ("zero-size array to reduction operation maximum",)),
+    ("best", (np.zeros((2, 0)),), {}, ValueError, 56, ("argmin of an empty sequence",)),
+    ("popped", (X, 2), {}, IndexError, 63, ("pop from empty list",)),
+]
+FINE = [
+    ("at", (X, -3)), ("gathered", (X, np.array([-1, 0]))), ("gathered", (X, np.zeros(0, np.int64))), ("last", (X,)), ("third", (X,)),
+    ("ratio", (-7, 2)), ("remainder", (-7, 2)), ("ratio", (7, -2)), ("remainder", (7, -2)), ("parts", (X,)), ("best", (np.zeros((0, 2)),)), ("largest", (X,)),
+    ("popped", (X, 1)),
+]
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("calls")
+    (folder / "calls.py").write_text(CALLS)
+    made = build(folder / "calls.py")
+    sys.path.insert(0, str(folder))
+    yield importlib.import_module(made.name)
+    sys.path.remove(str(folder))
+
+
+@pytest.mark.parametrize(("name", "args", "options", "kind", "line", "parts"), RAISED, ids=lambda v: v if isinstance(v, str) else "")
+def test_a_call_fails_with_the_place(name, args, options, kind, line, parts, compiled):
+    with pytest.raises(kind) as caught:
+        getattr(compiled, name)(*args, **options)
+    assert str(caught.value).startswith(f"calls.py:{line}: {name}: "), caught.value
+    assert all(part in str(caught.value) for part in parts), caught.value
+    if name in ("ratio", "remainder"):  # NumPy's own integers only warn
+        return
+    with pytest.raises(kind):  # as the source itself
+        getattr(compiled, name).reference(*args, **options)
+
+
+@pytest.mark.parametrize(("name", "args"), FINE, ids=lambda v: v if isinstance(v, str) else "")
+def test_the_edge_of_what_is_allowed(name, args, compiled):
+    layer = getattr(compiled, name)
+    np.testing.assert_array_equal(layer(*args), layer.reference(*args))
