@@ -1,6 +1,6 @@
 """From a layer file to a package on disk: check, differentiate, lower, optimise, emit, compile, write.
 
-    build(Path("layers.py"))    ->    Path("layers_compiled")
+build(Path("layers.py"))    ->    Path("layers_compiled")
 """
 
 from __future__ import annotations
@@ -61,9 +61,11 @@ def build(
     dump: str | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Builds the package of a layer file and returns its directory (by default `<stem>_compiled` beside the file).
+    """Builds the package of a layer file and returns its directory (by default `<stem>_compiled` beside the
+    file).
 
-    InvalidFile: the file has mistakes; OSError: it cannot be read; UnusableOutput: the package cannot be written;
+    InvalidFile: the file has mistakes; OSError: it cannot be read; UnusableOutput: the package cannot be
+    written;
     NoCompiler. An older package is then as it was.
     """
     source = Path(source)
@@ -84,17 +86,28 @@ def default_output(source: Path) -> Path:
 
 
 def read_module(source: Path) -> Module:
-    """The typed module of a file. InvalidFile if it has mistakes, or is not UTF-8; OSError if it cannot be read."""
+    """The typed module of a file. InvalidFile if it has mistakes, or is not UTF-8; OSError if it cannot be
+    read.
+    """
     try:
         return check_file(source)
     except UnicodeDecodeError as error:
         reporter = Reporter()
-        reporter.add(Mistake(Span(1, 0, 1, 1, source.name), "syntax", f"the file is not UTF-8: {error.reason}", "save it as UTF-8"))
+        reporter.add(
+            Mistake(
+                Span(1, 0, 1, 1, source.name),
+                "syntax",
+                f"the file is not UTF-8: {error.reason}",
+                "save it as UTF-8",
+            )
+        )
         reporter.raise_if_any()
         raise
 
 
-def compile_module(module: Module, *, checked: bool = False, tell: Progress = lambda text: None, upto: str | None = None) -> Stages:
+def compile_module(
+    module: Module, *, checked: bool = False, tell: Progress = lambda text: None, upto: str | None = None
+) -> Stages:
     """Gradients, loop nests, and all passes (or those up to one)."""
     gradients = gradients_of(module)
     errors = ErrorTable()
@@ -132,7 +145,7 @@ def _kernel_name(layer: Layer, method: str, taken: set[str]) -> str:
     return name
 
 
-# -- writing ---------------------------------------------------------------------------------------------------
+# -- writing ----------------------------------------------------------------------------------------------
 def _write(stages: Stages, dtypes: tuple[str, ...], target: Path, portable: bool, tell: Progress) -> Path:
     module = stages.module
     jobs = [(part.kernel, dtype) for part in stages.parts for dtype in dtypes]
@@ -155,7 +168,9 @@ def _write(stages: Stages, dtypes: tuple[str, ...], target: Path, portable: bool
 
 def _entry(stages: Stages, layer: Layer, dtypes: tuple[str, ...]) -> dict[str, Any]:
     parts = stages.of(layer)
-    entries = {p.method: method_entry(p.function, {d: emit.symbol(p.kernel, d) for d in dtypes}) for p in parts}
+    entries = {
+        p.method: method_entry(p.function, {d: emit.symbol(p.kernel, d) for d in dtypes}) for p in parts
+    }
     methods = {name: entry for name, entry in entries.items() if "_" not in name}
     wanted = {name.partition("_")[2]: entry for name, entry in entries.items() if "_" in name}
     if wanted:
@@ -166,12 +181,14 @@ def _entry(stages: Stages, layer: Layer, dtypes: tuple[str, ...]) -> dict[str, A
     return layer_entry(layer, backward, methods, sources)
 
 
-# -- showing ---------------------------------------------------------------------------------------------------
+# -- showing ----------------------------------------------------------------------------------------------
 STAGES = ("typed", "ir", *(f"ir:{name}" for name in ("lower", *passes.NAMES)), "c")
 
 
 def show(module: Module, stage: str, name: str | None = None) -> str:
-    """The text of a stage, of all layers or of one: typed source, loop nests after a pass (ir: after all), C for float32."""
+    """The text of a stage, of all layers or of one: typed source, loop nests after a pass (ir: after all), C
+    for float32.
+    """
     assert stage in STAGES, stage
     if name is not None:
         module = replace(module, layers=tuple(layer for layer in module.layers if layer.name == name))

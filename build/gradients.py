@@ -18,7 +18,9 @@ FILE = "gradients.py"
 
 @dataclass(frozen=True)
 class Gradients:
-    """`text`: the gradient file of a package; by the names of the layers: their gradient functions, typed, and their source."""
+    """`text`: the gradient file of a package; by the names of the layers: their gradient functions, typed,
+    and their source.
+    """
 
     text: str
     functions: dict[str, Function] = field(default_factory=dict)
@@ -26,7 +28,9 @@ class Gradients:
 
 
 def gradients_of(module: Module) -> Gradients:
-    """The gradients of a module's layers. InvalidFile where some cannot be derived: all of these are reported."""
+    """The gradients of a module's layers. InvalidFile where some cannot be derived: all of these are
+    reported.
+    """
     reporter = Reporter({module.path: module.source.splitlines()})
     derived: dict[str, Function] = {}
     functions: dict[str, Function] = {}
@@ -73,7 +77,9 @@ def _excerpt(module: Module, function: Function) -> str:
 
 
 def gradient_source(module: Module, name: str | None = None, order: int = 1) -> str:
-    """The text of the gradients of a module, or of one layer; order 2: of those gradients' own gradients, and so on."""
+    """The text of the gradients of a module, or of one layer; order 2: of those gradients' own gradients,
+    and so on.
+    """
     for again in range(order):
         if again:
             module = check_file(Path(FILE), gradient_file(module))

@@ -1,4 +1,6 @@
-"""The manifest: all that the runtime knows of a package. Its form is the contract between `build` and `runtime`."""
+"""The manifest: all that the runtime knows of a package. Its form is the contract between `build` and
+`runtime`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ FORMAT = 1
 _ANONYMOUS = ("_", "...")
 
 
-def manifest(module: Module, version: str, layers: Sequence[Mapping[str, Any]], errors: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def manifest(
+    module: Module, version: str, layers: Sequence[Mapping[str, Any]], errors: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "layerc": version,
@@ -27,7 +31,9 @@ def manifest(module: Module, version: str, layers: Sequence[Mapping[str, Any]], 
     }
 
 
-def layer_entry(layer: Layer, backward: str, methods: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
+def layer_entry(
+    layer: Layer, backward: str, methods: Mapping[str, Any], sources: Mapping[str, str]
+) -> dict[str, Any]:
     return {
         "name": layer.name,
         "kind": layer.kind,
@@ -71,21 +77,29 @@ def method_entry(function: Function, kernels: Mapping[str, str]) -> dict[str, An
 
 
 def _output(result: Result, value: Expr, groups: frozenset[str]) -> dict[str, Any]:
-    entry = {"name": result.name, "role": result.role, "dtype": result.type.dtype, "shape": result_shape(result, value.type, groups)}
+    entry = {
+        "name": result.name,
+        "role": result.role,
+        "dtype": result.type.dtype,
+        "shape": result_shape(result, value.type, groups),
+    }
     return entry if result.of is None else {**entry, "of": result.of}
 
 
-# -- shapes ----------------------------------------------------------------------------------------------------
+# -- shapes -----------------------------------------------------------------------------------------------
 def parameter_shape(param: Parameter) -> str:
     """The shape as the user wrote it, but every axis has a name: the results may be made of it."""
     words = param.shape_text.split()
-    return " ".join(_dim_text(d) if w in _ANONYMOUS else w for w, d in zip(words, param.type.shape, strict=True))
+    return " ".join(
+        _dim_text(d) if w in _ANONYMOUS else w for w, d in zip(words, param.type.shape, strict=True)
+    )
 
 
 def result_shape(result: Result, type: Type, groups: frozenset[str]) -> str:
     words = result.shape_text.split()
     return " ".join(
-        ("*" if d.symbol in groups else "") + _dim_text(d) if w in _ANONYMOUS else w for w, d in zip(words, type.shape, strict=True)
+        ("*" if d.symbol in groups else "") + _dim_text(d) if w in _ANONYMOUS else w
+        for w, d in zip(words, type.shape, strict=True)
     )
 
 
@@ -107,7 +121,9 @@ def _argument_text(param: Parameter) -> str:
         return f"{param.name}: Random"
     text = param.type.dtype if param.role == "config" else _type_text(param.type.dtype, param.shape_text)
     text = {"param": f"Param[{text}]", "state": f"State[{text}]"}.get(param.role, text)
-    return f"{param.name}: {text}" + ("" if param.required or param.role != "config" else f" = {param.default!r}")
+    return f"{param.name}: {text}" + (
+        "" if param.required or param.role != "config" else f" = {param.default!r}"
+    )
 
 
 def _type_text(dtype: str, shape: str) -> str:

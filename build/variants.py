@@ -1,4 +1,6 @@
-"""Gradient kernels for part of the gradients: only those of params, or only those of inputs, without the work for the others."""
+"""Gradient kernels for part of the gradients: only those of params, or only those of inputs, without the
+work for the others.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ _ROLES = {"params": "param", "inputs": "input"}
 
 
 def variants(gradient: Function) -> dict[str, Function]:
-    """The variants of a gradient function by their name in the manifest; none where it has one kind of gradient only."""
+    """The variants of a gradient function by their name in the manifest; none where it has one kind of
+    gradient only.
+    """
     roles = {result.role for result in gradient.results}
     if not roles >= set(_ROLES.values()):
         return {}

@@ -92,6 +92,7 @@ def layers(L: Any, source: Any, wide: int = 256, ratio: float = 0.5) -> list[Any
     """Three inner products; in between the compiled SReLU, learnable in each of its channels, and dropout."""
     return [
         source,
+        Dropout(name="drop0", bottoms=["data"], ratio=ratio / 5),
         InnerProduct(name="ip1", bottoms=["data"], output_dim=wide),
         L.SReLU(name="act1", bottoms=["ip1"], tops=["act1"]),
         Dropout(name="drop1", bottoms=["act1"], ratio=ratio),

@@ -1,6 +1,7 @@
 """The command line: `layerc build layers.py` and its companions.
 
-Exit status: 0 done, 1 mistakes in the file, 2 usage (no such file, no such layer, output that cannot be written),
+Exit status: 0 done, 1 mistakes in the file, 2 usage (no such file, no such layer, output that cannot be
+written),
 3 no working C compiler, 70 a fault of layerc itself. Never a traceback, unless LAYERC_DEBUG is set.
 """
 
@@ -33,28 +34,53 @@ EXIT_CODES = "exit status: 0 done, 1 mistakes in the layer file, 2 usage, 3 no w
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(prog="layerc", description=TEACH, epilog=EXIT_CODES, formatter_class=_Formatter)
+    top = argparse.ArgumentParser(
+        prog="layerc", description=TEACH, epilog=EXIT_CODES, formatter_class=_Formatter
+    )
     top.add_argument("--version", action="version", version=f"layerc {__version__}")
     found = top.add_subparsers(dest="command", metavar="command", title="commands")
     build = _command(found, "build", commands.build, "compile a layer file to a package")
     build.add_argument("file", metavar="layers.py")
-    build.add_argument("-o", "--output", metavar="DIR", help="the package directory (default: <stem>_compiled beside the file)")
+    build.add_argument(
+        "-o",
+        "--output",
+        metavar="DIR",
+        help="the package directory (default: <stem>_compiled beside the file)",
+    )
     build.add_argument("--f32-only", action="store_true", help="leave float64 out: half the time and size")
-    build.add_argument("--checked", action="store_true", help="trap NaN and infinity where they arise, naming the line (slower)")
-    build.add_argument("--portable", action="store_true", help="one library for every CPU of this kind, not for this very one")
+    build.add_argument(
+        "--checked",
+        action="store_true",
+        help="trap NaN and infinity where they arise, naming the line (slower)",
+    )
+    build.add_argument(
+        "--portable",
+        action="store_true",
+        help="one library for every CPU of this kind, not for this very one",
+    )
     build.add_argument("--dump", metavar="STAGE", help="also print a stage: see layerc show")
     grad = _command(found, "grad", commands.grad, "print gradient source")
     _target(grad)
     grad.add_argument("--order", type=int, default=1, metavar="N", help="differentiate N times (default 1)")
     show = _command(found, "show", commands.show, "print a stage of the compilation")
     _target(show)
-    show.add_argument("--stage", required=True, help="typed, ir, ir:PASS or c; passes: " + ", ".join(commands.passes()))
+    show.add_argument(
+        "--stage", required=True, help="typed, ir, ir:PASS or c; passes: " + ", ".join(commands.passes())
+    )
     check = _command(found, "check", commands.check, "print types and inferred shapes, or the mistakes")
     _target(check)
     bench = _command(found, "bench", commands.bench, "time forward and backward of a layer")
     _target(bench)
-    bench.add_argument("--shapes", nargs="+", default=[], metavar="NAME=N,M", help="shapes of the inputs, with the batch axis: x=32,64,28,28")
-    bench.add_argument("--config", nargs="+", default=[], metavar="NAME=VALUE", help="configuration: kernel=3")
+    bench.add_argument(
+        "--shapes",
+        nargs="+",
+        default=[],
+        metavar="NAME=N,M",
+        help="shapes of the inputs, with the batch axis: x=32,64,28,28",
+    )
+    bench.add_argument(
+        "--config", nargs="+", default=[], metavar="NAME=VALUE", help="configuration: kernel=3"
+    )
     bench.add_argument("--dtype", choices=("float32", "float64"), default="float32")
     bench.add_argument("--threads", type=int, default=1, metavar="N", help="default 1")
     info = _command(found, "info", commands.info, "say what a built package holds")
@@ -69,9 +95,15 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, max_help_position=28, width=110)
 
 
-def _command(parsers: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, run: object, help: str) -> argparse.ArgumentParser:
+def _command(
+    parsers: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, run: object, help: str
+) -> argparse.ArgumentParser:
     made: argparse.ArgumentParser = parsers.add_parser(
-        name, help=help, description=f"{help[0].upper()}{help[1:]}.", epilog=EXIT_CODES, formatter_class=_Formatter
+        name,
+        help=help,
+        description=f"{help[0].upper()}{help[1:]}.",
+        epilog=EXIT_CODES,
+        formatter_class=_Formatter,
     )
     made.set_defaults(run=run)
     return made

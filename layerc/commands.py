@@ -1,4 +1,6 @@
-"""What each command of `layerc` does. A wrong use raises Usage; mistakes in files and the like are raised as they come."""
+"""What each command of `layerc` does. A wrong use raises Usage; mistakes in files and the like are raised as
+they come.
+"""
 
 import argparse
 import json
@@ -19,7 +21,7 @@ def passes() -> tuple[str, ...]:
     return tuple(stage.partition(":")[2] for stage in driver.STAGES if ":" in stage)
 
 
-# -- what is asked for -----------------------------------------------------------------------------------------
+# -- what is asked for ------------------------------------------------------------------------------------
 def _split(text: str) -> tuple[Path, str | None]:
     """layers.py:NAME -> the file and the name."""
     path = Path(text)
@@ -57,14 +59,20 @@ def _stage(text: str) -> str:
     return text
 
 
-# -- commands --------------------------------------------------------------------------------------------------
+# -- commands ---------------------------------------------------------------------------------------------
 def build(options: argparse.Namespace) -> None:
     source = _file(Path(options.file))
     target = Path(options.output) if options.output else None
     stage = _stage(options.dump) if options.dump else None
     with _Progress() as progress:
         made = driver.build(
-            source, target, f32_only=options.f32_only, checked=options.checked, portable=options.portable, dump=stage, progress=progress
+            source,
+            target,
+            f32_only=options.f32_only,
+            checked=options.checked,
+            portable=options.portable,
+            dump=stage,
+            progress=progress,
         )
     manifest = json.loads((made / "manifest.json").read_text(encoding="utf-8"))
     names = [layer["name"] for layer in manifest["layers"]]
@@ -73,7 +81,10 @@ def build(options: argparse.Namespace) -> None:
     if first is not None and made.name.isidentifier():
         arguments = ", ".join(p["name"] for p in first["parameters"] if p["role"] != "config")
         use = f"L.{first['name']}({arguments})" if first["kind"] == "function" else f"L.{first['name']}()"
-        print(f"next: import {made.name} as L; {use}" + (f"  (in {made.parent})" if str(made.parent) != "." else ""))
+        print(
+            f"next: import {made.name} as L; {use}"
+            + (f"  (in {made.parent})" if str(made.parent) != "." else "")
+        )
 
 
 class _Progress:
@@ -152,7 +163,9 @@ def _print_layer(layer: dict[str, Any]) -> None:
         if layer["kind"] == "class" and param["role"] in ("param", "state", "config"):
             shape = f"['{param['shape']}']" if param["shape"] else ""
             print(f"    {param['role']:<7} {param['name']}: {param['dtype']}{shape}")
-    kernels = sorted({kernel for method in layer["methods"].values() for kernel in method["kernels"].values()})
+    kernels = sorted(
+        {kernel for method in layer["methods"].values() for kernel in method["kernels"].values()}
+    )
     gradient = {"auto": "derived", "custom": "by hand", "none": "none"}[layer["backward"]]
     print(f"    gradient {gradient}; C functions {', '.join(kernels)}")
 
@@ -166,12 +179,13 @@ def bench(options: argparse.Namespace) -> None:
     config = {key: _number(value) for key, value in _pairs(options.config)}
     with tempfile.TemporaryDirectory(prefix="layerc-bench-") as folder, _Progress() as progress:
         package = driver.build(path, Path(folder) / "bench_compiled", progress=progress)
-        progress("timing")
-        lines = [
-            line
-            for layer in _layers(module, name)
-            for line in time_layer(package, layer.name, shapes, config, options.dtype, options.threads)
-        ]
+        lines: list[str] = []
+        for layer in _layers(module, name):
+            progress(f"timing {layer.name}")
+            try:
+                lines += time_layer(package, layer.name, shapes, config, options.dtype, options.threads)
+            except (ValueError, TypeError) as error:  # shapes and configuration that do not fit the layer
+                raise Usage(str(error)) from None
     print("\n".join(lines))
 
 

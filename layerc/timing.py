@@ -13,12 +13,20 @@ from layerc.runtime.shapes import bind, parse
 from layerc.runtime.threads import set_num_threads
 
 _ENOUGH = 0.3  # seconds of measuring
+_DTYPES = {"f32": "float32", "f64": "float64", "i32": "int32", "i64": "int64", "bool": "bool"}
 
 
 def time_layer(
-    package: Path, name: str, shapes: Mapping[str, tuple[int, ...]], config: Mapping[str, Any], dtype: str, threads: int
+    package: Path,
+    name: str,
+    shapes: Mapping[str, tuple[int, ...]],
+    config: Mapping[str, Any],
+    dtype: str,
+    threads: int,
 ) -> list[str]:
-    """Lines of a report on one layer of a built package. ValueError for shapes that are missing or do not fit."""
+    """Lines of a report on one layer of a built package. ValueError for shapes that are missing or do not
+    fit.
+    """
     set_num_threads(threads)
     layer = getattr(_imported(package), name)
     manifest = layer.manifest
@@ -36,7 +44,10 @@ def time_layer(
         if batched and not manifest["batched"]:
             options["batch"] = True
     forward = _seconds(lambda: call(*values, **options))
-    lines = [f"{name}  {', '.join(f'{n} {a.shape}' for n, a in arrays.items())}  {dtype}, threads: {threads}", f"  forward   {_shown(forward)}"]
+    lines = [
+        f"{name}  {', '.join(f'{n} {a.shape}' for n, a in arrays.items())}  {dtype}, threads: {threads}",
+        f"  forward   {_shown(forward)}",
+    ]
     if "backward" in manifest["methods"]:
         result, pullback = call.vjp(*values, **options)
         seeds = [np.ones_like(y) for y in (result if isinstance(result, tuple) else (result,))]
@@ -54,24 +65,37 @@ def _imported(package: Path) -> Any:
 
 
 def _arrays(
-    manifest: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]], config: Mapping[str, Any], dtype: np.dtype
+    manifest: Mapping[str, Any],
+    shapes: Mapping[str, tuple[int, ...]],
+    config: Mapping[str, Any],
+    dtype: np.dtype,
 ) -> tuple[dict[str, np.ndarray], bool]:
     """Random arrays for the arguments; and whether the inputs have a batch axis before what is declared."""
-    wanted = [p for p in manifest["parameters"] if p["role"] in ("input", *(("param", "state") if manifest["kind"] == "function" else ()))]
+    wanted = [
+        p
+        for p in manifest["parameters"]
+        if p["role"] in ("input", *(("param", "state") if manifest["kind"] == "function" else ()))
+    ]
     missing = [p["name"] for p in wanted if p["role"] == "input" and p["name"] not in shapes]
     if missing:
-        raise ValueError(f"{manifest['name']}: give --shapes {' '.join(f'{n}=...' for n in missing)}; declared: " + ", ".join(f"{p['name']} {p['shape']!r}" for p in wanted))
+        raise ValueError(
+            f"{manifest['name']}: give --shapes {' '.join(f'{n}=...' for n in missing)}; declared: "
+            + ", ".join(f"{p['name']} {p['shape']!r}" for p in wanted)
+        )
     inputs = {p["name"]: parse(p["shape"]) for p in wanted if p["role"] == "input"}
-    batched = not manifest["batched"] and all(len(shapes[n]) > shape.rank or (shape.group is not None and len(shapes[n]) > 1) for n, shape in inputs.items())
+    batched = not manifest["batched"] and all(
+        len(shapes[n]) > shape.rank or (shape.group is not None and len(shapes[n]) > 1)
+        for n, shape in inputs.items()
+    )
     own = {n: shapes[n][1:] if batched else shapes[n] for n in inputs}
     binding = bind([(n, shape, own[n]) for n, shape in inputs.items()], config, manifest["name"])
     random = np.random.default_rng(0)
     arrays = {}
     for p in wanted:
         shape = shapes.get(p["name"]) or parse(p["shape"]).evaluate(binding)
-        kind = {"real": dtype, "f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "bool": np.bool_}[p["dtype"]]
+        kind = dtype if p["dtype"] == "real" else np.dtype(_DTYPES[p["dtype"]])
         values = random.uniform(0.1, 0.9, shape)
-        arrays[p["name"]] = values.astype(kind) if np.dtype(kind).kind == "f" else np.zeros(shape, kind)
+        arrays[p["name"]] = values.astype(kind) if kind.kind == "f" else np.zeros(shape, kind)
     return arrays, batched
 
 

@@ -17,7 +17,13 @@ FIRST = HEAD.count("\n")  # lines before a case's own
 
 # body of `def f(...)` or a whole file | line in it | kind | part of the message | part of the help
 MISTAKES = [
-    ('def f(x: real["N"]):\n    return np.unique(x)', 3, "shape", "np.unique has a result whose shape depends on values", "np.sort"),
+    (
+        'def f(x: real["N"]):\n    return np.unique(x)',
+        3,
+        "shape",
+        "np.unique has a result whose shape depends on values",
+        "np.sort",
+    ),
     ('def f(x: real["N"]):\n    return x[x > 0]', 3, "shape", "depends on values", "np.where"),
     ('def f(x: real["N"], k: i64):\n    return x[:k]', 3, "shape", "depends on values", "np.where"),
     ('def f(x: real["N"], k: i64):\n    return np.zeros(k)', 3, "shape", "depend on values", "largest"),
@@ -30,45 +36,141 @@ MISTAKES = [
     ('def f(x: real["N"]):\n    return x[::0]', 3, "index", "step cannot be zero", ""),
     ('def f(x: real["N"]) -> real["M"]:\n    return x', 3, "shape", "declared is (M,)", "leave it out"),
     ('def f(x: real["N"]) -> i64["N"]:\n    return x', 3, "type", "declared is i64", "astype"),
-    ('def f(x: real["N"]) -> tuple[real["N"], real["N"]]:\n    return x', 3, "type", "1 values are returned, 2 are declared", ""),
+    (
+        'def f(x: real["N"]) -> tuple[real["N"], real["N"]]:\n    return x',
+        3,
+        "type",
+        "1 values are returned, 2 are declared",
+        "",
+    ),
     ('def f(x: real["N"]):\n    y = x', 2, "type", "returns nothing", "return"),
-    ('def f(x: real["N"], s: real):\n    if s > 0:\n        y = x\n    return y', 5, "name", "assigned only when the condition is true", "before the if"),
-    ('def f(x: real["N"], s: real):\n    if s > 0:\n        return x', 2, "type", "returned only when", "every path"),
-    ('def f(x: real["N"], s: real):\n    if s > 0:\n        y = x\n    else:\n        y = x[1:]\n    return y', 3, "type", "on one branch", ""),
-    ('def f(x: real["N"]):\n    for i in range(3):\n        y = x\n    return y', 5, "name", "in the loop only", "before the loop"),
-    ('def f(x: real["N"]):\n    if x > 0:\n        return x\n    return -x', 3, "type", "truth of an array", "np.any"),
+    (
+        'def f(x: real["N"], s: real):\n    if s > 0:\n        y = x\n    return y',
+        5,
+        "name",
+        "assigned only when the condition is true",
+        "before the if",
+    ),
+    (
+        'def f(x: real["N"], s: real):\n    if s > 0:\n        return x',
+        2,
+        "type",
+        "returned only when",
+        "every path",
+    ),
+    (
+        'def f(x: real["N"], s: real):\n    if s > 0:\n        y = x\n    else:\n        y = x[1:]\n    return y',
+        3,
+        "type",
+        "on one branch",
+        "",
+    ),
+    (
+        'def f(x: real["N"]):\n    for i in range(3):\n        y = x\n    return y',
+        5,
+        "name",
+        "in the loop only",
+        "before the loop",
+    ),
+    (
+        'def f(x: real["N"]):\n    if x > 0:\n        return x\n    return -x',
+        3,
+        "type",
+        "truth of an array",
+        "np.any",
+    ),
     ('def f(x: real["N"]):\n    return y', 3, "name", "y is not defined", ""),
     ('def f(value: real["N"]):\n    return valu', 3, "name", "valu is not defined", "did you mean value"),
-    ('def f(x: real["N"]):\n    return np.tanhh(x)', 3, "unsupported", "np.tanhh is not part of the subset", "did you mean np.tanh"),
+    (
+        'def f(x: real["N"]):\n    return np.tanhh(x)',
+        3,
+        "unsupported",
+        "np.tanhh is not part of the subset",
+        "did you mean np.tanh",
+    ),
     ('def f(x: real["N"]):\n    print(x)\n    return x', 3, "unsupported", "print", ".reference"),
     ('def f(x: real["N"]):\n    return [v for v in x]', 3, "unsupported", "ListComp", "for loop"),
-    ('def f(x: real["N"]):\n    try:\n        return x\n    except ValueError:\n        return -x', 3, "statement", "Try", "assert"),
+    (
+        'def f(x: real["N"]):\n    try:\n        return x\n    except ValueError:\n        return -x',
+        3,
+        "statement",
+        "Try",
+        "assert",
+    ),
     ('def f(x: real["N"]):\n    raise ValueError("no")', 3, "statement", "Raise", "assert"),
     ('def f(x: real["N"]):\n    with x:\n        return x', 3, "statement", "With", ""),
     ('def f(x: real["N"]):\n    return np.exp(x, out=x)', 3, "unsupported", "out=", "y[...]"),
     ('def f(x: real["N"]):\n    return np.sum(x, axes=0)', 3, "type", "no argument axes", "axis"),
     ('def f(x: real["N"]):\n    return np.exp()', 3, "type", "np.exp needs a", ""),
     ('def f(x: real["N"]):\n    return np.exp(x, x, x, x)', 3, "type", "at most", ""),
-    ('def f(x):\n    return x', 2, "annotation", "x has no type", "real["),
-    ('def f(x: list):\n    return x', 2, "annotation", "not one of layerc's", "real["),
+    ("def f(x):\n    return x", 2, "annotation", "x has no type", "real["),
+    ("def f(x: list):\n    return x", 2, "annotation", "not one of layerc's", "real["),
     ('def f(x: real["N +"]):\n    return x', 2, "annotation", "cannot read the dimension", ""),
     ('def f(x: real["*S *T"]):\n    return x', 2, "annotation", "at most one group", ""),
-    ('def f(*x):\n    return x', 2, "annotation", "no * or ** arguments", "name every"),
+    ("def f(*x):\n    return x", 2, "annotation", "no * or ** arguments", "name every"),
     ('def f(x: real["N"] = 3):\n    return x', 2, "annotation", "has a default", "configuration"),
     ('def f(x: real["N"]):\n    x[0] = "a"\n    return x', 3, "type", "", ""),
     ('def f(i: i64["N"]):\n    i[0] = 1.5\n    return i', 3, "type", "cannot store", "astype"),
     ('def f(x: real["N"]):\n    x[:3] = np.ones(4)\n    return x', 3, "shape", "do not broadcast", ""),
     ('def f(x: real["N"]):\n    a, b = x, x, x\n    return a', 3, "type", "expected 2 values", ""),
-    ('def g(n):\n    return g(n)\n\n@layer\ndef f(x: real["N"]):\n    return g(x)', 2, "unsupported", "g calls itself", "loop"),
+    (
+        'def g(n):\n    return g(n)\n\n@layer\ndef f(x: real["N"]):\n    return g(x)',
+        2,
+        "unsupported",
+        "g calls itself",
+        "loop",
+    ),
     ('def f(x: real["N"]):\n    return x +', 3, "syntax", "", ""),
-    ("class A(Layer):\n    w: Param[real['C']]\n    def predict(self, x: real['C']):\n        self.w = x\n        return x", 4, "role", "Param or config", "State"),
-    ("class A(Layer):\n    w: real['C']\n    def predict(self, x: real['C']):\n        return x", 2, "annotation", "no role", "Param"),
-    ("class A(Layer):\n    k: int = config(3)\n    def initialize(self, shape):\n        pass", 1, "layer", "neither predict nor forward", "predict"),
-    ("class A(Layer):\n    def predict(self, x: real['C']):\n        return x * self.gain", 3, "name", "no field gain", ""),
+    (
+        "class A(Layer):\n    w: Param[real['C']]\n    def predict(self, x: real['C']):\n        self.w = x\n        return x",
+        4,
+        "role",
+        "Param or config",
+        "State",
+    ),
+    (
+        "class A(Layer):\n    w: real['C']\n    def predict(self, x: real['C']):\n        return x",
+        2,
+        "annotation",
+        "no role",
+        "Param",
+    ),
+    (
+        "class A(Layer):\n    k: int = config(3)\n    def initialize(self, shape):\n        pass",
+        1,
+        "layer",
+        "neither predict nor forward",
+        "predict",
+    ),
+    (
+        "class A(Layer):\n    def predict(self, x: real['C']):\n        return x * self.gain",
+        3,
+        "name",
+        "no field gain",
+        "",
+    ),
     ("@layer(batch=True)\ndef f(x: real['N']):\n    return x", 1, "layer", "no option batch", "batched"),
-    ("@layer\ndef f(x: real['N']) -> real['N']:\n    return x * x\n\n@f.backward\ndef g(x, dz):\n    return dz", 6, "backward", "cannot ask for dz", "dy"),
-    ("@layer\ndef f(x: real['N']) -> real['N']:\n    return x * x\n\n@f.backward\ndef g(x, dy):\n    return dy, dy", 6, "backward", "2 gradients, 1 are needed", "x"),
-    ("while True:\n    pass\n\n@layer\ndef f(x: real['N']):\n    return x", 1, "statement", "While is not part of a layer file", "top level"),
+    (
+        "@layer\ndef f(x: real['N']) -> real['N']:\n    return x * x\n\n@f.backward\ndef g(x, dz):\n    return dz",
+        6,
+        "backward",
+        "cannot ask for dz",
+        "dy",
+    ),
+    (
+        "@layer\ndef f(x: real['N']) -> real['N']:\n    return x * x\n\n@f.backward\ndef g(x, dy):\n    return dy, dy",
+        6,
+        "backward",
+        "2 gradients, 1 are needed",
+        "x",
+    ),
+    (
+        "while True:\n    pass\n\n@layer\ndef f(x: real['N']):\n    return x",
+        1,
+        "statement",
+        "While is not part of a layer file",
+        "top level",
+    ),
     ("x = 3", 1 - FIRST, "layer", "no layer in this file", "@layer"),
 ]
 _ids = [f"{k}-{m[3][:30] or m[2]}" for k, m in enumerate(MISTAKES)]
@@ -88,7 +190,10 @@ def test_a_mistake_is_drawn_where_it_is(text, line, kind, message, help, tmp_pat
         compile_module(read_module(source))
     drawn = str(caught.value)
     assert any(
-        part.startswith(f"wrong.py:{FIRST + line}:") and f"error[{kind}]: " in part and message in part and help in part
+        part.startswith(f"wrong.py:{FIRST + line}:")
+        and f"error[{kind}]: " in part
+        and message in part
+        and help in part
         for part in split(drawn)
     ), drawn
     assert "Traceback" not in drawn
@@ -137,7 +242,7 @@ def test_a_failed_build_leaves_nothing_and_the_older_package_as_it_was(tmp_path)
     assert not fresh.exists()
 
 
-# -- exceptions at the call ------------------------------------------------------------------------------------
+# -- exceptions at the call -------------------------------------------------------------------------------
 CALLS = """
 import numpy as np
 from layerc import i64, layer, real
@@ -224,8 +329,18 @@ RAISED = [
     ("popped", (X, 2), {}, IndexError, 63, ("pop from empty list",)),
 ]
 FINE = [
-    ("at", (X, -3)), ("gathered", (X, np.array([-1, 0]))), ("gathered", (X, np.zeros(0, np.int64))), ("last", (X,)), ("third", (X,)),
-    ("ratio", (-7, 2)), ("remainder", (-7, 2)), ("ratio", (7, -2)), ("remainder", (7, -2)), ("parts", (X,)), ("best", (np.zeros((0, 2)),)), ("largest", (X,)),
+    ("at", (X, -3)),
+    ("gathered", (X, np.array([-1, 0]))),
+    ("gathered", (X, np.zeros(0, np.int64))),
+    ("last", (X,)),
+    ("third", (X,)),
+    ("ratio", (-7, 2)),
+    ("remainder", (-7, 2)),
+    ("ratio", (7, -2)),
+    ("remainder", (7, -2)),
+    ("parts", (X,)),
+    ("best", (np.zeros((0, 2)),)),
+    ("largest", (X,)),
     ("popped", (X, 1)),
 ]
 
@@ -240,7 +355,11 @@ def compiled(tmp_path_factory):
     sys.path.remove(str(folder))
 
 
-@pytest.mark.parametrize(("name", "args", "options", "kind", "line", "parts"), RAISED, ids=lambda v: v if isinstance(v, str) else "")
+@pytest.mark.parametrize(
+    ("name", "args", "options", "kind", "line", "parts"),
+    RAISED,
+    ids=lambda v: v if isinstance(v, str) else "",
+)
 def test_a_call_fails_with_the_place(name, args, options, kind, line, parts, compiled):
     with pytest.raises(kind) as caught:
         getattr(compiled, name)(*args, **options)

@@ -198,12 +198,18 @@ PROOFS = [
     ("y = x * 1\n    for i in range(x.shape[0]):\n        y[i] = x[i]", []),
     ("y = x * 1\n    for i in range(1, x.shape[0]):\n        y[i] = x[i - 1] + y[-i - 1]", []),
     ("y = x * 1\n    for i in range(x.shape[0]):\n        if i > 0:\n            y[i] = x[i - 1]", []),
-    ("y = x * 1\n    for i in range(x.shape[0]):\n        if i != 0 and i < x.shape[0] - 1:\n            y[i] = x[i - 1] + x[i + 1]", []),
+    (
+        "y = x * 1\n    for i in range(x.shape[0]):\n        if i != 0 and i < x.shape[0] - 1:\n            y[i] = x[i - 1] + x[i + 1]",
+        [],
+    ),
     ("y = x * 1\n    for i in range(x.shape[0] - 1, -1, -1):\n        y[i] = x[x.shape[0] - 1 - i]", []),
     ("y = x * 1\n    for i in range(0, x.shape[0], 3):\n        y[i] = x[i]", []),
     ("y = x * 1\n    for i in range(x.shape[0]):\n        for j in range(i):\n            y[i] += x[j]", []),
     ("y = x[np.arange(x.shape[0])]", []),
-    ("y = x * 1\n    for i in range(x.shape[0]):\n        y[i] = x[i - 1]", ["IndexError: index {0} is out of range for axis 0 with size {1}"]),
+    (
+        "y = x * 1\n    for i in range(x.shape[0]):\n        y[i] = x[i - 1]",
+        ["IndexError: index {0} is out of range for axis 0 with size {1}"],
+    ),
     ("y = x[0] + x[0]", ["IndexError: index {0} is out of range for axis 0 with size {1}"]),
     ("y = np.max(x)", ["ValueError: zero-size array to reduction operation maximum which has no identity"]),
     ("y = x * (7 // x.shape[0])", ["ZeroDivisionError: integer division or modulo by zero"]),
@@ -237,11 +243,19 @@ def test_a_state_is_assigned_by_the_first_example():
 
 
 def test_configuration_is_passed_as_numbers():
-    text, _ = lowered('@layer\ndef f(x: real["N"], *, k: int = 2, a: float = 0.5, on: bool = True):\n    return x * a + k if on else x\n')
+    text, _ = lowered(
+        '@layer\ndef f(x: real["N"], *, k: int = 2, a: float = 0.5, on: bool = True):\n    return x * a + k if on else x\n'
+    )
     assert text.startswith("kernel f(batch, N, k: i64, a: f64, on: bool)")
 
 
 def test_names_of_sizes_arguments_and_loops_do_not_meet():
-    text, _ = lowered('@layer\ndef f(b: real["b"], batch: real["batch"], i: real["i"]):\n    y = b * 1\n    return y * np.sum(i) * np.sum(batch)\n')
-    names = [line.split()[1].rstrip(":") for line in text.splitlines() if line.startswith(("  in", "  out", "  temp"))]
+    text, _ = lowered(
+        '@layer\ndef f(b: real["b"], batch: real["batch"], i: real["i"]):\n    y = b * 1\n    return y * np.sum(i) * np.sum(batch)\n'
+    )
+    names = [
+        line.split()[1].rstrip(":")
+        for line in text.splitlines()
+        if line.startswith(("  in", "  out", "  temp"))
+    ]
     assert len(set(names)) == len(names)

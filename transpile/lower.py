@@ -3,10 +3,13 @@
     y = np.exp(x - np.max(x))      for i: y_max = max(y_max, x[i])
                                    for i: y[i] = exp(x[i] - y_max)
 
-One perfect nest an array statement, row-major, over its iteration space. Views, moves and elementwise operations are index
-arithmetic inside it; reductions and products are nests that stand before. Nothing is optimised here: that is the passes' work.
+One perfect nest an array statement, row-major, over its iteration space. Views, moves and elementwise
+operations are index
+arithmetic inside it; reductions and products are nests that stand before. Nothing is optimised here: that is
+the passes' work.
 
-A function of one example stands inside a loop over the batch. Inputs, outputs and cotangents have the batch as their first
+A function of one example stands inside a loop over the batch. Inputs, outputs and cotangents have the batch
+as their first
 axis, params and states do not; the gradients of params are summed over it.
 """
 
@@ -27,8 +30,11 @@ BATCHED = ("input", "output", "cotangent", "memory")  # roles with a batch axis 
 _SCALARS = {"float": "f64", "int": "i64", "bool": "bool"}
 
 
-def lower(function: Function, layer: str, errors: ErrorTable, name: str | None = None, checked: bool = False) -> ir.Kernel:
-    """The kernel of a function; `layer` is what errors name, `name` the kernel's (default: the function's). `checked`: every
+def lower(
+    function: Function, layer: str, errors: ErrorTable, name: str | None = None, checked: bool = False
+) -> ir.Kernel:
+    """The kernel of a function; `layer` is what errors name, `name` the kernel's (default: the function's).
+    `checked`: every
     array that a statement computes must be finite."""
     made = _Function(function, layer, errors)
     made.trapping = checked
@@ -57,7 +63,9 @@ class _Function(Statements):
         self.taken = frozenset([*self.sizes, *(p.name for p in function.params)])
         bound = {s.name for s in walk_stmts(function.body) if isinstance(s, (Assign, Pop))}
         variables = {s.var for s in walk_stmts(function.body) if isinstance(s, For)}
-        super().__init__(layer, errors, [*self.taken, *bound, *variables, *(r.name for r in function.results)])
+        super().__init__(
+            layer, errors, [*self.taken, *bound, *variables, *(r.name for r in function.results)]
+        )
         self.span = function.span
         self.writes = Writes.of(function.body)
         self.lists, self.destined = {}, {}
@@ -66,13 +74,18 @@ class _Function(Statements):
         self.before: list[ir.Stmt] = []  # what stands before the loop over the batch
         for param in function.params:
             self._parameter(param)
-        self.outputs = [self._output(replace(r, type=v.type), variables) for r, v in zip(function.results, self._values(), strict=True)]
+        self.outputs = [
+            self._output(replace(r, type=v.type), variables)
+            for r, v in zip(function.results, self._values(), strict=True)
+        ]
         self._destine()
 
-    # -- arguments ---------------------------------------------------------------------------------------------
+    # -- arguments -----------------------------------------------------------------------------------------
     def _parameter(self, param: Parameter) -> None:
         if is_scalar(param):
-            self.env[param.name] = ir.Scalar(param.name, "i64" if param.role == "random" else _SCALARS[param.type.dtype])
+            self.env[param.name] = ir.Scalar(
+                param.name, "i64" if param.role == "random" else _SCALARS[param.type.dtype]
+            )
             if param.type.dtype == "int":  # may be negative, as far as proofs go
                 unknown = Dim.of(Atom("config", (param.name,)))
                 self.facts[param.name] = (unknown, unknown)
@@ -87,10 +100,12 @@ class _Function(Statements):
         return Place(name, shape, dtype, (self.row,) if lead and self.row else ())
 
     def _output(self, result: Result, variables: set[str]) -> Place:
-        free = result.name not in self.buffers and result.name not in self.sizes and result.name not in variables
+        free = (
+            result.name not in self.buffers and result.name not in self.sizes and result.name not in variables
+        )
         return self._argument(result.name if free else self.fresh(result.name), result, "out")
 
-    # -- results -----------------------------------------------------------------------------------------------
+    # -- results -------------------------------------------------------------------------------------------
     def _values(self) -> tuple[Expr, ...]:
         final = self.function.body[-1]
         assert isinstance(final, Return)
@@ -98,12 +113,23 @@ class _Function(Statements):
 
     def _direct(self, result: Result, value: Expr) -> bool:
         """Whether a returned variable can live in the output: then nothing is left to copy."""
-        if not isinstance(value, Name) or not value.type.rank or value.id not in self.writes.assigns or self._summed(result):
+        if (
+            not isinstance(value, Name)
+            or not value.type.rank
+            or value.id not in self.writes.assigns
+            or self._summed(result)
+        ):
             return False
         if self.batch and result.role == "state":
             return False
         alone = sum(isinstance(v, Name) and v.id == value.id for v in self._values()) == 1
-        lists = any(isinstance(s, Assign) and s.name == value.id and isinstance(s.value, Call) and s.value.op == "list" for s in walk_stmts(self.function.body))
+        lists = any(
+            isinstance(s, Assign)
+            and s.name == value.id
+            and isinstance(s.value, Call)
+            and s.value.op == "list"
+            for s in walk_stmts(self.function.body)
+        )
         return alone and not lists and value.type == result.type
 
     def _destine(self) -> None:
@@ -134,11 +160,18 @@ class _Function(Statements):
             self.nest(place.shape, lambda i: (ir.Store(place.buffer, i, neutral(0, place.dtype)),))
 
     def _state(self, result: Result, place: Place, value: Expr) -> None:
-        """A state that a function of one example assigns: examples run side by side and must agree, so the first says."""
+        """A state that a function of one example assigns: examples run side by side and must agree, so the
+        first says.
+        """
         old = self.env.get(result.name)
         if isinstance(old, Place):
             with self.block(self.before):
-                self.nest(place.shape, lambda i: (ir.Store(place.buffer, i, cast(ir.Load(old.buffer, i, old.dtype), place.dtype)),))
+                self.nest(
+                    place.shape,
+                    lambda i: (
+                        ir.Store(place.buffer, i, cast(ir.Load(old.buffer, i, old.dtype), place.dtype)),
+                    ),
+                )
         inside: list[ir.Stmt] = []
         with self.block(inside):
             self.compute(place, value)
@@ -146,7 +179,7 @@ class _Function(Statements):
         first = ir.Op("equal", (ir.Int(self.row), ir.Const(0, "i64")), "bool")
         self.emit(ir.If(first, tuple(inside)))
 
-    # -- the whole ---------------------------------------------------------------------------------------------
+    # -- the whole -----------------------------------------------------------------------------------------
     def kernel(self, name: str) -> ir.Kernel:
         self.body(self.function.body)
         body = tuple(self.out)

@@ -3,8 +3,10 @@
     instantiate("np.sum(a, axis=axis) / count", {"a": x, "axis": 0, "count": n})
     instantiate("unreduce(dy) * np.exp(a - unreduce(y))", {"a": x, "dy": dy, "y": y, "unreduce": spread})
 
-A name of the text is in `env` a typed expression, a build-time value (None, bool, int, float, Dim, a tuple of these), a dtype
-`Static("dtype:f32")`, or a Python function: called with what its arguments are (expressions, or plain values), giving the same.
+A name of the text is in `env` a typed expression, a build-time value (None, bool, int, float, Dim, a tuple
+of these), a dtype
+`Static("dtype:f32")`, or a Python function: called with what its arguments are (expressions, or plain
+values), giving the same.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ _SOURCE = Source("<template>", "", None, {"np": "np", "special": "special", "mat
 
 
 def instantiate(text: str, env: Mapping[str, Any], span: Span = NOWHERE) -> Expr:
-    """The text as a typed expression, every node of it at `span`. TypingError where it breaks a rule of the language."""
+    """The text as a typed expression, every node of it at `span`. TypingError where it breaks a rule of the
+    language.
+    """
     found = _Template(text, env, span)
     try:
         return found.typed(_parsed(text))
@@ -43,7 +47,9 @@ def instantiate(text: str, env: Mapping[str, Any], span: Span = NOWHERE) -> Expr
 @cache
 def names_in(text: str) -> tuple[str, ...]:
     """The names a text reads, as often as it does."""
-    return tuple(n.id for n in gast.walk(_parsed(text)) if isinstance(n, gast.Name) and n.id not in _SOURCE.imports)
+    return tuple(
+        n.id for n in gast.walk(_parsed(text)) if isinstance(n, gast.Name) and n.id not in _SOURCE.imports
+    )
 
 
 @cache
@@ -88,7 +94,9 @@ def _lifted(value: Any) -> Value:
 
 
 def _lowered(value: Value) -> Any:
-    """What a Python function gets: arrays and scalars as expressions; None, and tuples of integers, as Python has them."""
+    """What a Python function gets: arrays and scalars as expressions; None, and tuples of integers, as
+    Python has them.
+    """
     match value:
         case Static(inner):
             return inner
@@ -98,12 +106,16 @@ def _lowered(value: Value) -> Any:
 
 
 def reduction_axes(call: Call) -> tuple[int, ...]:
-    """The axes that a reduction, or what is composed of reductions, reduces, as sorted nonnegative numbers."""
+    """The axes that a reduction, or what is composed of reductions, reduces, as sorted nonnegative
+    numbers.
+    """
     return normal_axes(call.get("axis"), call.args[0].type.rank)
 
 
 def definition(call: Call, args: Mapping[str, Expr]) -> Expr:
-    """A composed operation spelled out by its `define`, over the given expressions for its array arguments."""
+    """A composed operation spelled out by its `define`, over the given expressions for its array
+    arguments.
+    """
     row = ROWS[call.op]
     static = dict(call.static)
     if "axis" in static:

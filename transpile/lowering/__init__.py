@@ -1,1 +1,3 @@
-"""The parts of `transpile/lower.py`: how expressions, indices, reductions and statements become loop nests."""
+"""The parts of `transpile/lower.py`: how expressions, indices, reductions and statements become loop
+nests.
+"""

@@ -7,7 +7,22 @@ from dataclasses import dataclass, field
 
 from ..operations import ROWS
 from ..program import (
-    Assign, Call, Expr, For, Gather, Index, Mask, Name, Pop, Push, Stmt, Store, While, blocks, stmt_exprs, walk,
+    Assign,
+    Call,
+    Expr,
+    For,
+    Gather,
+    Index,
+    Mask,
+    Name,
+    Pop,
+    Push,
+    Stmt,
+    Store,
+    While,
+    blocks,
+    stmt_exprs,
+    walk,
 )
 
 
@@ -17,8 +32,12 @@ class Writes:
 
     assigns: dict[str, list[tuple[int, frozenset[int]]]] = field(default_factory=dict)
     stores: dict[str, list[tuple[int, frozenset[int]]]] = field(default_factory=dict)
-    at: dict[int, tuple[int, frozenset[int]]] = field(default_factory=dict)  # id of a statement -> its position
-    loaded: set[str] = field(default_factory=set)  # integers that are read from memory, their value not being symbolic
+    at: dict[int, tuple[int, frozenset[int]]] = field(
+        default_factory=dict
+    )  # id of a statement -> its position
+    loaded: set[str] = field(
+        default_factory=set
+    )  # integers that are read from memory, their value not being symbolic
 
     @staticmethod
     def of(body: tuple[Stmt, ...]) -> Writes:
@@ -42,14 +61,17 @@ class Writes:
         return len(self.assigns.get(name, ())) == 1 and name not in self.stores
 
     def settled(self, root: str, stmt: Stmt) -> bool:
-        """Whether nothing is written to `root` between this statement and the last use of a view that it makes."""
+        """Whether nothing is written to `root` between this statement and the last use of a view that it
+        makes.
+        """
         position, loops = self.at[id(stmt)]
         assigns = self.assigns.get(root, [])
         inside = assigns[0][1] if len(assigns) == 1 else frozenset()
         for where, around in [*assigns, *self.stores.get(root, [])]:
             if where > position:
                 return False
-            # An earlier write is done again before the view is made again, if the loop begins with a fresh root.
+            # An earlier write is done again before the view is made again, if the loop begins with a fresh
+            # root.
             if not (around & loops <= inside) and not (len(assigns) == 1 and where == assigns[0][0]):
                 return False
         return True

@@ -20,7 +20,9 @@ Index = tuple[Dim, ...]
 
 @dataclass(frozen=True)
 class Place:
-    """Where the elements of an array live: buffer[at(index)]. `whole`: it is all of a buffer, behind `prefix`."""
+    """Where the elements of an array live: buffer[at(index)]. `whole`: it is all of a buffer, behind
+    `prefix`.
+    """
 
     buffer: str
     shape: Index
@@ -36,7 +38,9 @@ class Place:
         return self.mapped is None
 
 
-Binding = Union[Place, ir.Scalar, Expr]  # an expression: a view, or a constant, that needs no memory of its own
+Binding = Union[
+    Place, ir.Scalar, Expr
+]  # an expression: a view, or a constant, that needs no memory of its own
 
 
 class Context:
@@ -53,9 +57,10 @@ class Context:
         self.memo: dict[object, Name] = {}  # what this statement has computed into temporaries already
         self.checked: set[object] = set()  # what it has checked already
 
-    # -- symbols -----------------------------------------------------------------------------------------------
+    # -- symbols -------------------------------------------------------------------------------------------
     def dim(self, dim: Dim) -> Dim:
-        """A symbolic integer of the typed program in the IR's symbols. Passes may move it before the check of a divisor, so
+        """A symbolic integer of the typed program in the IR's symbols. Passes may move it before the check
+        of a divisor, so
         that an extent that divides is taken as 1 where it is 0."""
         dim = dim.subs(self.symbols)
         return self._divisible(dim) if any(isinstance(a, Atom) for a in dim.atoms()) else dim
@@ -81,8 +86,10 @@ class Context:
     def dims(self, shape: Sequence[Dim]) -> Index:
         return tuple(self.dim(d) for d in shape)
 
-    # -- memory ------------------------------------------------------------------------------------------------
-    def buffer(self, name: str, dtype: str, shape: Index, kind: str = "temp", alias: str | None = None) -> str:
+    # -- memory --------------------------------------------------------------------------------------------
+    def buffer(
+        self, name: str, dtype: str, shape: Index, kind: str = "temp", alias: str | None = None
+    ) -> str:
         assert name not in self.buffers, name
         self.buffers[name] = ir.Buffer(name, dtype, shape, kind, alias)
         return name
@@ -101,7 +108,7 @@ class Context:
             buffer = alias
         return buffer
 
-    # -- statements --------------------------------------------------------------------------------------------
+    # -- statements ----------------------------------------------------------------------------------------
     def emit(self, *stmts: ir.Stmt) -> None:
         self.out.extend(stmts)
 
@@ -115,9 +122,16 @@ class Context:
         finally:
             self.out, self.memo, self.checked = out, memo, checked
 
-    def nest(self, shape: Index, make: Callable[[Index], Iterable[ir.Stmt]], seq: frozenset[int] = frozenset()) -> None:
-        """A perfect nest of loops over the space, row-major; `seq`: axes whose order matters. No loop over one index."""
-        variables = [ZERO if extent == ONE else Dim.of(self.fresh("ijklmn"[axis] if axis < 6 else "i")) for axis, extent in enumerate(shape)]
+    def nest(
+        self, shape: Index, make: Callable[[Index], Iterable[ir.Stmt]], seq: frozenset[int] = frozenset()
+    ) -> None:
+        """A perfect nest of loops over the space, row-major; `seq`: axes whose order matters. No loop over
+        one index.
+        """
+        variables = [
+            ZERO if extent == ONE else Dim.of(self.fresh("ijklmn"[axis] if axis < 6 else "i"))
+            for axis, extent in enumerate(shape)
+        ]
         body = tuple(make(tuple(variables)))
         for axis in reversed(range(len(shape))):
             if shape[axis] != ONE:

@@ -90,7 +90,9 @@ class Elements(Context):
             case "make":
                 assert row.make is not None
                 args = [
-                    _UNUSED if name == "a" else self.element(a, pull_broadcast(index, a.type))  # of `a` only the shape counts
+                    _UNUSED
+                    if name == "a"
+                    else self.element(a, pull_broadcast(index, a.type))  # of `a` only the shape counts
                     for name, a in zip(row.arrays, expr.args, strict=True)
                 ]
                 return cast(subst_expr(row.make(index, args, static), self.symbols), ir_dtype(expr.type))
@@ -105,7 +107,9 @@ class Elements(Context):
         op, result = expr.op, ir_dtype(expr.type)
         args = [self.element(a, pull_broadcast(index, a.type)) for a in expr.args]
         if op == "where":
-            return ir.Op("where", (cast(args[0], "bool"), cast(args[1], result), cast(args[2], result)), result)
+            return ir.Op(
+                "where", (cast(args[0], "bool"), cast(args[1], result), cast(args[2], result)), result
+            )
         wanted = operand_dtype(op, [a.type for a in expr.args], expr.type)
         args = [a if wanted is None else cast(a, wanted) for a in args]
         if op in _EXACT and all(isinstance(a, ir.Int) for a in args):

@@ -8,8 +8,12 @@ from ..program import Call, Expr
 
 Facts = dict[str, tuple[Dim, Dim]]
 _OPPOSITE = {
-    "less": "greater_equal", "greater_equal": "less", "greater": "less_equal", "less_equal": "greater",
-    "equal": "not_equal", "not_equal": "equal",
+    "less": "greater_equal",
+    "greater_equal": "less",
+    "greater": "less_equal",
+    "less_equal": "greater",
+    "equal": "not_equal",
+    "not_equal": "equal",
 }
 
 
@@ -52,13 +56,17 @@ def _nonnegative(dim: Dim, facts: Facts) -> Facts:
         coefficient, rest = parts
         if coefficient.value == 1 and (_unknown(low) or nonnegative(-rest - low, facts)):  # variable >= -rest
             facts = {**facts, variable: (-rest, high)}
-        elif coefficient.value == -1 and (_unknown(high) or nonnegative(high - rest, facts)):  # variable <= rest
+        elif coefficient.value == -1 and (
+            _unknown(high) or nonnegative(high - rest, facts)
+        ):  # variable <= rest
             facts = {**facts, variable: (low, rest)}
     return facts
 
 
 def _outer(dim: Dim, variable: str, facts: Facts) -> bool:
-    """A range may be said in terms of what is known before the variable only: proofs replace inner variables first."""
+    """A range may be said in terms of what is known before the variable only: proofs replace inner variables
+    first.
+    """
     order = list(facts)
     return not dim.symbols() & set(order[order.index(variable) :])
 

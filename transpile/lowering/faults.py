@@ -32,6 +32,13 @@ class ErrorTable:
     def rows(self) -> list[dict[str, Any]]:
         """The manifest's "errors"."""
         return [
-            {"number": n, "exception": f.exception, "message": f.message, "file": f.file, "line": f.line, "layer": f.layer}
+            {
+                "number": n,
+                "exception": f.exception,
+                "message": f.message,
+                "file": f.file,
+                "line": f.line,
+                "layer": f.layer,
+            }
             for f, n in self._numbers.items()
         ]

@@ -70,19 +70,36 @@ class Indexing(Elements):
         """IndexError unless -extent <= index < extent."""
         self.check(*self._range_check(index, extent, axis))
 
-    def _range_check(self, index: ir.Expr, extent: Dim, axis: int) -> tuple[ir.Expr, str, str, tuple[Dim, ...]]:
+    def _range_check(
+        self, index: ir.Expr, extent: Dim, axis: int
+    ) -> tuple[ir.Expr, str, str, tuple[Dim, ...]]:
         size = self.dim(extent)
         known = as_dim(index) if isinstance(index, (ir.Int, ir.Const)) else None
-        below = None if known is not None and nonnegative(known, self.facts) else compare("greater_equal", index, number(-size))
-        above = None if known is not None and nonnegative(size - 1 - known, self.facts) else compare("less", index, number(size))
+        below = (
+            None
+            if known is not None and nonnegative(known, self.facts)
+            else compare("greater_equal", index, number(-size))
+        )
+        above = (
+            None
+            if known is not None and nonnegative(size - 1 - known, self.facts)
+            else compare("less", index, number(size))
+        )
         cond = both(below, above) if below and above else below or above
         assert cond is not None
         shown = as_dim(index)
         assert shown is not None
-        return cond, "IndexError", f"index {{0}} is out of range for axis {axis} with size {{1}}", (shown, size)
+        return (
+            cond,
+            "IndexError",
+            f"index {{0}} is out of range for axis {axis} with size {{1}}",
+            (shown, size),
+        )
 
     def gathered(self, index: Expr, extent: Dim, axis: int) -> Expr:
-        """An array of indices from the start of the axis, in memory unless it can be proven to be in range."""
+        """An array of indices from the start of the axis, in memory unless it can be proven to be in
+        range.
+        """
         index = self.prepare(index)
         if self._proven(index, extent):
             return index
@@ -99,7 +116,11 @@ class Indexing(Elements):
                 raw = ir.Load(place.buffer, at, "i64")
             cond, exception, message, info = self._range_check(raw, extent, axis)
             number = self.errors.number(exception, message, self.span, self.layer)
-            return [*stmts, ir.Check(cond, number, info), ir.Store(place.buffer, at, self._wrapped(raw, extent))]
+            return [
+                *stmts,
+                ir.Check(cond, number, info),
+                ir.Store(place.buffer, at, self._wrapped(raw, extent)),
+            ]
 
         self.nest(place.shape, make)
         self.memo[key] = name
@@ -127,7 +148,10 @@ class Indexing(Elements):
     def nonzero(self, divisor: ir.Expr) -> None:
         if isinstance(divisor, ir.Const) and divisor.value:
             return
-        if isinstance(divisor, ir.Int) and (nonnegative(divisor.dim - 1, self.facts) or nonnegative(-divisor.dim - 1, self.facts)):
+        if isinstance(divisor, ir.Int) and (
+            nonnegative(divisor.dim - 1, self.facts) or nonnegative(-divisor.dim - 1, self.facts)
+        ):
             return
-        self.check(compare("not_equal", divisor, _ZERO), "ZeroDivisionError", "integer division or modulo by zero")
-
+        self.check(
+            compare("not_equal", divisor, _ZERO), "ZeroDivisionError", "integer division or modulo by zero"
+        )

@@ -1,7 +1,9 @@
 """Makes an expression one whose elements can be computed where they are needed: what cannot is stored first.
 
-Reductions, products and other operations that need loops of their own become temporaries, made by nests that stand before;
-so does what broadcasting would compute again and again. Elementwise operations, views and makers stay as they are.
+Reductions, products and other operations that need loops of their own become temporaries, made by nests that
+stand before;
+so does what broadcasting would compute again and again. Elementwise operations, views and makers stay as
+they are.
 """
 
 from __future__ import annotations
@@ -23,12 +25,13 @@ from .elements import same_but_units
 from .indexing import Indexing
 from .scalars import cast
 
-# Flops from which computing an operand once, into memory, is cheaper than repeating it along a broadcast axis.
+# Flops from which computing an operand once, into memory, is cheaper than repeating it along a broadcast
+# axis.
 COSTLY = 4
 
 
 class Prepare(Indexing):
-    # -- expressions that can be pulled ------------------------------------------------------------------------
+    # -- expressions that can be pulled ---------------------------------------------------------------------
     def prepare(self, expr: Expr) -> Expr:
         if expr.type.is_integer and not expr.type.rank and value_of(expr) is not None:
             self.divisions(expr)
@@ -44,10 +47,18 @@ class Prepare(Indexing):
                     case "elementwise":
                         return self._prepared_elementwise(expr)
                     case "move":
-                        return replace(expr, args=tuple(self._once(self.prepare(a), expr.type) for a in expr.args))
+                        return replace(
+                            expr, args=tuple(self._once(self.prepare(a), expr.type) for a in expr.args)
+                        )
                     case "make":
                         wanted = ROWS[op].arrays
-                        return replace(expr, args=tuple(a if n == "a" else self.prepare(a) for n, a in zip(wanted, expr.args, strict=True)))
+                        return replace(
+                            expr,
+                            args=tuple(
+                                a if n == "a" else self.prepare(a)
+                                for n, a in zip(wanted, expr.args, strict=True)
+                            ),
+                        )
                 if op == "cast":
                     return replace(expr, args=(self.prepare(expr.args[0]),))
                 if op in ("reshape", "ravel"):
@@ -70,7 +81,12 @@ class Prepare(Indexing):
     def cost(self, expr: Expr) -> int:
         """Rough flops of one element of a prepared expression."""
         own = ROWS[expr.op].flops if isinstance(expr, Call) and ROWS[expr.op].kind == "elementwise" else 0
-        if isinstance(expr, Call) and expr.op == "power" and isinstance(expr.args[1], Const) and expr.args[1].value in (1, 2, 3):
+        if (
+            isinstance(expr, Call)
+            and expr.op == "power"
+            and isinstance(expr.args[1], Const)
+            and expr.args[1].value in (1, 2, 3)
+        ):
             own = 2
         if expr.type.is_integer and not expr.type.rank and value_of(expr) is not None:
             return 0
@@ -86,7 +102,9 @@ class Prepare(Indexing):
         return name
 
     def _reshaped(self, expr: Call) -> Expr:
-        """The same memory under another shape, if the source is a whole array in memory; or it is put there."""
+        """The same memory under another shape, if the source is a whole array in memory; or it is put
+        there.
+        """
         source = self.prepare(expr.args[0])
         if same_but_units(source.type, expr.type):
             return replace(expr, args=(source,))
@@ -103,12 +121,14 @@ class Prepare(Indexing):
         key = (place.buffer, shape)
         if key not in self.aliases:
             lead = whole.shape[: len(place.prefix)]
-            buffer = self.buffer(self.fresh(f"{place.buffer}_flat"), place.dtype, (*lead, *shape), "temp", place.buffer)
+            buffer = self.buffer(
+                self.fresh(f"{place.buffer}_flat"), place.dtype, (*lead, *shape), "temp", place.buffer
+            )
             self.env[f"%{buffer}"] = Place(buffer, shape, place.dtype, place.prefix)
             self.aliases[key] = Name(f"%{buffer}", expr.type, None, self.span)
         return self.aliases[key]
 
-    # -- computing into memory ---------------------------------------------------------------------------------
+    # -- computing into memory -----------------------------------------------------------------------------
     def compute(self, place: Place, expr: Expr) -> None:
         """place[...] = expr, of the same shape."""
         if isinstance(expr, Call):
@@ -129,8 +149,11 @@ class Prepare(Indexing):
         """What computes this operation with loops of its own; None for what is pulled."""
         raise NotImplementedError
 
-    def copy(self, place: Place, expr: Expr, op: str | None = None, seq: frozenset[int] = frozenset()) -> None:
-        """place[...] = expr (or op=), a prepared expression that broadcasts to it; by way of a temporary where elements
+    def copy(
+        self, place: Place, expr: Expr, op: str | None = None, seq: frozenset[int] = frozenset()
+    ) -> None:
+        """place[...] = expr (or op=), a prepared expression that broadcasts to it; by way of a temporary
+        where elements
         would be overwritten before they are read."""
         if self._clobbers(place, expr):
             expr = self.apart(expr)
@@ -147,7 +170,9 @@ class Prepare(Indexing):
         return ir.Store(place.buffer, place.at(index), value, op)
 
     def _clobbers(self, place: Place, expr: Expr) -> bool:
-        """Whether the expression reads the place's memory at another index than the one written at that moment."""
+        """Whether the expression reads the place's memory at another index than the one written at that
+        moment.
+        """
         if self.root(place.buffer) not in self.reads(expr):
             return False
         index = tuple(ZERO if d == ONE else Dim.of(f"<{k}>") for k, d in enumerate(place.shape))
@@ -167,7 +192,7 @@ class Prepare(Indexing):
                     found |= self.reads(bound)
         return found
 
-    # -- composed operations -----------------------------------------------------------------------------------
+    # -- composed operations -------------------------------------------------------------------------------
     def expanded(self, call: Call) -> Expr:
         """A composed operation spelled out; an argument that is used more than once is computed once."""
         row = ROWS[call.op]
@@ -187,7 +212,11 @@ class Prepare(Indexing):
         for part in walk(expr):
             if isinstance(part, Call):
                 counts[part] = counts.get(part, 0) + 1
-        twice = [e for e, n in counts.items() if n > 1 and ROWS[e.op].kind == "elementwise" and self.cost(e) >= COSTLY]
+        twice = [
+            e
+            for e, n in counts.items()
+            if n > 1 and ROWS[e.op].kind == "elementwise" and self.cost(e) >= COSTLY
+        ]
         for part in sorted(twice, key=lambda e: -sum(1 for _ in walk(e)))[:1]:
             expr = _replaced(expr, part, self.stored(part))
         return expr

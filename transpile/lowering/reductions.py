@@ -1,7 +1,7 @@
 """Operations with loops of their own: reductions, products, argmax and argmin, concatenation.
 
-    s = np.sum(x, axis=0)     for j: s[j] = 0
-                              for i: for j: s[j] += x[i, j]        the operand's order, row by row
+s = np.sum(x, axis=0)     for j: s[j] = 0
+                          for i: for j: s[j] += x[i, j]        the operand's order, row by row
 """
 
 from __future__ import annotations
@@ -19,7 +19,14 @@ from .context import Place, number
 from .prepare import Prepare
 from .scalars import FLOATS, both, cast, compare, neutral
 
-_COMBINE = {"add": "add", "multiply": "mul", "maximum": "max", "minimum": "min", "logical_or": "or", "logical_and": "and"}
+_COMBINE = {
+    "add": "add",
+    "multiply": "mul",
+    "maximum": "max",
+    "minimum": "min",
+    "logical_or": "or",
+    "logical_and": "and",
+}
 
 
 class Reductions(Prepare):
@@ -35,7 +42,7 @@ class Reductions(Prepare):
                 return self._concatenate
         return None
 
-    # -- reductions --------------------------------------------------------------------------------------------
+    # -- reductions ----------------------------------------------------------------------------------------
     def reduce(self, place: Place, expr: Call, begin: bool = True) -> None:
         """place = the reduction; without `begin` it is added to what is there."""
         row, axes = ROWS[expr.op], reduction_axes(expr)
@@ -45,7 +52,9 @@ class Reductions(Prepare):
         space = self.dims(source.type.shape)
         if start in ("lowest", "highest"):
             name = {"max": "maximum", "min": "minimum"}[expr.op]
-            self._not_empty(space, axes, f"zero-size array to reduction operation {name} which has no identity", True)
+            self._not_empty(
+                space, axes, f"zero-size array to reduction operation {name} which has no identity", True
+            )
         if begin:
             first = neutral(start, place.dtype)
             self.nest(place.shape, lambda i: (ir.Store(place.buffer, place.at(i), first),))
@@ -56,8 +65,12 @@ class Reductions(Prepare):
 
         self.nest(space, step)
 
-    def _not_empty(self, space: tuple[Dim, ...], axes: tuple[int, ...], message: str, unless_no_result: bool = False) -> None:
-        """As NumPy: where there is nothing to reduce; for max and min only if there is a result to be made from it."""
+    def _not_empty(
+        self, space: tuple[Dim, ...], axes: tuple[int, ...], message: str, unless_no_result: bool = False
+    ) -> None:
+        """As NumPy: where there is nothing to reduce; for max and min only if there is a result to be made
+        from it.
+        """
         taken = product(space[a] for a in axes)
         if nonnegative(taken - 1, self.facts):
             return
@@ -68,7 +81,9 @@ class Reductions(Prepare):
         self.check(cond, "ValueError", message)
 
     def _argument_of_extreme(self, place: Place, expr: Call) -> None:
-        """Sweeps the operand once, keeping the best value so far; the first of equals wins, and the first NaN."""
+        """Sweeps the operand once, keeping the best value so far; the first of equals wins, and the first
+        NaN.
+        """
         axes = reduction_axes(expr)
         source = self.prepare(expr.args[0])
         space = self.dims(source.type.shape)
@@ -78,7 +93,9 @@ class Reductions(Prepare):
         def begin(index: tuple[Dim, ...]) -> tuple[ir.Stmt, ...]:
             rest = iter(d for k, d in enumerate(index) if not (expr.get("keepdims") and k in axes))
             first = self.element(source, tuple(ZERO if a in axes else next(rest) for a in range(len(space))))
-            return ir.Store(best.buffer, best.at(index), cast(first, best.dtype)), ir.Store(place.buffer, place.at(index), ir.Const(0, place.dtype))
+            return ir.Store(best.buffer, best.at(index), cast(first, best.dtype)), ir.Store(
+                place.buffer, place.at(index), ir.Const(0, place.dtype)
+            )
 
         def step(index: tuple[Dim, ...]) -> tuple[ir.Stmt, ...]:
             kept = _kept(index, axes, expr)
@@ -101,9 +118,11 @@ class Reductions(Prepare):
         self.nest(place.shape, begin)
         self.nest(space, step, frozenset(axes))
 
-    # -- products ----------------------------------------------------------------------------------------------
+    # -- products ------------------------------------------------------------------------------------------
     def product(self, place: Place, expr: Call, begin: bool = True) -> None:
-        """An einsum: the axes of the result, then those that are summed. Without `begin` it is added to what is there."""
+        """An einsum: the axes of the result, then those that are summed. Without `begin` it is added to what
+        is there.
+        """
         specs, out = self._letters(expr)
         types = [a.type for a in expr.args]
         extents = {letter: self.dim(d) for letter, d in einsum_extents(specs, types).items()}
@@ -116,7 +135,10 @@ class Reductions(Prepare):
             at = dict(zip([*out, *summed], index, strict=True))
             value: ir.Expr | None = None
             for operand, spec in zip(operands, specs, strict=True):
-                axes = tuple(ZERO if d == ONE else at[letter] for letter, d in zip(spec, operand.type.shape, strict=True))
+                axes = tuple(
+                    ZERO if d == ONE else at[letter]
+                    for letter, d in zip(spec, operand.type.shape, strict=True)
+                )
                 factor = cast(self.element(operand, axes), place.dtype)
                 value = factor if value is None else ir.Op("multiply", (value, factor), place.dtype)
             assert value is not None
@@ -138,7 +160,7 @@ class Reductions(Prepare):
         reused = any(letter not in spec for letter in out)
         return self.stored(operand) if reused and self.cost(operand) else operand
 
-    # -- joining -----------------------------------------------------------------------------------------------
+    # -- joining -------------------------------------------------------------------------------------------
     def _concatenate(self, place: Place, expr: Call) -> None:
         axis = expr.get("axis") % expr.type.rank
         offset = ZERO
@@ -157,4 +179,3 @@ def _kept(index: tuple[Dim, ...], axes: tuple[int, ...], expr: Call) -> tuple[Di
     if expr.get("keepdims"):
         return tuple(ZERO if a in axes else d for a, d in enumerate(index))
     return tuple(d for a, d in enumerate(index) if a not in axes)
-

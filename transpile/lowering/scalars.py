@@ -13,7 +13,9 @@ _LOGIC = ("logical_and", "logical_or", "logical_xor", "logical_not")
 
 
 def ir_dtype(type: Type) -> str:
-    """A weak float is a double, as Python's: it gives way where it meets an array. An array of them is `real`."""
+    """A weak float is a double, as Python's: it gives way where it meets an array. An array of them is
+    `real`.
+    """
     if type.dtype == "float":
         return "real" if type.rank else "f64"
     return "i64" if type.dtype == "int" else type.dtype
@@ -44,7 +46,9 @@ def _constant(value: bool | int | float, dtype: str) -> bool | int | float:
 
 
 def operand_dtype(op: str, args: list[Type], result: Type) -> str | None:
-    """The dtype that the arguments of an elementwise operation are converted to; None: each stays as it is."""
+    """The dtype that the arguments of an elementwise operation are converted to; None: each stays as it
+    is.
+    """
     if result.dtype != "bool":
         return ir_dtype(result)
     if op in _LOGIC:

@@ -9,7 +9,24 @@ from ..construct import value_of
 from ..dims import Atom, Dim
 from ..operations import ROWS
 from ..program import (
-    Assert, Assign, Call, Comment, Const, Expr, For, Gather, If, Name, Pop, Push, Return, Stmt, Store, Type, While, walk,
+    Assert,
+    Assign,
+    Call,
+    Comment,
+    Const,
+    Expr,
+    For,
+    Gather,
+    If,
+    Name,
+    Pop,
+    Push,
+    Return,
+    Stmt,
+    Store,
+    Type,
+    While,
+    walk,
 )
 from .aliases import Writes, is_view
 from .context import Place
@@ -24,6 +41,7 @@ class Statements(Reductions):
     trapping: bool = False  # NaN and infinity are errors
     lists: dict[str, str]  # list -> the buffer of its length
     taken: frozenset[str]  # names that buffers cannot have: sizes and arguments
+
     def body(self, stmts: tuple[Stmt, ...]) -> None:
         for stmt in stmts:
             self.span = stmt.span if stmt.span.line else self.span
@@ -52,7 +70,9 @@ class Statements(Reductions):
             case If():
                 self._if(stmt)
             case Assert(cond, message):
-                self.check(self._condition(cond), "AssertionError", message.replace("{", "{{").replace("}", "}}"))
+                self.check(
+                    self._condition(cond), "AssertionError", message.replace("{", "{{").replace("}", "}}")
+                )
             case Push(list, value):
                 self._push(list, value)
             case Pop(name, list, type):
@@ -70,13 +90,18 @@ class Statements(Reductions):
     def _condition(self, cond: Expr) -> ir.Expr:
         return cast(self.element(self.prepare(cond), ()), "bool")
 
-    # -- names -------------------------------------------------------------------------------------------------
+    # -- names ---------------------------------------------------------------------------------------------
     def _assign(self, stmt: Assign) -> None:
         name, value = stmt.name, stmt.value
         if isinstance(value, Call) and value.op == "list":
             self._new_list(name, value.type)
             return
-        if value.type.is_integer and not value.type.rank and value_of(value) is not None and name not in self.writes.loaded:
+        if (
+            value.type.is_integer
+            and not value.type.rank
+            and value_of(value) is not None
+            and name not in self.writes.loaded
+        ):
             self.divisions(value)
             return
         if name not in self.destined and self.writes.once(name) and (view := self._viewed(stmt)) is not None:
@@ -99,11 +124,17 @@ class Statements(Reductions):
         self.nest(place.shape, make)
 
     def _viewed(self, stmt: Assign) -> Expr | None:
-        """What the name stands for, if it needs no memory of its own: a constant, or a view of settled memory."""
+        """What the name stands for, if it needs no memory of its own: a constant, or a view of settled
+        memory.
+        """
         value = stmt.value
         if isinstance(value, Const):
             return value
-        if isinstance(value, Name) and not value.type.rank and isinstance(self.env.get(value.id), (ir.Scalar, Const)):
+        if (
+            isinstance(value, Name)
+            and not value.type.rank
+            and isinstance(self.env.get(value.id), (ir.Scalar, Const))
+        ):
             return value
         if not value.type.rank or not is_view(value):
             return None
@@ -140,7 +171,7 @@ class Statements(Reductions):
         """A buffer's name: the variable's, unless a size or an argument has it."""
         return name if name not in self.buffers and name not in self.taken else self.fresh(name)
 
-    # -- writes into arrays ------------------------------------------------------------------------------------
+    # -- writes into arrays --------------------------------------------------------------------------------
     def _store(self, stmt: Store) -> None:
         base = self.env.get(stmt.base.id)
         if not isinstance(base, Place):
@@ -165,7 +196,9 @@ class Statements(Reductions):
         self.trap(place, stmt.base.id)
 
     def _store_gathered(self, place: Place, stmt: Store, axes: frozenset[int]) -> None:
-        """Repeated indices: the last write wins, or, with `scatter`, all are accumulated; reads see the array as it was."""
+        """Repeated indices: the last write wins, or, with `scatter`, all are accumulated; reads see the
+        array as it was.
+        """
         value = self.prepare(stmt.value)
         if self.root(place.buffer) in self.reads(value):
             value = self.apart(value)
@@ -182,9 +215,11 @@ class Statements(Reductions):
                 return
         self.copy(place, self.prepare(value), op)
 
-    # -- control flow ------------------------------------------------------------------------------------------
+    # -- control flow --------------------------------------------------------------------------------------
     def _bound(self, expr: Expr) -> Dim:
-        """A loop's bound in the typed program's symbols; what is read from memory is fixed before the loop."""
+        """A loop's bound in the typed program's symbols; what is read from memory is fixed before the
+        loop.
+        """
         self.divisions(expr)
         value = value_of(expr)
         if value is not None:
@@ -217,7 +252,7 @@ class Statements(Reductions):
         if branches[0] or branches[1]:
             self.emit(ir.If(test, branches[0], branches[1]))
 
-    # -- lists -------------------------------------------------------------------------------------------------
+    # -- lists ---------------------------------------------------------------------------------------------
     def _new_list(self, name: str, type: Type) -> None:
         if name not in self.env:
             length = self.buffer(self.fresh(f"{name}_length"), "i64", ())
@@ -243,4 +278,3 @@ class Statements(Reductions):
         self.check(compare("greater", count, ir.Const(0, "i64")), "IndexError", "pop from empty list")
         self.emit(ir.Store(length, (), ir.Const(-1, "i64"), "add"))
         self.copy(self.place_of(name, type), replace(source, type=type))
-
