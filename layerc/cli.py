@@ -164,8 +164,9 @@ def _explained(error: Exception) -> int:
         case OSError() if error.filename is not None:
             return _say(f"layerc: {error.filename}: {error.strerror}", USAGE)
     return _say(
-        f"internal error: {type(error).__name__}: {error}\n  This is a fault of layerc, not of your file: please report it "
-        "with the layer that shows it.\n  LAYERC_DEBUG=1 shows where it arose.",
+        f"internal error: {type(error).__name__}: {error}\n"
+        "  This is a fault of layerc, not of your file: please report it with the layer that shows it.\n"
+        "  LAYERC_DEBUG=1 shows where it arose.",
         INTERNAL,
     )
 

@@ -10,6 +10,10 @@ import warnings
 from collections.abc import Callable
 from weakref import WeakMethod
 
+# A thread that waits at the end of a parallel loop spins for a moment, then sleeps: on a busy machine a spinning one
+# takes the processor from the one it waits for. GNU's OpenMP reads this when a compiled library first loads it.
+os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+
 _forked = False
 _followers: list[WeakMethod[Callable[[int], None]]] = []
 

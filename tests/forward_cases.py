@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (one line a case)
 """Small functions of the subset, a line each: expression, then its arguments as `name: dtype dims [domain]`.
 
 Domains of floats: default normal, `pos` (0.1 .. 3), `unit` (-0.95 .. 0.95), `above` (1.1 .. 3), `some` (small integers: ties and

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (one line a case)
 """From a layer file to a package that works: what is written, when, and what the manifest says."""
 
 from __future__ import annotations
@@ -255,7 +256,7 @@ def test_functions(L):
 def test_gradients(L):
     rng = np.random.default_rng(0)
     x, w, dy = rng.normal(size=(4, 3, 5)), rng.normal(size=3), rng.normal(size=(4, 3, 5))
-    y, pullback = L.gate.vjp(x, w, batch=True)
+    _, pullback = L.gate.vjp(x, w, batch=True)
     dx, dw = pullback(dy)
     for array, gradient in ((x, dx), (w, dw)):
         direction = rng.normal(size=array.shape)

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (one line a case)
 """The command line: what it prints, its exit status, and that nobody ever sees a traceback."""
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def test_wrong_usage(capsys, good, words, message):
     "words", ["build {f}", "grad {f}", "show {f} --stage c", "check {f}", "bench {f} --shapes x=3"]
 )
 def test_mistakes_in_the_file(capsys, bad, words):
-    status, out, err = run(capsys, *words.format(f=bad).split())
+    status, _, err = run(capsys, *words.format(f=bad).split())
     assert status == 1
     assert "layers.py:11:9: error[shape]: np.unique has a result whose shape depends on values" in err
     assert "1 mistake; nothing was written" in err

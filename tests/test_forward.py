@@ -1,4 +1,7 @@
-"""Compiled forwards against their NumPy meaning: each case of forward_cases.py in both float types, at odd sizes and batches."""
+"""Compiled forwards against their NumPy meaning.
+
+Each case of forward_cases.py runs in both float types, at odd sizes and batches.
+"""
 
 from __future__ import annotations
 

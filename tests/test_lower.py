@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (one line a case)
 """Lowering: the loop nests of small functions, as text a person can read. What they compute is tested by test_forward.py."""
 
 from __future__ import annotations
@@ -194,26 +195,22 @@ def test_golden(name):
 
 
 # body of f(x: real["N M"]) | the messages of the checks that are left
+# fmt: off
 PROOFS = [
-    ("y = x * 1\n    for i in range(x.shape[0]):\n        y[i] = x[i]", []),
-    ("y = x * 1\n    for i in range(1, x.shape[0]):\n        y[i] = x[i - 1] + y[-i - 1]", []),
-    ("y = x * 1\n    for i in range(x.shape[0]):\n        if i > 0:\n            y[i] = x[i - 1]", []),
-    (
-        "y = x * 1\n    for i in range(x.shape[0]):\n        if i != 0 and i < x.shape[0] - 1:\n            y[i] = x[i - 1] + x[i + 1]",
-        [],
-    ),
-    ("y = x * 1\n    for i in range(x.shape[0] - 1, -1, -1):\n        y[i] = x[x.shape[0] - 1 - i]", []),
-    ("y = x * 1\n    for i in range(0, x.shape[0], 3):\n        y[i] = x[i]", []),
-    ("y = x * 1\n    for i in range(x.shape[0]):\n        for j in range(i):\n            y[i] += x[j]", []),
-    ("y = x[np.arange(x.shape[0])]", []),
-    (
-        "y = x * 1\n    for i in range(x.shape[0]):\n        y[i] = x[i - 1]",
-        ["IndexError: index {0} is out of range for axis 0 with size {1}"],
-    ),
-    ("y = x[0] + x[0]", ["IndexError: index {0} is out of range for axis 0 with size {1}"]),
-    ("y = np.max(x)", ["ValueError: zero-size array to reduction operation maximum which has no identity"]),
-    ("y = x * (7 // x.shape[0])", ["ZeroDivisionError: integer division or modulo by zero"]),
+    ('y = x * 1\n    for i in range(x.shape[0]):\n        y[i] = x[i]', []),
+    ('y = x * 1\n    for i in range(1, x.shape[0]):\n        y[i] = x[i - 1] + y[-i - 1]', []),
+    ('y = x * 1\n    for i in range(x.shape[0]):\n        if i > 0:\n            y[i] = x[i - 1]', []),
+    ('y = x * 1\n    for i in range(x.shape[0]):\n        if i != 0 and i < x.shape[0] - 1:\n            y[i] = x[i - 1] + x[i + 1]', []),
+    ('y = x * 1\n    for i in range(x.shape[0] - 1, -1, -1):\n        y[i] = x[x.shape[0] - 1 - i]', []),
+    ('y = x * 1\n    for i in range(0, x.shape[0], 3):\n        y[i] = x[i]', []),
+    ('y = x * 1\n    for i in range(x.shape[0]):\n        for j in range(i):\n            y[i] += x[j]', []),
+    ('y = x[np.arange(x.shape[0])]', []),
+    ('y = x * 1\n    for i in range(x.shape[0]):\n        y[i] = x[i - 1]', ['IndexError: index {0} is out of range for axis 0 with size {1}']),
+    ('y = x[0] + x[0]', ['IndexError: index {0} is out of range for axis 0 with size {1}']),
+    ('y = np.max(x)', ['ValueError: zero-size array to reduction operation maximum which has no identity']),
+    ('y = x * (7 // x.shape[0])', ['ZeroDivisionError: integer division or modulo by zero']),
 ]
+# fmt: on
 
 
 @pytest.mark.parametrize(("text", "messages"), PROOFS, ids=range(len(PROOFS)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Union
 
 from .. import ir
 from ..dims import ONE, ZERO, Atom, Dim, maximum, nonnegative
@@ -38,9 +37,8 @@ class Place:
         return self.mapped is None
 
 
-Binding = Union[
-    Place, ir.Scalar, Expr
-]  # an expression: a view, or a constant, that needs no memory of its own
+# An expression: a view, or a constant, that needs no memory of its own.
+Binding = Place | ir.Scalar | Expr
 
 
 class Context:
