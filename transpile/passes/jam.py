@@ -28,7 +28,9 @@ MOST_STORES = 8  # in the body, before copying
 
 
 def jam(kernel: Kernel) -> Kernel:
-    state = _State(kernel, Names.of(kernel), [], Counter(a.buffer for a in accesses(kernel.body)))
+    aliased = {n for b in kernel.buffers if b.alias for n in (b.name, b.alias)}
+    shared = {b.name for b in kernel.buffers if b.kind == "temp" and b.name in aliased}
+    state = _State(kernel, Names.of(kernel), [], Counter(a.buffer for a in accesses(kernel.body)), shared)
     body = state.body(kernel.body, Memory.of(kernel))
     used = touched(body)
     return replace(kernel, body=body, buffers=(*kernel.buffers, *(b for b in state.made if b.name in used)))
@@ -40,13 +42,14 @@ class _State:
     names: Names
     made: list[Buffer]
     uses: Counter[str]
+    shared: set[str]  # temporaries that go by two names: copies of a loop would mix them up
 
     def body(self, body: Body, memory: Memory) -> Body:
         found: list[Stmt] = []
         for stmt in body:
             if isinstance(stmt, For):
                 new = replace(stmt, body=self.body(stmt.body, memory.inside(stmt)))
-                rows = factor(stmt)
+                rows = 1 if touched((stmt,)) & self.shared else factor(stmt, self.private(stmt, stmt))
                 found += self.unrolled(new, stmt, rows, memory) if rows > 1 else (new,)
             else:
                 found.append(map_bodies(stmt, lambda inner: self.body(inner, memory)))
@@ -79,7 +82,7 @@ class _State:
         kept = {
             b.name
             for b in self.kernel.buffers
-            if b.kind == "temp" and not b.alias and own[b.name] == total[b.name]
+            if b.kind == "temp" and b.name not in self.shared and own[b.name] == total[b.name]
         }
         return touched((loop,)) & (kept | {b.name for b in self.made})
 
@@ -120,14 +123,14 @@ def rename_buffers(body: Body, fresh: dict[str, str]) -> Body:
     return tuple(target(s) for s in map_all(body, load))
 
 
-def factor(loop: For) -> int:
-    """How many copies pay; 1: none."""
+def factor(loop: For, private: set[str]) -> int:
+    """How many copies pay; 1: none. `private`: temporaries each copy has for itself, so that nothing is shared by sharing them."""
     if loop.kind != "map" or not _is_plain(loop.body):
         return 1
     length = (loop.hi - loop.lo).value
     if length is not None and length < 2 * ROWS:
         return 1
-    inside = list(accesses(loop.body))
+    inside = [a for a in accesses(loop.body) if a.buffer not in private or a.mode != "r"]
     if any(loop.var in x.lo.symbols() | x.hi.symbols() for x in walk(loop.body) if isinstance(x, For)):
         return 1
     sums = [a for a in inside if a.mode == "add" and a.loops]
