@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ..transpile import construct
 from ..transpile.construct import const
-from ..transpile.program import Assign, Call, Const, Expr, Item, Name, Stmt, Store, Type
+from ..transpile.program import Assign, Call, Const, Expr, Item, Name, Stmt, Store, Type, names, assigned, names
 from .rules import unbroadcast
 from .simplify import simplify, total
 
@@ -27,9 +27,28 @@ class Cotangents:
     pending: dict[str, list[Expr]] = field(default_factory=dict)
     variables: dict[str, Name] = field(default_factory=dict)
     waiting: dict[str, list[Expr]] = field(default_factory=dict)  # for variables, until the statement is done
+    parts: dict[tuple[str, tuple[Item, ...], bool], list[Expr]] = field(default_factory=dict)  # the same for parts of them
 
     def owns(self, name: str) -> bool:
         return self.local is None or name in self.local
+
+    def emit(self, stmt: Stmt) -> None:
+        """Writes a statement, after the contributions that wait for values it changes."""
+        changed = assigned((stmt,))
+        for name in [n for n, terms in self.pending.items() if any(names(t) & changed for t in terms)]:
+            self.settle(name)
+        self.out.append(stmt)
+
+    def settle(self, name: str) -> None:
+        """Gives what has come for a name so far a variable of its own."""
+        start = self.sum(name)
+        assert start is not None
+        held = Name(self.fresh(f"d_{name}"), self.types[name])
+        self.types[held.id] = held.type
+        if held.type.rank and not _makes_array(start):
+            start = construct.call("copy", start)
+        self.out.append(Assign(held.id, start))
+        self.pending[name] = [held]
 
     # -- adding ------------------------------------------------------------------------------------------------
     def add(self, name: str, cotangent: Expr) -> None:
@@ -41,20 +60,40 @@ class Cotangents:
 
     def flush(self) -> None:
         """Adds what one statement contributes to variables, in one addition each."""
+        self._flush_parts()
         waiting, self.waiting = self.waiting, {}
         for name, terms in waiting.items():
             variable = self.variable(name)
             cotangent = _summed(terms, variable.type)
+            self.freeze(variable.id)
             if variable.type.rank:
-                self.out.append(Store(variable, construct.complete(variable, ()), cotangent, "add"))
+                self.emit(Store(variable, construct.complete(variable, ()), cotangent, "add"))
             else:
-                self.out.append(Assign(variable.id, construct.call("add", variable, cotangent)))
+                self.emit(Assign(variable.id, construct.call("add", variable, cotangent)))
 
     def add_part(self, name: str, items: Sequence[Item], cotangent: Expr, scatter: bool) -> None:
         """A contribution to name[items]."""
-        variable = self.variable(name)
-        fresh = bool(self.out) and self.out[-1] == Assign(variable.id, self.zeros(name))
-        self.out.append(Store(variable, tuple(items), simplify(cotangent), None if fresh and not scatter else "add", scatter))
+        self.parts.setdefault((name, tuple(items), scatter), []).append(cotangent)
+
+    def _flush_parts(self) -> None:
+        parts, self.parts = self.parts, {}
+        for (name, items, scatter), terms in parts.items():
+            variable = self.variable(name)
+            place = construct.index(variable, items).type
+            cotangent = _summed(terms, place)
+            self.freeze(variable.id)
+            fresh = bool(self.out) and self.out[-1] == Assign(variable.id, self.zeros(name))
+            self.out.append(Store(variable, items, cotangent, None if fresh and not scatter else "add", scatter))
+
+    def freeze(self, variable: str) -> None:
+        """Before a variable is written into: what waits and reads it is computed now."""
+        for name, terms in self.pending.items():
+            for k, term in enumerate(terms):
+                if variable in names(term) and term != Name(variable, term.type):
+                    held = Name(self.fresh(f"d_{name}_part"), term.type)
+                    self.types[held.id] = term.type
+                    self.out.append(Assign(held.id, term if _makes_array(term) or not term.type.rank else construct.call("copy", term)))
+                    terms[k] = held
 
     # -- variables ---------------------------------------------------------------------------------------------
     def variable(self, name: str) -> Name:
@@ -76,7 +115,7 @@ class Cotangents:
             start = construct.call("copy", construct.convert(start, type)) if start.type != type else construct.call("copy", start)
         variable = Name(self.fresh(f"d_{name}"), type)
         self.types[variable.id] = type
-        self.out.append(Assign(variable.id, start))
+        self.emit(Assign(variable.id, start))
         self.variables[name] = variable
         self.pending.pop(name, None)
         return variable

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..transpile import construct
-from ..transpile.layers import backward_inputs
+from ..transpile.layers import backward_inputs, cotangents_of
 from ..transpile.printer import print_function
 from ..transpile.program import (
-    Assign, Comment, Expr, Function, Layer, Module, Name, Parameter, Result, Return, Stmt, Store, read, stored, walk, walk_stmts,
+    Assign, Comment, Expr, Function, Layer, Module, Name, Parameter, Pop, Result, Return, Stmt, Store, read, stored, walk, walk_stmts,
 )
 from .activity import active_names, flows, varied_names
 from .clean import clean
@@ -45,7 +45,7 @@ def _overwritten(function: Function, body: Sequence[Stmt]) -> set[str]:
 def _reversed(function: Function, name: str, versioned: set[str], lines: dict[str, list[str]]) -> tuple[Stmt, ...]:
     *statements, final = function.body
     assert isinstance(final, Return)
-    known = backward_inputs(function)
+    known = _arguments(function)
     types = name_types(function.body, {p.name: p.type for p in known.values()})
     inputs = {p.name for p in function.params if p.role in ("input", "param") and p.type.is_float}
     reverser = Reverser(
@@ -54,19 +54,25 @@ def _reversed(function: Function, name: str, versioned: set[str], lines: dict[st
         used={*types, *known, name, *(s for t in types.values() for d in t.shape for s in d.symbols())},
         like={p.name for p in function.params},
         lines=lines,
-        versioned=versioned,
+        versioned=set(versioned),
         written_once=written_once(function.body, varied_names(inputs, function.body)) - versioned,
         outputs=_outputs(function, final),
     )
     flowing = set().union(*(flows(s.value) for s in walk_stmts(function.body) if isinstance(s, (Assign, Store))))
     reverser.only_written = reverser.written_once - flowing
-    inside, leaving = with_versions(statements, set(), versioned, types, reverser.version)
+    inside, leaving = with_versions(statements, set(), reverser.versioned, types, reverser.version)
     returned = Return(tuple(_renamed(v, leaving) for v in final.values), final.span)
     cotangents = Cotangents(types, reverser.fresh, reverser.like, [])
     seeds = _seed(function, returned, reverser, cotangents)
     forward = reverser.block(inside, cotangents, {p.name for p in function.params})
     ends = _results(function, cotangents)
     return clean(tidy(clean([*forward, *seeds, *cotangents.out, *ends])))
+
+
+def _arguments(function: Function) -> dict[str, Parameter]:
+    """What the gradient may take: an output only if its name does not mean something else inside the function."""
+    own = {s.name for s in walk_stmts(function.body) if isinstance(s, (Assign, Pop))}
+    return {k: p for k, p in backward_inputs(function).items() if p.role != "output" or k not in own}
 
 
 def _renamed(expr: Expr, names: dict[str, str]) -> Expr:
@@ -96,13 +102,12 @@ def _outputs(function: Function, final: Return) -> dict[Expr, Name]:
 def _seed(function: Function, final: Return, reverser: Reverser, cotangents: Cotangents) -> list[Stmt]:
     """Pulls dy through the returned expressions."""
     kept: list[Stmt] = []
-    for result, value in zip(function.results, final.values, strict=True):
-        if result.role != "output" or not result.type.is_float:
-            continue
-        cotangent = Name("dy" if result.name == "y" else f"d{result.name}", result.type)
-        point = Point(reverser, cotangents, final.span)
-        point.pull(value, cotangent, None)
-        kept += point.kept
+    values = dict(zip(function.results, final.values, strict=True))
+    for result, cotangent in cotangents_of(function):
+        if result.type.is_float:
+            point = Point(reverser, cotangents, final.span)
+            point.pull(values[result], Name(cotangent.name, result.type), None)
+            kept += point.kept
     return kept
 
 
@@ -127,8 +132,7 @@ def _results(function: Function, cotangents: Cotangents) -> list[Stmt]:
 
 
 def _finished(function: Function, name: str, body: tuple[Stmt, ...], doc: str) -> Function:
-    own = {s.name for s in walk_stmts(function.body) if isinstance(s, Assign)}
-    known = {k: p for k, p in backward_inputs(function).items() if p.role != "output" or k not in own}
+    known = _arguments(function)
     needed = read(body)
     owners = [p for p in function.params if p.role in ("input", "param") and p.type.is_float]
     taken = [p for p in known.values() if p.name in needed]
@@ -152,7 +156,8 @@ def gradient_text(layer: Layer, source: str, path: str) -> str:
     """The gradient of a layer as source a person can read, run under NumPy, edit and give back as `backward`."""
     function = gradient(layer, source, path)
     owners = ", ".join(f"d_{r.of} {_shape(r.shape_text)}" for r in function.results)
-    inputs = ", ".join(f"{p.name} {_shape(p.shape_text)}" for p in function.params if p.role == "cotangent")
+    seeds = {cotangent.name for _, cotangent in cotangents_of(layer.forward or layer.predict)}
+    inputs = ", ".join(f"{p.name} {_shape(p.shape_text)}" for p in function.params if p.name in seeds)
     return print_function(function, [f"Gradient of {layer.name}: {inputs or 'any cotangent'} -> {owners}."])
 
 

@@ -15,7 +15,7 @@ from ..transpile.construct import const, value_of
 from ..transpile.errors import Mistake
 from ..transpile.operations import ROWS
 from ..transpile.program import (
-    Assert, Assign, At, Call, Comment, Const, Expr, For, Gather, If, Index, Name, NewAxis, Pop, Push, Slice, Span, Stmt, Store, Type, While,
+    Assert, Assign, At, Call, Comment, Const, Expr, For, Gather, If, Index, Item, Name, NewAxis, Pop, Push, Slice, Span, Stmt, Store, Type, While,
     names, walk, walk_stmts,
 )
 from .activity import flows
@@ -90,11 +90,11 @@ class Reverser:
         """The cotangent of a variable of an outer block; it has none left before this assignment."""
         variable = cots.variable(name)
         held = Name(self.fresh(f"d_{name}"), variable.type)
-        cots.out.append(Assign(held.id, construct.call("copy", variable) if variable.type.rank else variable))
+        cots.emit(Assign(held.id, construct.call("copy", variable) if variable.type.rank else variable))
         if variable.type.rank:
-            cots.out.append(Store(variable, construct.complete(variable, ()), const(0)))
+            cots.emit(Store(variable, construct.complete(variable, ()), const(0)))
         else:
-            cots.out.append(Assign(variable.id, const(0.0)))
+            cots.emit(Assign(variable.id, const(0.0)))
         return held
 
     # -- writes into arrays ------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ class Reverser:
             elif overwritten and not piece.type.rank:
                 piece = self._named(piece, f"d_{array}_part", cots) if self._must_clear(stmt) else piece
         if overwritten and self._must_clear(stmt):
-            cots.out.append(Store(variable, stmt.items, const(0)))
+            cots.emit(Store(variable, stmt.items, const(0)))
         if flows(value) & self.active:
             point = Point(self, cots, stmt.span)
             value = point.pull(value, piece, None, quote=False)
@@ -126,12 +126,12 @@ class Reverser:
 
     def _must_clear(self, stmt: Store) -> bool:
         """Whether an overwritten place could still receive the cotangent of what it held before."""
-        return stmt.base.id not in self.written_once
+        return stmt.base.id not in self.written_once or not _reads_elsewhere(stmt)
 
     def _named(self, expr: Expr, hint: str, cots: Cotangents, copy: bool = False) -> Name:
         name = Name(self.fresh(hint), expr.type)
         self.types[name.id] = expr.type
-        cots.out.append(Assign(name.id, construct.call("copy", expr) if copy else expr))
+        cots.emit(Assign(name.id, construct.call("copy", expr) if copy else expr))
         return name
 
     # -- loops -------------------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ class Reverser:
         self._leave(flowing, cots, inner)
         forward, restores, counter = self._saving(stmt, sorted(carried))
         again = _without_stores(again, _rebound([*inside, *again]))
-        cots.out.append(self._backward(stmt, counter, [*restores, *again, *inner.out]))
+        cots.emit(self._backward(stmt, counter, [*restores, *again, *inner.out]))
         return forward
 
     def _flows_in(self, name: str, inside: Sequence[Stmt], cots: Cotangents) -> bool:
@@ -164,8 +164,9 @@ class Reverser:
         """A new name for a later value of a variable."""
         new = self.fresh(name)
         self.types[new] = self.types[name]
-        if name in self.active:
-            self.active.add(new)
+        for facts in (self.active, self.versioned):
+            if name in facts:
+                facts.add(new)
         return new
 
     def _touched(self, body: Sequence[Stmt]) -> set[str]:
@@ -188,6 +189,8 @@ class Reverser:
                     cots.borrow_variable(name)
                 else:
                     cots.make_variable(name, own=name not in carried)
+        for name in [*touched, *sorted(flowing)]:
+            cots.freeze(cots.variable(name).id)
         own = _rebound(body) | carried
         return Cotangents(self.types, self.fresh, self.like, [], cots, own)
 
@@ -210,7 +213,7 @@ class Reverser:
         for variable, expr in ending:
             if variable.type.rank and not isinstance(expr, (Call,)):
                 expr = construct.call("copy", expr) if isinstance(expr, Index) else expr
-            inner.out.append(Assign(variable.id, expr))
+            inner.emit(Assign(variable.id, expr))
 
     def _saving(self, stmt: For | While, carried: list[str]) -> tuple[list[Stmt], list[Stmt], Expr]:
         """The forward loop that saves what it carries, the statements that restore it, and how often it ran."""
@@ -271,10 +274,11 @@ class Reverser:
         for name in [*touched, *sorted(results)]:
             if cots.owns(name) and name not in cots.variables:
                 cots.make_variable(name, own=name not in results)
+            cots.freeze(cots.variable(name).id)
         self.quote(stmt.span, cots.out, len(cots.out), always=True)
         branches = [self._branch(b, cots, results, before) for b in (stmt.then, stmt.orelse)]
         (then_again, then_out), (else_again, else_out) = branches
-        cots.out.append(If(stmt.cond, (*then_again, *then_out), (*else_again, *else_out), stmt.span))
+        cots.emit(If(stmt.cond, (*then_again, *then_out), (*else_again, *else_out), stmt.span))
         for name in results:
             if name not in before and cots.owns(name):
                 cots.take(name)
@@ -375,7 +379,7 @@ class Point:
             return cotangent
         name = Name(self.reverser.fresh(f"d_{role or _hint(call)}"), cotangent.type)
         self.reverser.types[name.id] = cotangent.type
-        self.cots.out.append(Assign(name.id, cotangent))
+        self.cots.emit(Assign(name.id, cotangent))
         return name
 
     def _result(self, expr: Call, wanted: list[bool], result: Name | None) -> Expr:
@@ -422,8 +426,8 @@ class Point:
             return
         part = Name(self.reverser.fresh(f"d_{_hint(expr.base)}"), expr.base.type)
         self.reverser.types[part.id] = part.type
-        self.cots.out.append(Assign(part.id, construct.call("zeros", shape=part.type.shape, dtype=part.type.dtype)))
-        self.cots.out.append(Store(part, items, cotangent, "add", scatter))
+        self.cots.emit(Assign(part.id, construct.call("zeros", shape=part.type.shape, dtype=part.type.dtype)))
+        self.cots.emit(Store(part, items, cotangent, "add", scatter))
         self._pull(expr.base, part)
 
 
@@ -465,6 +469,23 @@ def _role(call: Call, argument: int) -> str:
 
 def _whole(stmt: Store) -> bool:
     return all(isinstance(i, Slice) and i.start is None and i.stop is None and i.step == 1 for i in stmt.items)
+
+
+def _reads_elsewhere(stmt: Store) -> bool:
+    """Whether the value reads the array, if at all, at places that are provably not the one written."""
+    for expr in walk(stmt.value):
+        if isinstance(expr, Index) and expr.base == stmt.base:
+            if not any(_apart(a, b) for a, b in zip(expr.items, stmt.items, strict=True)):
+                return False
+    whole = sum(isinstance(e, Name) and e.id == stmt.base.id for e in walk(stmt.value))
+    return whole == sum(isinstance(e, Index) and e.base == stmt.base for e in walk(stmt.value))
+
+
+def _apart(a: Item, b: Item) -> bool:
+    if not isinstance(a, At) or not isinstance(b, At):
+        return False
+    x, y = value_of(a.index), value_of(b.index)
+    return x is not None and y is not None and (x - y).value not in (None, 0)
 
 
 def _reads_of(expr: Expr) -> set[str]:

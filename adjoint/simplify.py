@@ -56,6 +56,8 @@ def _step(expr: Expr) -> Expr | None:
             return a
         case Call(op="multiply", args=[Const(value=x), Call(op="multiply", args=[Const(value=y), a])]):
             return construct.call("multiply", const(x * y), a)
+        case Call(op="multiply", args=[Const() as c, Call(op="multiply", args=[a, b])]):
+            return construct.call("multiply", construct.call("multiply", c, a), b)
         case Call(op="multiply", args=[a, Call(op="multiply", args=[Const() as c, b])]) if not isinstance(a, Const):
             return construct.call("multiply", construct.call("multiply", c, a), b)
         case Call(op="multiply", args=[a, Const() as c]) if not isinstance(a, Const):
@@ -120,7 +122,7 @@ def _index(expr: Index) -> Expr | None:
 # -- sums of contributions -------------------------------------------------------------------------------------
 def total(terms: Sequence[Expr]) -> Expr:
     """The sum, with a factor that all terms share taken out: a*x + a*y is a * (x + y)."""
-    terms = [simplify(t) for t in terms]
+    terms = _counted([simplify(t) for t in terms])
     if len(terms) > 1:
         shared = _shared_factor(terms)
         if shared is not None:
@@ -133,6 +135,14 @@ def total(terms: Sequence[Expr]) -> Expr:
     for term in terms[1:]:
         result = construct.call("add", result, term)
     return simplify(result)
+
+
+def _counted(terms: Sequence[Expr]) -> list[Expr]:
+    """a + b + a is 2 * a + b."""
+    counts: dict[Expr, int] = {}
+    for term in terms:
+        counts[term] = counts.get(term, 0) + 1
+    return [t if n == 1 else simplify(construct.call("multiply", const(n), t)) for t, n in counts.items()]
 
 
 def _shared_factor(terms: Sequence[Expr]) -> Expr | None:

@@ -336,14 +336,31 @@ def _segment(source: Source, node: Any) -> str:
 
 
 # -- custom backwards ------------------------------------------------------------------------------------------
+def cotangents_of(function: Function) -> list[tuple[Result, Parameter]]:
+    """The differentiable outputs of a function and the parameters that carry their cotangents.
+
+    An output that is shared by the batch (a gradient function has them: gradients of Params) has a shared cotangent.
+    """
+    taken = {p.name for p in function.params}
+    found = []
+    for result in function.results:
+        if result.role in ("output", "param"):
+            name = "dy" if result.name == "y" else f"d{result.name}"
+            while name in taken:
+                name = f"d{name}"
+            taken.add(name)
+            role = "param" if result.role == "param" else "cotangent"
+            found.append((result, Parameter(name, role, result.type, result.shape_text)))
+    return found
+
+
 def backward_inputs(function: Function) -> dict[str, Parameter]:
     """What a backward may name: the forward's arguments, its outputs, and the cotangents of its outputs."""
     known = {p.name: p for p in function.params}
-    outputs = [r for r in function.results if r.role == "output"]
-    for result in outputs:
-        cotangent = "dy" if result.name == "y" else f"d{result.name}"
-        known.setdefault(result.name, Parameter(result.name, "output", result.type, result.shape_text))
-        known.setdefault(cotangent, Parameter(cotangent, "cotangent", result.type, result.shape_text))
+    for result, cotangent in cotangents_of(function):
+        if result.role == "output":
+            known.setdefault(result.name, Parameter(result.name, "output", result.type, result.shape_text))
+        known[cotangent.name] = cotangent
     return known
 
 

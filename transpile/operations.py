@@ -5,13 +5,19 @@
     args     its arguments: arrays first, then what must be known at build time, as name: kind = default
     type     its type rule: (argument types, static values) -> Type
     grad     the derivative, one per array argument, as subset source over the argument names, the result `y` and the
-             cotangent `dy`; ZERO: zero almost everywhere; MISSING: an error that names the operation
+             cotangent `dy`; ZERO: zero almost everywhere; MISSING: an error that names the operation; DEFINED: that of
+             `define`
     c        scalar C for an elementwise operation; {f} is "f" for float32 and "" for float64
     pull     for an operation that only moves elements: (index into the result) -> (index into the argument)
     reduce   for a reduction: (neutral element, combining operation)
     spec     for a product: its operands' and its result's axes as letters, as einsum
     make     for an array made from nothing: index -> element
-    define   for a composed operation: its meaning as subset source
+    define   for a composed operation: its meaning as subset source, or what makes it from (array types, static values)
+    body     for an operation with loops of its own: a function of `table/bodies.py`, its meaning in statements of the
+             subset. Its parameters are arguments of the row and `y`, which it fills
+    each     what of its arguments a body sees at a time, for every index of the axes before: a "vector" along `axis`,
+             the "rest" from `axis` on, a "matrix" of the last two axes
+    shared   a value that several derivatives read, as `v`
 
 The rows themselves are in `transpile/table/`, a file a family. Adding an operation is adding a row.
 """
@@ -29,6 +35,7 @@ from .program import Type
 
 ZERO = "zero"
 MISSING = "missing"
+DEFINED = "defined"
 Pull = Callable[[tuple[Dim, ...], Type, dict[str, Any]], tuple[Dim, ...]]
 
 
@@ -37,7 +44,7 @@ class Row:
     name: str
     spell: str
     args: str
-    kind: str  # elementwise move reduce product make compose (defined by others) special (lowered by name)
+    kind: str  # elementwise move reduce product make compose (defined by others) alias (its definition stands in its place) body special (lowered by name)
     type: Callable[[list[Type], dict[str, Any]], Type]
     grad: tuple[str | None, ...] | str = MISSING
     c: str = ""
@@ -45,7 +52,10 @@ class Row:
     reduce: tuple[Any, str] | None = None
     spec: Callable[[list[Type]], tuple[list[str], str]] | None = None
     make: Callable[[tuple[Dim, ...], list[ir.Expr], dict[str, Any]], ir.Expr] | None = None
-    define: str = ""
+    define: str | Callable[[list[Type], dict[str, Any]], str] = ""
+    body: Callable[..., None] | None = None
+    each: str = ""
+    shared: str = ""
     flops: int = 1
     doc: str = ""
 
