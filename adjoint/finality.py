@@ -45,7 +45,7 @@ def written_once(body: Sequence[Stmt], varied: set[str]) -> set[str]:
         maker, depth = made[0]
         assert isinstance(maker, Assign)
         loops = writes[0].loops[depth:]
-        if not flows(maker.value) & varied and all(isinstance(loop, For) and _place(writes[0].items, loop.var) is not None for loop in loops):
+        if not flows(maker.value) & varied and apart(writes[0].items, loops):
             found.add(name)
     return found
 
@@ -59,7 +59,7 @@ def _settled(write: Access, read: Access) -> bool:
     for loop in shared:
         if isinstance(loop, While):
             return False
-        place = _place(write.items, loop.var)
+        place = place_of(write.items, loop.var, [other.var for other in write.loops if isinstance(other, For)])
         if place is None:
             return False
         axis, offset = place
@@ -78,12 +78,18 @@ def _settled(write: Access, read: Access) -> bool:
     return write.position < read.position
 
 
-def _place(items: tuple[Item, ...] | None, var: str) -> tuple[int, Dim] | None:
-    """(axis, c) where the axis is indexed by var + c."""
+def apart(items: Sequence[Item], loops: Sequence[For | While]) -> bool:
+    """Whether no two iterations of these loops mean the same place."""
+    counters = [loop.var for loop in loops if isinstance(loop, For)]
+    return len(counters) == len(loops) and all(place_of(items, var, counters) is not None for var in counters)
+
+
+def place_of(items: Sequence[Item] | None, var: str, counters: Sequence[str]) -> tuple[int, Dim] | None:
+    """(axis, c) where the axis is indexed by var + c, and c by none of the counters: y[i, j + 1], not y[i + j]."""
     for axis, item in enumerate(items or ()):
         index = value_of(item.index) if isinstance(item, At) else None
         parts = index.split(var) if index is not None else None
-        if parts is not None and parts[0] == Dim.of(1):
+        if parts is not None and parts[0] == Dim.of(1) and not parts[1].symbols() & set(counters):
             return axis, parts[1]
     return None
 
@@ -131,4 +137,4 @@ def _with_depth(body: Sequence[Stmt], depth: int) -> list[tuple[Stmt, int]]:
     return found
 
 
-__all__ = ["If", "ZERO", "final_when_read", "walk_stmts", "written_once"]
+__all__ = ["If", "ZERO", "apart", "final_when_read", "place_of", "walk_stmts", "written_once"]

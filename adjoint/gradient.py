@@ -46,7 +46,8 @@ def _reversed(function: Function, name: str, versioned: set[str], lines: dict[st
     *statements, final = function.body
     assert isinstance(final, Return)
     known = _arguments(function)
-    types = name_types(function.body, {p.name: p.type for p in known.values()})
+    own = {s.name for s in walk_stmts(function.body) if isinstance(s, Assign)}
+    types = name_types(function.body, {p.name: p.type for p in known.values() if p.role != "output" or p.name not in own})
     inputs = {p.name for p in function.params if p.role in ("input", "param") and p.type.is_float}
     reverser = Reverser(
         active=active_names(function, function.body),

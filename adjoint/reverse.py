@@ -119,7 +119,7 @@ class Reverser:
             cots.emit(Store(variable, stmt.items, const(0)))
         if flows(value) & self.active:
             point = Point(self, cots, stmt.span)
-            value = point.pull(value, piece, None, quote=False)
+            value = point.pull(value, unbroadcast(piece, value.type), None, quote=False)
             kept = point.kept
         self.quote(stmt.span, cots.out, start)
         return [*kept, replace(stmt, value=value)]

@@ -11,11 +11,12 @@ from dataclasses import replace
 
 from ..transpile import construct
 from ..transpile.construct import value_of
-from ..transpile.dims import ZERO, Dim
+from ..transpile.dims import ZERO
 from ..transpile.program import (
-    Assign, At, Call, Const, Expr, For, If, Item, Name, Pop, Stmt, Store, While, assigned, blocks, map_children, names, stmt_exprs, walk_stmts,
+    Assign, Call, Const, Expr, For, If, Name, Pop, Stmt, Store, While, assigned, blocks, map_children, names, stmt_exprs, walk_stmts,
 )
 from ..transpile.renaming import map_stmt
+from .finality import apart, place_of
 from .reverse import _CHEAP, cost
 
 Chain = tuple[For, ...]
@@ -65,8 +66,7 @@ def _written_once(body: list[Stmt]) -> list[Stmt]:
             if found is None:
                 continue
             store, chain, always = found
-            places = [_place(store.items, loop.var) for loop in chain]
-            if not chain or store.scatter or any(p is None for p in places):
+            if not chain or store.scatter or not apart(store.items, chain):
                 continue
             rest = _swap(done[position + 1 :], store, replace(store, op=None))
             maker = _empty(stmt.value) if always and _covers(store, chain) else stmt.value
@@ -131,20 +131,11 @@ def _chain(stmt: Stmt, target: Store) -> tuple[Chain, bool] | None:
     return None
 
 
-def _place(items: Sequence[Item], var: str) -> tuple[int, Dim] | None:
-    for axis, item in enumerate(items):
-        index = value_of(item.index) if isinstance(item, At) else None
-        parts = index.split(var) if index is not None else None
-        if parts is not None and parts[0] == Dim.of(1):
-            return axis, parts[1]
-    return None
-
-
 def _covers(store: Store, chain: Chain) -> bool:
     """Whether the loops run over all of the array."""
     by_axis: dict[int, For] = {}
     for loop in chain:
-        place = _place(store.items, loop.var)
+        place = place_of(store.items, loop.var, [other.var for other in chain])
         if place is None or place[1] != ZERO or place[0] in by_axis:
             return False
         by_axis[place[0]] = loop

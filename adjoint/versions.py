@@ -14,9 +14,9 @@ from dataclasses import replace
 
 from ..transpile import construct
 from ..transpile.program import (
-    Assign, Expr, For, Name, Pop, Stmt, Store, Type, assigned, blocks, map_children, read, stmt_exprs, stored, walk_stmts,
+    Assign, Expr, For, If, Name, Pop, Stmt, Store, Type, assigned, blocks, map_children, read, stmt_exprs, stored, walk_stmts,
 )
-from ..transpile.renaming import rename_stmt
+from ..transpile.renaming import rename_block, rename_stmt
 
 Fresh = Callable[[str], str]
 
@@ -27,6 +27,10 @@ def with_versions(body: Sequence[Stmt], entering: set[str], versioned: set[str],
     defined = set(entering)
     done: list[Stmt] = []
     for position, stmt in enumerate(body):
+        joined: dict[str, str] = {}
+        if isinstance(stmt, If):
+            joined = {n: fresh(n) for n in sorted(stored((stmt,)) & versioned)}
+            stmt = replace(stmt, then=_on_copies(stmt.then, joined, types), orelse=_on_copies(stmt.orelse, joined, types))
         changes = _changes(stmt, versioned)
         compound = bool(blocks(stmt))
         renamed = rename_stmt(stmt, current) if not compound else _rename_reads(stmt, current, changes)
@@ -36,7 +40,7 @@ def with_versions(body: Sequence[Stmt], entering: set[str], versioned: set[str],
                 new = fresh(name)
                 if compound or isinstance(stmt, Store):
                     old = Name(current.get(name, name), types[name])
-                    copied: Expr = construct.call("copy", old) if isinstance(stmt, Store) else old
+                    copied: Expr = construct.call("copy", old) if name in stored((stmt,)) else old
                     done.append(Assign(new, copied, stmt.span))
             elif compound and name in current:
                 new = current[name]
@@ -44,7 +48,15 @@ def with_versions(body: Sequence[Stmt], entering: set[str], versioned: set[str],
             if new != name or name in current:
                 current[name] = new
         done.append(_retarget(stmt, renamed, current, changes))
+        current |= joined
     return done, {n: current.get(n, n) for s in body for n in _changes(s, versioned)}
+
+
+def _on_copies(branch: Sequence[Stmt], joined: dict[str, str], types: dict[str, Type]) -> tuple[Stmt, ...]:
+    """A branch that writes into copies of arrays: their content before the `if` stays."""
+    written = stored(tuple(branch))
+    copies = [Assign(new, construct.call("copy", Name(n, types[n])) if n in written else Name(n, types[n])) for n, new in joined.items()]
+    return (*copies, *rename_block(branch, joined))
 
 
 def _changes(stmt: Stmt, versioned: set[str]) -> set[str]:

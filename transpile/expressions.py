@@ -526,6 +526,8 @@ class Expressions(SpecialCalls):
 
     def items(self, base: Expr, node: Any) -> tuple[Item, ...]:
         """What stands in the brackets, one item an axis of base."""
+        if isinstance(node, gast.Subscript) and self._called(node.value) == "np.s_":
+            node = node.slice
         elements = node.elts if isinstance(node, gast.Tuple) else [node]
         taken = sum(self._axes_taken(e) for e in elements)
         items: list[Item] = []

@@ -6,6 +6,7 @@ versions meet again in one name: the one a loop carries, or the one both branche
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +21,7 @@ from .iteration import Iteration
 from .operations import BY_SPELLING
 from .program import (
     Assert, Assign, At, Call, Const, Expr, Gather, If, Index, Item, Mask, Name, NewAxis, Pop, Push, Slice, Span, Stmt, Store, Type, While,
-    map_children, names, walk, walk_stmts,
+    item_exprs, map_children, names, walk, walk_stmts,
 )
 from .renaming import rename_block
 from .source import Source
@@ -351,7 +352,8 @@ class FunctionChecker(Iteration, Expressions):
                 env[id] = a
             else:
                 try:
-                    env[id] = self._meet(id, a, b, then_out, else_out, node)
+                    kept = (_read_by_others(then_env, id), _read_by_others(else_env, id))
+                    env[id] = self._meet(id, a, b, then_out, else_out, node, kept)
                 except TypingError as error:
                     self.reporter.add(self.fail(node, error.kind, error.message, error.help))
                     env[id] = Broken()
@@ -359,12 +361,15 @@ class FunctionChecker(Iteration, Expressions):
         self.env.clear()
         self.env.update(env)
 
-    def _meet(self, id: str, a: Value, b: Value, then_out: list[Stmt], else_out: list[Stmt], node: Any) -> Value:
-        """One value for what the two branches leave: a name assigned at the end of both."""
+    def _meet(
+        self, id: str, a: Value, b: Value, then_out: list[Stmt], else_out: list[Stmt], node: Any, kept: tuple[set[str], set[str]] = (set(), set())
+    ) -> Value:
+        """One value for what the two branches leave: a name assigned at the end of both. `kept`: names other values need as they are."""
         if isinstance(a, Broken) or isinstance(b, Broken):
             return a if isinstance(a, Broken) else b
         if isinstance(a, Tuple) and isinstance(b, Tuple) and len(a.items) == len(b.items):
-            return Tuple(tuple(self._meet(id, x, y, then_out, else_out, node) for x, y in zip(a.items, b.items, strict=True)))
+            kept = (kept[0] | _value_names(a), kept[1] | _value_names(b))
+            return Tuple(tuple(self._meet(id, x, y, then_out, else_out, node, kept) for x, y in zip(a.items, b.items, strict=True)))
         if isinstance(a, (Closure, ListValue, Static, Tuple)) or isinstance(b, (Closure, ListValue, Static, Tuple)):
             return Broken(f"{_shown(id)} is a different kind of thing after each branch", "give it one kind")
         x, y = self.as_expr(a, node), self.as_expr(b, node)
@@ -372,8 +377,8 @@ class FunctionChecker(Iteration, Expressions):
             raise TypingError("type", f"{_shown(id)} has shape {construct.shape_text(x.type.shape)} on one branch and {construct.shape_text(y.type.shape)} on the other")
         type = Type(joined(x.type, y.type, _shown(id)), x.type.shape)
         name = self.fresh("y" if id == _RETURN else id.removeprefix("self."))
-        _deliver(then_out, name, construct.convert(x, type), self.span(node))
-        _deliver(else_out, name, construct.convert(y, type), self.span(node))
+        _deliver(then_out, name, construct.convert(x, type), self.span(node), kept=kept[0])
+        _deliver(else_out, name, construct.convert(y, type), self.span(node), kept=kept[1])
         return Name(name, type, None, self.span(node))
 
     def branch_value(self, node: Any, condition: Expr, body: Any, orelse: Any) -> Value:
@@ -601,9 +606,9 @@ def joined(a: Type, b: Type, what: str) -> str:
     return top
 
 
-def _deliver(out: list[Stmt], name: str, value: Expr, span: Span, carried: bool = False) -> None:
+def _deliver(out: list[Stmt], name: str, value: Expr, span: Span, carried: bool = False, kept: Set[str] = frozenset()) -> None:
     """Makes the block leave `value` in `name`: renames the assignment that made it, or appends one."""
-    if isinstance(value, Name):
+    if isinstance(value, Name) and value.id not in kept:
         makers = [i for i, s in enumerate(out) if isinstance(s, Assign) and s.name == value.id]
         inside = sum(isinstance(s, (Assign, Pop)) and s.name == value.id or isinstance(s, Store) and s.base.id == value.id for s in walk_stmts(tuple(out)))
         if len(makers) == 1 and inside == 1 and out[makers[0]].value.type == value.type:  # type: ignore[union-attr]
@@ -670,10 +675,14 @@ def _value_names(value: Value) -> set[str]:
         case Tuple(items):
             return set().union(*(_value_names(v) for v in items)) if items else set()
         case View(base, items):
-            return names(base)
+            return names(base) | {n for item in items or () for e in item_exprs(item) for n in names(e)}
         case Static() | Closure() | ListValue() | Broken():
             return set()
     return names(value)
+
+
+def _read_by_others(env: dict[str, Value], id: str) -> set[str]:
+    return set().union(*(_value_names(v) for k, v in env.items() if k != id))
 
 
 def _shown(id: str) -> str:

@@ -214,8 +214,10 @@ class Printer:
     def store(self, stmt: Store, pad: str) -> list[str]:
         full = all(isinstance(i, Slice) and _is_colon(i) for i in stmt.items)
         if stmt.scatter:
-            index = _source(ast.Expr(value=self.subscript(stmt.items)))
-            return [f"{pad}np.add.at({stmt.base.id}, {index}, {self.text(stmt.value)})"]
+            index = self.subscript(stmt.items)
+            if isinstance(index, ast.Tuple):  # only brackets can hold slices
+                index = ast.Subscript(value=_dotted("np.s_"), slice=index, ctx=ast.Load())
+            return [f"{pad}np.add.at({stmt.base.id}, {_source(ast.Expr(value=index))}, {self.text(stmt.value)})"]
         target = stmt.base.id
         if not full:
             target = _source(ast.Expr(value=ast.Subscript(value=_dotted(target), slice=self.subscript(stmt.items), ctx=ast.Load())))

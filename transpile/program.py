@@ -195,6 +195,7 @@ class Assert:
     cond: Expr
     message: str
     span: Span = field(default=NOWHERE, compare=False)
+    error: str = "AssertionError"
 
 
 @dataclass(frozen=True)

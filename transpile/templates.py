@@ -116,9 +116,15 @@ def definition(call: Call, args: Mapping[str, Expr]) -> Expr:
     """A composed operation spelled out by its `define`, over the given expressions for its array
     arguments.
     """
-    row = ROWS[call.op]
     static = dict(call.static)
     if "axis" in static:
         shape = call.args[0].type.shape
         static["count"] = construct.product(shape[a] for a in reduction_axes(call))
-    return instantiate(row.define, {**static, **args}, call.span)
+    found = instantiate(definition_text(call), {**static, **args}, call.span)
+    same = found.type.dtype == call.type.dtype or found.type.is_weak or call.type.is_weak
+    return found if same else construct.cast(found, call.type.dtype)
+
+
+def definition_text(call: Call) -> str:
+    define = ROWS[call.op].define
+    return define if isinstance(define, str) else define([a.type for a in call.args], dict(call.static))

@@ -93,5 +93,6 @@ def is_view(expr: Expr) -> bool:
         case Index(base, items):
             return is_view(base) and not any(isinstance(i, (Gather, Mask)) for i in items)
         case Call(op, args):
-            return (ROWS[op].kind == "move" or op in ("reshape", "ravel")) and is_view(args[0])
+            moves = ROWS[op].kind == "move" and ROWS[op].flops == 1  # others are better computed once
+            return (moves or op in ("reshape", "ravel")) and is_view(args[0])
     return False

@@ -19,7 +19,7 @@ from ..operations import ROWS
 from ..passes.tree import loads
 from ..program import Call, Const, Expr, Index, Name, Type, children, map_children, walk
 from ..table.moves import pull_broadcast
-from ..templates import definition, names_in
+from ..templates import definition, definition_text, names_in
 from .context import Place
 from .elements import same_but_units
 from .indexing import Indexing
@@ -59,6 +59,8 @@ class Prepare(Indexing):
                                 for n, a in zip(wanted, expr.args, strict=True)
                             ),
                         )
+                    case "alias":
+                        return self.prepare(definition(expr, dict(zip(ROWS[op].arrays, expr.args, strict=True))))
                 if op == "cast":
                     return replace(expr, args=(self.prepare(expr.args[0]),))
                 if op in ("reshape", "ravel"):
@@ -80,7 +82,9 @@ class Prepare(Indexing):
 
     def cost(self, expr: Expr) -> int:
         """Rough flops of one element of a prepared expression."""
-        own = ROWS[expr.op].flops if isinstance(expr, Call) and ROWS[expr.op].kind == "elementwise" else 0
+        row = ROWS[expr.op] if isinstance(expr, Call) else None
+        moved = row is not None and row.kind == "move" and row.flops > 1
+        own = row.flops if row is not None and (row.kind == "elementwise" or moved) else 0
         if (
             isinstance(expr, Call)
             and expr.op == "power"
@@ -196,7 +200,7 @@ class Prepare(Indexing):
     def expanded(self, call: Call) -> Expr:
         """A composed operation spelled out; an argument that is used more than once is computed once."""
         row = ROWS[call.op]
-        used = names_in(row.define)
+        used = names_in(definition_text(call))
         args = {}
         for name, arg in zip(row.arrays, call.args, strict=True):
             if used.count(name) > 1 and not isinstance(arg, (Name, Const)):

@@ -16,7 +16,7 @@ from ..program import Call, Expr, Type
 from ..table.products import einsum_extents
 from ..templates import reduction_axes
 from .context import Place, number
-from .prepare import Prepare
+from .inlined import Inlined
 from .scalars import FLOATS, both, cast, compare, neutral
 
 _COMBINE = {
@@ -29,17 +29,21 @@ _COMBINE = {
 }
 
 
-class Reductions(Prepare):
+class Reductions(Inlined):
     def maker(self, expr: Call) -> Callable[[Place, Any], None] | None:
         match ROWS[expr.op].kind, expr.op:
             case "reduce", _:
                 return self.reduce
             case "product", _:
                 return self.product
+            case "body", _:
+                return self.by_body
             case _, "argmax" | "argmin":
                 return self._argument_of_extreme
             case _, "concatenate":
                 return self._concatenate
+            case _, "pad":
+                return self._pad
         return None
 
     # -- reductions ----------------------------------------------------------------------------------------
@@ -172,6 +176,22 @@ class Reductions(Prepare):
 
             self.compute(Place(place.buffer, shape, place.dtype, (), shifted), piece)
             offset = offset + shape[axis]
+
+    def _pad(self, place: Place, expr: Call) -> None:
+        array, value = expr.args
+        starts = []
+        for before, after in expr.get("pad_width"):
+            starts.append(self.dim(before))
+            for width in (before, after):
+                if not nonnegative(width, self.facts):
+                    here = compare("greater_equal", number(self.dim(width)), ir.Const(0, "i64"))
+                    self.check(here, "ValueError", "index can't contain negative values")
+
+        def shifted(index: tuple[Dim, ...]) -> tuple[Dim, ...]:
+            return place.at(tuple(i + by for i, by in zip(index, starts, strict=True)))
+
+        self.copy(place, self.prepare(value))
+        self.compute(Place(place.buffer, self.dims(array.type.shape), place.dtype, (), shifted), array)
 
 
 def _kept(index: tuple[Dim, ...], axes: tuple[int, ...], expr: Call) -> tuple[Dim, ...]:

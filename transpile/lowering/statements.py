@@ -71,7 +71,7 @@ class Statements(Reductions):
                 self._if(stmt)
             case Assert(cond, message):
                 self.check(
-                    self._condition(cond), "AssertionError", message.replace("{", "{{").replace("}", "}}")
+                    self._condition(cond), stmt.error, message.replace("{", "{{").replace("}", "}}")
                 )
             case Push(list, value):
                 self._push(list, value)

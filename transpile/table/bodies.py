@@ -1,0 +1,134 @@
+"""What operations with loops of their own mean: functions of the subset that fill `y`.
+
+They are parsed, typed for the arguments of each call and lowered where it stands (lowering/inlined.py), once for every index of
+the axes that they do not see. They run under NumPy too. Their indices are in range by construction and are not checked, so
+none of them may come from the values of an argument.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = Any
+
+
+# -- along an axis, which is the first here; the others follow ---------------------------------------------------
+def cumsum(a: Array, y: Array) -> None:
+    y[:1] = a[:1]
+    for i in range(1, a.shape[0]):
+        y[i] = y[i - 1] + a[i]
+
+
+def cumprod(a: Array, y: Array) -> None:
+    y[:1] = a[:1]
+    for i in range(1, a.shape[0]):
+        y[i] = y[i - 1] * a[i]
+
+
+def roll(a: Array, shift: int, y: Array) -> None:
+    n = a.shape[0]
+    k = shift % max(n, 1)
+    for i in range(k):
+        y[i] = a[i + n - k]
+    for i in range(k, n):
+        y[i] = a[i - k]
+
+
+# -- of a vector -----------------------------------------------------------------------------------------------
+def argsort(a: Array, y: Array) -> None:
+    """A merge sort from the bottom up: stable, NaN last."""
+    n = a.shape[0]
+    before = np.empty(n, dtype=np.int64)
+    for i in range(n):
+        y[i] = i
+    width = 1
+    while width < n:
+        for i in range(n):
+            before[i] = y[i]
+        start = 0
+        while start < n:
+            middle = min(start + width, n)
+            stop = min(start + 2 * width, n)
+            left = start
+            right = middle
+            for k in range(start, stop):
+                from_left = left < middle
+                if left < middle:
+                    if right < stop:
+                        p = a[before[left]]
+                        q = a[before[right]]
+                        from_left = not (q < p or (p != p and q == q))
+                if from_left:
+                    y[k] = before[left]
+                    left += 1
+                else:
+                    y[k] = before[right]
+                    right += 1
+            start = stop
+        width = 2 * width
+
+
+# -- of matrices: small, dense, Gaussian elimination with partial pivoting ---------------------------------------
+def solve(a: Array, b: Array, y: Array) -> None:
+    n = a.shape[0]
+    u = a.astype(y.dtype)
+    y[...] = b
+    for j in range(n):
+        p = j
+        for i in range(j + 1, n):
+            if abs(u[i, j]) > abs(u[p, j]):
+                p = i
+        row = u[p].copy()
+        assert row[j] != 0, "LinAlgError: Singular matrix"
+        right = y[p].copy()
+        u[p] = u[j]
+        u[j] = row
+        y[p] = y[j]
+        y[j] = right
+        for i in range(j + 1, n):
+            f = u[i, j] / row[j]
+            u[i, j + 1 :] -= f * row[j + 1 :]
+            y[i] -= f * right
+    for j in range(n - 1, -1, -1):
+        y[j] /= u[j, j]
+        right = y[j].copy()
+        for i in range(j):
+            y[i] -= u[i, j] * right
+
+
+def inv(a: Array, y: Array) -> None:
+    solve(a, np.eye(a.shape[0], dtype=y.dtype), y)
+
+
+def det(a: Array, y: Array) -> None:
+    n = a.shape[0]
+    u = a.astype(y.dtype)
+    y[...] = 1
+    for j in range(n):
+        p = j
+        for i in range(j + 1, n):
+            if abs(u[i, j]) > abs(u[p, j]):
+                p = i
+        row = u[p].copy()
+        if p != j:
+            u[p] = u[j]
+            y[...] *= -1
+        y[...] *= row[j]
+        if row[j] != 0:
+            for i in range(j + 1, n):
+                f = u[i, j] / row[j]
+                u[i, j + 1 :] -= f * row[j + 1 :]
+
+
+def cholesky(a: Array, y: Array) -> None:
+    """Reads the lower triangle only."""
+    n = a.shape[0]
+    y[...] = 0
+    for j in range(n):
+        d = a[j, j] - np.sum(y[j, :j] * y[j, :j])
+        assert d > 0, "LinAlgError: Matrix is not positive definite"
+        y[j, j] = np.sqrt(d)
+        for i in range(j + 1, n):
+            y[i, j] = (a[i, j] - np.sum(y[i, :j] * y[j, :j])) / y[j, j]

@@ -1,0 +1,55 @@
+"""Linear algebra of small dense matrices: the last two axes; those before are mapped over, as NumPy does.
+
+In a derivative, `swap(e)` swaps the last two axes, `fit(e)` sums what broadcasting of the leading axes repeated.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dims import Dim, same_extent
+from ..operations import Row, add
+from ..program import Type
+from ..typing import TypingError, as_float, broadcast, promote, shape_text
+from . import bodies
+
+
+def _square(a: Type) -> tuple[Dim, ...]:
+    """The leading axes of square matrices."""
+    if a.rank < 2 or not same_extent(a.shape[-1], a.shape[-2]):
+        raise TypingError("shape", f"expected square matrices, got shape {shape_text(a.shape)}")
+    return a.shape[:-2]
+
+
+def _like(args: list[Type], static: dict[str, Any]) -> Type:
+    _square(args[0])
+    return Type(as_float(args[0].dtype), args[0].shape)
+
+
+def _scalar(args: list[Type], static: dict[str, Any]) -> Type:
+    return Type(as_float(args[0].dtype), _square(args[0]))
+
+
+def _solved(args: list[Type], static: dict[str, Any]) -> Type:
+    """As NumPy 2: b is a vector if it has one axis, else matrices."""
+    a, b = args
+    lead, core = _square(a), min(b.rank, 2)
+    if not core or not same_extent(b.shape[-core], a.shape[-1]):
+        raise TypingError("shape", f"cannot solve with matrices of shape {shape_text(a.shape)} for {shape_text(b.shape)}")
+    return Type(as_float(promote(args)), (*broadcast([lead, b.shape[:-core]]), *b.shape[-core:]))
+
+
+add(
+    Row(
+        "solve", "np.linalg.solve", "a, b", "body", _solved, ("-fit_a(product(v, y))", "fit_b(v)"),
+        body=bodies.solve, each="matrix", shared="solve_back(dy)",
+    ),
+    Row("inv", "np.linalg.inv", "a", "body", _like, ("-(swap(y) @ dy @ swap(y))",), body=bodies.inv, each="matrix"),
+    Row("det", "np.linalg.det", "a", "body", _scalar, ("(dy * y)[..., None, None] * swap(np.linalg.inv(a))",), body=bodies.det, each="matrix"),
+    Row(
+        "cholesky", "np.linalg.cholesky", "a", "body", _like,
+        # L^-T W L^-1 with W symmetric: the lower triangle of L^T dL, mirrored, half of it.
+        ("0.5 * np.linalg.solve(swap(y), swap(np.linalg.solve(swap(y), np.where(np.tri(a.shape[-1], dtype=bool), v, swap(v)))))",),
+        body=bodies.cholesky, each="matrix", shared="swap(y) @ dy",
+    ),
+)
