@@ -26,6 +26,7 @@ class Cotangents:
     local: set[str] | None = None  # names that belong here; None: all
     pending: dict[str, list[Expr]] = field(default_factory=dict)
     variables: dict[str, Name] = field(default_factory=dict)
+    settled: set[Expr] = field(default_factory=set)  # variables of their own that contributions were given
     waiting: dict[str, list[Expr]] = field(default_factory=dict)  # for variables, until the statement is done
     parts: dict[tuple[str, tuple[Item, ...], bool], list[Expr]] = field(default_factory=dict)  # the same for parts of them
 
@@ -49,6 +50,7 @@ class Cotangents:
             start = construct.call("copy", start)
         self.out.append(Assign(held.id, start))
         self.pending[name] = [held]
+        self.settled.add(held)
 
     # -- adding ------------------------------------------------------------------------------------------------
     def add(self, name: str, cotangent: Expr) -> None:
@@ -170,4 +172,4 @@ def _summed(terms: Sequence[Expr], type: Type) -> Expr:
 
 def _makes_array(expr: Expr) -> bool:
     """Whether NumPy gives a new, writable array for it."""
-    return isinstance(expr, Call) and expr.op not in ("broadcast_to", "transpose", "reshape", "swapaxes", "moveaxis", "flip", "squeeze", "expand_dims", "ravel")
+    return isinstance(expr, Call) and expr.op not in ("broadcast_to", "transpose", "reshape", "swapaxes", "moveaxis", "flip", "squeeze", "expand_dims", "ravel", "diagonal")

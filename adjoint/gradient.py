@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from ..transpile.printer import print_function
 from ..transpile.program import (
     Assign, Comment, Expr, Function, Layer, Module, Name, Parameter, Pop, Result, Return, Stmt, Store, read, stored, walk, walk_stmts,
 )
+from ..transpile.renaming import rename_block
 from .activity import active_names, flows, varied_names
 from .clean import clean
 from .cotangents import Cotangents
@@ -25,7 +27,7 @@ def gradient(layer: Layer, source: str, path: str) -> Function:
 
     Raises Mistake, with the place in the user's file, where something has no derivative.
     """
-    function = layer.forward or layer.predict
+    function = _without_clashes(layer.forward or layer.predict)
     versioned: set[str] = set()
     while True:
         body = _reversed(function, f"d_{layer.name}", versioned, {path: source.splitlines()})
@@ -34,6 +36,14 @@ def gradient(layer: Layer, source: str, path: str) -> Function:
             break
         versioned |= more
     return _finished(function, f"d_{layer.name}", body, layer.predict.doc)
+
+
+def _without_clashes(function: Function) -> Function:
+    """The user's own variable called dy makes way for the cotangent."""
+    own = {s.name for s in walk_stmts(function.body) if isinstance(s, Assign)}
+    clashes = own & {cotangent.name for _, cotangent in cotangents_of(function)}
+    fresh = {n: next(f"{n}_{k}" for k in itertools.count(2) if f"{n}_{k}" not in own) for n in clashes}
+    return replace(function, body=tuple(rename_block(function.body, fresh)))
 
 
 def _overwritten(function: Function, body: Sequence[Stmt]) -> set[str]:
@@ -122,8 +132,8 @@ def _results(function: Function, cotangents: Cotangents) -> list[Stmt]:
         total = cotangents.sum(param.name)
         if total is None:
             total = cotangents.zeros(param.name)
-        if param.name in cotangents.variables:
-            values.append(cotangents.variables[param.name])
+        if param.name in cotangents.variables or total in cotangents.settled:
+            values.append(total)
             continue
         total = construct.convert(total, param.type) if param.type.rank else total
         name = cotangents.fresh(f"d_{param.name}")

@@ -12,15 +12,17 @@ from dataclasses import dataclass, field, replace
 
 from ..transpile import construct
 from ..transpile.construct import const, value_of
+from ..transpile.dims import product
 from ..transpile.errors import Mistake
 from ..transpile.operations import ROWS
 from ..transpile.program import (
     Assert, Assign, At, Call, Comment, Const, Expr, For, Gather, If, Index, Item, Name, NewAxis, Pop, Push, Slice, Span, Stmt, Store, Type, While,
-    names, walk, walk_stmts,
+    names, stored, walk, walk_stmts,
 )
+from ..transpile.templates import definition
 from .activity import flows
 from .cotangents import Cotangents
-from .rules import count_dy, differentiable, mentions, pullback, unbroadcast
+from .rules import count_dy, defined, differentiable, mentions, pullback, shared, unbroadcast
 from .simplify import simplify
 from .versions import with_versions
 
@@ -118,11 +120,26 @@ class Reverser:
         if overwritten and self._must_clear(stmt):
             cots.emit(Store(variable, stmt.items, const(0)))
         if flows(value) & self.active:
+            if overwritten and any(isinstance(i, Gather) for i in stmt.items):
+                piece = self._of_last_writers(stmt, piece, cots)
             point = Point(self, cots, stmt.span)
             value = point.pull(value, unbroadcast(piece, value.type), None, quote=False)
             kept = point.kept
         self.quote(stmt.span, cots.out, start)
         return [*kept, replace(stmt, value=value)]
+
+    def _of_last_writers(self, stmt: Store, piece: Expr, cots: Cotangents) -> Expr:
+        """In y[i] = v with an index array, of the values that go to one place the last stays: the others get no cotangent."""
+        shape = construct.index(stmt.base, stmt.items).type.shape
+        order = construct.call("arange", start=construct.ZERO, stop=product(shape))
+        if len(shape) > 1:
+            order = construct.call("reshape", order, shape=shape)
+        last = Name(self.fresh("last"), Type("i64", stmt.base.type.shape))
+        self.types[last.id] = last.type
+        cots.emit(Assign(last.id, construct.call("zeros", shape=last.type.shape, dtype="i64")))
+        cots.emit(Store(last, stmt.items, order))
+        stays = construct.call("equal", construct.index(last, stmt.items), order)
+        return construct.call("where", stays, piece, const(0))
 
     def _must_clear(self, stmt: Store) -> bool:
         """Whether an overwritten place could still receive the cotangent of what it held before."""
@@ -246,7 +263,10 @@ class Reverser:
             element = Type({"float": "real", "int": "i64"}.get(type.dtype, type.dtype), type.shape)
             saved = Name(self.fresh(f"{name}_saved"), element)
             before.append(Assign(saved.id, Call("list", (), (("type", element),), element)))
-            at_start.append(Push(saved, Name(name, type)))
+            value: Expr = Name(name, type)
+            if name in stored(stmt.body):  # a list holds the array itself, which the body goes on to change
+                value = construct.call("copy", value)
+            at_start.append(Push(saved, value))
             restore.append(Pop(name, saved, element))
         counted = Assign(trips.id, construct.call("add", trips, const(1)))
         return [*before, replace(stmt, body=(*at_start, *stmt.body, counted))], restore, trips
@@ -349,6 +369,8 @@ class Point:
                     self.cots.add(id, cotangent)
             case Index():
                 self._index(expr, cotangent)
+            case Call() if defined(expr):
+                self._pull(definition(expr, dict(zip(ROWS[expr.op].arrays, expr.args, strict=True))), cotangent, None, role)
             case Call():
                 wanted = [w and bool(flows(a) & active) for a, w in zip(expr.args, differentiable(expr), strict=True)]
                 if not any(wanted):
@@ -357,9 +379,23 @@ class Point:
                     cotangent = self._once(cotangent, expr, role)
                 y = self._result(expr, wanted, result)
                 args = [self._argument(expr, k, wanted) for k in range(len(expr.args))]
+                known = self._shared(expr, wanted, args, y, cotangent)
                 for k, arg in enumerate(expr.args):
                     if wanted[k]:
-                        self._into(arg, pullback(expr, args, y, cotangent, k), _role(expr, k))
+                        self._into(arg, pullback(expr, args, y, cotangent, k, known), _role(expr, k))
+
+    def _shared(self, expr: Call, wanted: list[bool], args: list[Expr], y: Expr, cotangent: Expr) -> dict[str, Expr]:
+        """What several rules of a row read: under a name, if they read it more than once."""
+        found = shared(expr, wanted, args, y, cotangent)
+        if found is None:
+            return {}
+        name, value, uses = found
+        if uses == 1 or isinstance(value, (Name, Const)):
+            return {name: value}
+        held = Name(self.reverser.fresh(name), value.type)
+        self.reverser.types[held.id] = value.type
+        self.cots.emit(Assign(held.id, value))
+        return {name: held}
 
     def _into(self, arg: Expr, cotangent: Expr, role: str) -> None:
         """A contribution to an argument; elementwise operations may have broadcast it."""
@@ -443,7 +479,7 @@ def cost(expr: Expr) -> int:
     for e in walk(expr):
         if isinstance(e, Call):
             row = ROWS[e.op]
-            total += row.flops if row.kind == "elementwise" else 100 if row.kind in ("reduce", "product", "compose") else 0
+            total += row.flops if row.kind == "elementwise" else 100 if row.kind in ("reduce", "product", "compose", "body") else 0
     return total
 
 

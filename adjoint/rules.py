@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,10 +11,12 @@ from ..transpile import construct
 from ..transpile.construct import dim
 from ..transpile.dims import ONE, product
 from ..transpile.errors import Mistake
-from ..transpile.operations import MISSING, ROWS, ZERO
+from ..transpile.operations import DEFINED, MISSING, ROWS, ZERO
 from ..transpile.program import At, Call, Expr, Index, NewAxis, Slice, Type
+from ..transpile.table.rearrange import diagonal_axes
 from ..transpile.templates import instantiate
 from ..transpile.typing import normal_axes
+from .macros import column, matrix_macros, move_macros, swapped
 from .simplify import simplify
 
 
@@ -27,13 +30,35 @@ def differentiable(call: Call) -> tuple[bool, ...]:
     return tuple(a.type.is_float and rule is not None for a, rule in zip(call.args, row.grad, strict=True))
 
 
+def defined(call: Call) -> bool:
+    """Whether the derivative is that of the definition. For a diagonal beside that of a square, too: it needs a scatter."""
+    if call.op == "diagonal":
+        i, j = diagonal_axes(call.args[0].type.rank, dict(call.static))
+        return bool(call.get("offset")) or call.args[0].type.shape[i] != call.args[0].type.shape[j]
+    return ROWS[call.op].grad == DEFINED
+
+
 def mentions(call: Call, argument: int, name: str) -> bool:
     """Whether the rule for an argument reads `name`: an argument's name, y or dy."""
     grad = ROWS[call.op].grad
     if isinstance(grad, str):
         return grad == "einsum" and name in ("dy", "a")
     rule = grad[argument]
-    return rule is not None and re.search(rf"\b{name}\b", rule) is not None
+    return rule is not None and (reads(rule, name) or (_shares(call, rule) and reads(_shared(call)[1], name)))
+
+
+def _shared(call: Call) -> tuple[str, str]:
+    """The name by which rules read what they share, and what it is."""
+    name, _, text = ROWS[call.op].shared.partition(" = ")
+    return name, text
+
+
+def _shares(call: Call, rule: str) -> bool:
+    return bool(ROWS[call.op].shared) and reads(rule, _shared(call)[0])
+
+
+def reads(text: str, name: str) -> bool:
+    return re.search(rf"\b{name}\b", text) is not None
 
 
 def count_dy(call: Call, wanted: Sequence[bool]) -> int:
@@ -41,13 +66,32 @@ def count_dy(call: Call, wanted: Sequence[bool]) -> int:
     grad = ROWS[call.op].grad
     if isinstance(grad, str):
         return sum(wanted)
-    return sum(len(re.findall(r"\bdy\b", rule)) for rule, w in zip(grad, wanted, strict=True) if w and rule)
+    rules = [rule for rule, w in zip(grad, wanted, strict=True) if w and rule]
+    if any(_shares(call, rule) for rule in rules):
+        rules.append(_shared(call)[1])
+    return sum(len(re.findall(r"\bdy\b", rule)) for rule in rules)
 
 
-def pullback(call: Call, args: Sequence[Expr], y: Expr, dy: Expr, argument: int) -> Expr:
+def shared(call: Call, wanted: Sequence[bool], args: Sequence[Expr], y: Expr, dy: Expr) -> tuple[str, Expr, int] | None:
+    """What the rules for the wanted arguments share: its name, its value, how often they read it."""
+    grad = ROWS[call.op].grad
+    if isinstance(grad, str) or not ROWS[call.op].shared:
+        return None
+    name, text = _shared(call)
+    uses = sum(len(re.findall(rf"\b{name}\b", rule)) for rule, w in zip(grad, wanted, strict=True) if w and rule)
+    return (name, simplify(instantiate(text, _environment(call, args, y, dy))), uses) if uses else None
+
+
+def _environment(call: Call, args: Sequence[Expr], y: Expr, dy: Expr) -> dict[str, Any]:
+    names = dict(zip(ROWS[call.op].arrays, args, strict=True))
+    return {**dict(call.static), **names, **_macros(call, args), "y": y, "dy": dy}
+
+
+def pullback(call: Call, args: Sequence[Expr], y: Expr, dy: Expr, argument: int, known: dict[str, Expr] | None = None) -> Expr:
     """The cotangent of one argument, in the shape of that argument or, for an elementwise operation, of the result.
 
-    args, y: expressions for the values of the arguments and the result. Raises Mistake where there is no derivative.
+    args, y: expressions for the values of the arguments and the result; known: of what rules share. Raises Mistake where there is no
+    derivative.
     """
     row = ROWS[call.op]
     if row.grad == MISSING:
@@ -56,8 +100,7 @@ def pullback(call: Call, args: Sequence[Expr], y: Expr, dy: Expr, argument: int)
         return _piece(call, args, dy, argument)
     if row.grad == "einsum":
         return _einsum(call, args, dy, argument)
-    names = dict(zip(row.arrays, args, strict=True))
-    env = {**dict(call.static), **names, **_macros(call, args), "y": y, "dy": dy}
+    env = {**_environment(call, args, y, dy), **(known or {})}
     assert not isinstance(row.grad, str)
     rule = row.grad[argument]
     assert rule is not None
@@ -92,6 +135,7 @@ def _macros(call: Call, args: Sequence[Expr]) -> dict[str, Any]:
         "outer_left": lambda dy, b: construct.call("matmul", dy, b),
         "outer_right": lambda a, dy: construct.call("matmul", a, dy),
     }
+    macros |= matrix_macros(args, unbroadcast) | move_macros(call, args)
     for name in ("dot", "inner"):
         macros[f"{name}_left"] = lambda dy, b: _by_einsum(call, args, dy, 0)
         macros[f"{name}_right"] = lambda a, dy: _by_einsum(call, args, dy, 1)
@@ -111,26 +155,14 @@ def _unreduce(expr: Expr, type: Type, axes: tuple[int, ...]) -> Expr:
     return construct.call("broadcast_to", expr, shape=type.shape)
 
 
-def _swapped(expr: Expr) -> Expr:
-    if expr.type.rank < 2:
-        return expr
-    if expr.type.rank == 2:
-        return construct.call("transpose", expr, axes=None)
-    return construct.call("swapaxes", expr, axis1=-1, axis2=-2)
-
-
-def _column(expr: Expr) -> Expr:
-    return construct.call("expand_dims", expr, axis=expr.type.rank)
-
-
 def _matmul_left(dy: Expr, a: Expr, b: Expr) -> Expr:
     if b.type.rank == 1:
-        full = construct.call("multiply", _column(dy), b) if a.type.rank > 1 else construct.call("multiply", dy, b)
+        full = construct.call("multiply", column(dy), b) if a.type.rank > 1 else construct.call("multiply", dy, b)
         return unbroadcast(full, a.type)
     if a.type.rank == 1:
         dy = construct.call("expand_dims", dy, axis=dy.type.rank - 1)
-        return unbroadcast(construct.call("squeeze", construct.call("matmul", dy, _swapped(b)), axis=dy.type.rank - 2), a.type)
-    return unbroadcast(construct.call("matmul", dy, _swapped(b)), a.type)
+        return unbroadcast(construct.call("squeeze", construct.call("matmul", dy, swapped(b)), axis=dy.type.rank - 2), a.type)
+    return unbroadcast(construct.call("matmul", dy, swapped(b)), a.type)
 
 
 def _matmul_right(a: Expr, dy: Expr, b: Expr) -> Expr:
@@ -138,11 +170,11 @@ def _matmul_right(a: Expr, dy: Expr, b: Expr) -> Expr:
         if b.type.rank == 1:
             return construct.call("multiply", a, dy)
         dy = construct.call("expand_dims", dy, axis=dy.type.rank - 1)
-        return unbroadcast(construct.call("multiply", _column(a), dy), b.type)
+        return unbroadcast(construct.call("multiply", column(a), dy), b.type)
     if b.type.rank == 1:
-        product_ = construct.call("multiply", a, _column(dy))
+        product_ = construct.call("multiply", a, column(dy))
         return unbroadcast(product_, b.type)
-    return unbroadcast(construct.call("matmul", _swapped(a), dy), b.type)
+    return unbroadcast(construct.call("matmul", swapped(a), dy), b.type)
 
 
 def _by_einsum(call: Call, args: Sequence[Expr], dy: Expr, argument: int) -> Expr:
@@ -158,13 +190,23 @@ def _einsum(call: Call, args: Sequence[Expr], dy: Expr, argument: int) -> Expr:
 
 
 def _einsum_left(specs: list[str], out: str, args: Sequence[Expr], dy: Expr, argument: int) -> Expr:
-    """The einsum of the cotangent with the other operands, over what this operand does not index."""
+    """The einsum of the cotangent with the other operands, over what this operand does not index.
+
+    A letter that the operand repeats, as in "ii->i", is spread by an identity matrix; one that only it has, as in "ij->i", by ones.
+    """
     others = [(s, a) for k, (s, a) in enumerate(zip(specs, args, strict=True)) if k != argument]
-    target = specs[argument]
-    available = set(out).union(*(set(s) for s, _ in others)) if others else set(out)
-    if len(set(target)) != len(target) or not set(target) <= available:
-        raise Mistake(getattr(args[argument], "span"), "derivative", "this einsum has no derivative here yet", "write it with @ and np.sum")
-    spec = (tuple([out, *(s for s, _ in others)]), target)
+    target, unused = "", (c for c in string.ascii_letters if c not in "".join([*specs, out]))
+    for letter, extent in zip(specs[argument], args[argument].type.shape, strict=True):
+        if letter in target:
+            copy = next(unused)
+            others.append((letter + copy, construct.call("eye", n=extent, dtype=dy.type.dtype)))
+            letter = copy
+        target += letter
+    available = set("".join([out, *(s for s, _ in others)]))
+    for letter, extent in zip(target, args[argument].type.shape, strict=True):
+        if letter not in available:
+            others.append((letter, construct.call("ones", shape=(extent,), dtype=dy.type.dtype)))
+    spec = ((out, *(s for s, _ in others)), target)
     return unbroadcast(construct.call("einsum", dy, *(a for _, a in others), spec=spec), args[argument].type)
 
 

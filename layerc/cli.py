@@ -67,20 +67,22 @@ def parser() -> argparse.ArgumentParser:
     show.add_argument(
         "--stage", required=True, help="typed, ir, ir:PASS or c; passes: " + ", ".join(commands.passes())
     )
-    check = _command(found, "check", commands.check, "print types and inferred shapes, or the mistakes")
+    check = _command(
+        found, "check", commands.check, "print types and inferred shapes, and test that the layers are valid"
+    )
     _target(check)
+    _values(check)
+    check.add_argument("--types", action="store_true", help="types and shapes only: build and test nothing")
+    explain = _command(
+        found, "explain", commands.explain, "write a page with forward, gradient and C, linked line by line"
+    )
+    _target(explain)
+    explain.add_argument(
+        "-o", "--output", metavar="report.html", help="the page (default: <stem>.html beside the file)"
+    )
     bench = _command(found, "bench", commands.bench, "time forward and backward of a layer")
     _target(bench)
-    bench.add_argument(
-        "--shapes",
-        nargs="+",
-        default=[],
-        metavar="NAME=N,M",
-        help="shapes of the inputs, with the batch axis: x=32,64,28,28",
-    )
-    bench.add_argument(
-        "--config", nargs="+", default=[], metavar="NAME=VALUE", help="configuration: kernel=3"
-    )
+    _values(bench)
     bench.add_argument("--dtype", choices=("float32", "float64"), default="float32")
     bench.add_argument("--threads", type=int, default=1, metavar="N", help="default 1")
     info = _command(found, "info", commands.info, "say what a built package holds")
@@ -111,6 +113,19 @@ def _command(
 
 def _target(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="layers.py[:NAME]", help="a layer file, or one layer of it")
+
+
+def _values(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--shapes",
+        nargs="+",
+        default=[],
+        metavar="NAME=N,M",
+        help="shapes of the inputs, with the batch axis: x=32,64,28,28",
+    )
+    parser.add_argument(
+        "--config", nargs="+", default=[], metavar="NAME=VALUE", help="configuration: kernel=3"
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -155,6 +170,8 @@ def _explained(error: Exception) -> int:
         case InvalidFile():
             count = len(error.mistakes)
             return _say(f"{error}\n{count} mistake{'s' if count > 1 else ''}; nothing was written", MISTAKES)
+        case commands.Failed():
+            return _say(f"layerc: {error}", MISTAKES)
         case commands.Usage() | UnusableOutput():
             return _say(f"layerc: {error}", USAGE)
         case NoCompiler():

@@ -4,6 +4,7 @@ they come.
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -19,6 +20,10 @@ class Usage(Exception):
 
 def passes() -> tuple[str, ...]:
     return tuple(stage.partition(":")[2] for stage in driver.STAGES if ":" in stage)
+
+
+class Failed(Exception):
+    """A layer is not valid; the message says how many."""
 
 
 # -- what is asked for ------------------------------------------------------------------------------------
@@ -100,6 +105,9 @@ class _Progress:
             sys.stderr.flush()
 
     def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def clear(self) -> None:
         if self.shown:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
@@ -119,13 +127,64 @@ def show(options: argparse.Namespace) -> None:
 
 
 def check(options: argparse.Namespace) -> None:
+    from layerc.checking import reports
+
     module, name = _module(options.file)
     driver.compile_module(module)  # what only the gradients and the loop nests find
-    for layer in _layers(module, name):
+    layers = _layers(module, name)
+    for layer in layers:
         print(driver.signature(layer))
         for function in (layer.predict, layer.forward, layer.custom):
             if function is not None:
                 _print_types(function)
+    if options.types:
+        return
+    shapes, config = _shapes(options.shapes), _config(options.config)
+    known = {p.name for layer in layers for p in layer.params}
+    if strange := [n for n in (*shapes, *config) if n not in known]:
+        raise Usage(f"no argument {strange[0]}; there is {', '.join(sorted(known))}")
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="layerc-check-") as folder, _Progress() as progress:
+        package = driver.build(_split(options.file)[0], Path(folder) / "check_compiled", progress=progress)
+        progress("checking")
+        try:
+            for report in reports(package, [layer.name for layer in layers], shapes, config):
+                progress.clear()
+                print(f"\n{report}")
+                failed += not report.passed
+        except (ValueError, TypeError) as error:  # shapes and configuration that do not fit the layer
+            raise Usage(str(error)) from None
+    if failed:
+        raise Failed(f"{failed} of {len(layers)} layers failed" if len(layers) > 1 else "the layer failed")
+
+
+def explain(options: argparse.Namespace) -> None:
+    from layerc.explain import MARK, page
+
+    module, name = _module(options.file)
+    source = _split(options.file)[0]
+    target = Path(options.output) if options.output else source.with_suffix(".html")
+    if target.is_dir():
+        raise Usage(f"{target} is a directory; name a file in it")
+    if not options.output and target.exists() and MARK not in target.read_text("utf-8", "replace")[:500]:
+        raise Usage(f"{target} is no page of layerc; name another file with -o")
+    _replace(target, page(module, name))
+    print(f"wrote {target}")
+
+
+def _replace(target: Path, text: str) -> None:
+    """Writes a file: all of it, or nothing."""
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)
+        os.replace(name, target)
+    except BaseException:
+        os.unlink(name)
+        raise
 
 
 def _print_types(function: Function) -> None:
@@ -175,8 +234,7 @@ def bench(options: argparse.Namespace) -> None:
 
     path, name = _split(options.file)
     module, _ = _module(options.file)
-    shapes = {key: tuple(_integers(value, key)) for key, value in _pairs(options.shapes)}
-    config = {key: _number(value) for key, value in _pairs(options.config)}
+    shapes, config = _shapes(options.shapes), _config(options.config)
     with tempfile.TemporaryDirectory(prefix="layerc-bench-") as folder, _Progress() as progress:
         package = driver.build(path, Path(folder) / "bench_compiled", progress=progress)
         lines: list[str] = []
@@ -187,6 +245,14 @@ def bench(options: argparse.Namespace) -> None:
             except (ValueError, TypeError) as error:  # shapes and configuration that do not fit the layer
                 raise Usage(str(error)) from None
     print("\n".join(lines))
+
+
+def _shapes(words: list[str]) -> dict[str, tuple[int, ...]]:
+    return {key: tuple(_integers(value, key)) for key, value in _pairs(words)}
+
+
+def _config(words: list[str]) -> dict[str, Any]:
+    return {key: _number(value) for key, value in _pairs(words)}
 
 
 def _pairs(words: list[str]) -> list[tuple[str, str]]:

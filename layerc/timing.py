@@ -28,7 +28,7 @@ def time_layer(
     fit.
     """
     set_num_threads(threads)
-    layer = getattr(_imported(package), name)
+    layer = getattr(imported(package), name)
     manifest = layer.manifest
     arrays, batched = _arrays(manifest, shapes, config, np.dtype(dtype))
     if manifest["kind"] == "class":
@@ -56,7 +56,8 @@ def time_layer(
     return lines
 
 
-def _imported(package: Path) -> Any:
+def imported(package: Path) -> Any:
+    """The package in that directory, as a module."""
     sys.path.insert(0, str(package.parent))
     try:
         return importlib.import_module(package.name)

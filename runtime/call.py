@@ -13,6 +13,7 @@ from layerc.runtime.pullback import Pullback, no_gradient
 from layerc.runtime.seeds import seed_of
 
 if TYPE_CHECKING:
+    from layerc.runtime.check import Report
     from layerc.runtime.package import Package
 
 __all__ = ["CompiledFunction", "Described", "Pullback"]
@@ -176,6 +177,17 @@ class CompiledFunction(Described):
     def reference(self, *arrays: Any, **options: Any) -> Any:
         """The NumPy meaning: the layer file itself, run. Arguments as in a call, but for `out`."""
         return getattr(self.package.source_module(), self.name)(*arrays, **options)
+
+    def check(self, *shapes: Any, observations: int = 3, **named: Any) -> "Report":
+        """The validity suite: `report = L.mish.check((4, 5))`, `assert report.passed`, `print(report)`.
+
+        shapes: of the arrays, in order or by name, for one example; what is left out is chosen. Configuration
+        by name. observations: examples in a batch.
+        """
+        from layerc.runtime.check_owner import FunctionOwner, check_layer
+
+        config = {name: named.pop(name) for name in list(named) if name in self.core.settings.names}
+        return check_layer(FunctionOwner(self), shapes, named, config, observations)
 
     def _prepare(self, args: Sequence[Any], batch: bool | None, options: Mapping[str, Any]) -> Call:
         core = self.core

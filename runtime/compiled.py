@@ -21,6 +21,7 @@ from layerc.runtime.pullback import Pullback, no_gradient
 from layerc.runtime.shapes import bind
 
 if TYPE_CHECKING:
+    from layerc.runtime.check import Report
     from layerc.runtime.package import Package
 
 _INITIALIZERS: dict[str, Callable[..., Any]] = {
@@ -257,6 +258,15 @@ class CompiledClass:
         reference.params.update({name: array.copy() for name, array in self.params.complete().items()})
         reference.states.update({name: array.copy() for name, array in self.states.complete().items()})
         return reference
+
+    def check(self, *shapes: Any, observations: int = 3, **named: Any) -> "Report":
+        """The validity suite, on new layers of this configuration: `print(s.check((64, 28, 28)))`.
+
+        shapes: of the inputs of one example, as for `initialize`, or by name; what is left out is chosen.
+        """
+        from layerc.runtime.check_owner import ClassOwner, check_layer
+
+        return check_layer(ClassOwner(self), shapes, named, self.config, observations)
 
     # -- the rest ----------------------------------------------------------------------------------------
 

@@ -60,7 +60,10 @@ class Library:
         error = self.errors.get(status)
         if error is None:
             raise RuntimeError(f"{where}: unknown error {status} from the compiled code; please report it")
-        kind = getattr(builtins, error["exception"]) if error["exception"] in _EXCEPTIONS else RuntimeError
+        name = error["exception"]
+        kind = getattr(builtins, name) if name in _EXCEPTIONS else RuntimeError
+        if name == "LinAlgError":
+            kind = np.linalg.LinAlgError
         try:
             message = error["message"].format(*info)
         except (IndexError, KeyError, ValueError):

@@ -154,6 +154,81 @@ eye            | np.eye(N) * x[:, None] + np.eye(N, N, 1)      | x: real N
 dtypes         | np.zeros(N, dtype=np.int64) + i               | i: i64 N
 sizes          | x * x.shape[0] + np.size(x) + len(x) + x.ndim | x: real N
 
+cumsum         | np.cumsum(x, axis=1) + np.cumsum(x, axis=-2)  | x: real N M
+cumsum_middle  | x.cumsum(axis=1)                              | x: real N M K
+cumsum_flat    | np.cumsum(x * 2)                              | x: real N M
+cumsum_int     | np.cumsum(i, axis=0) + np.cumsum(x > 0, axis=0) | i: i32 N M; x: real N M
+cumprod        | np.cumprod(x, axis=1) + np.cumprod(i, axis=0) | x: real N M; i: i64 N M
+cumprod_flat   | np.cumprod(x)                                 | x: real N M
+sort           | np.sort(x, axis=0) + np.sort(-x)              | x: real N M some
+sort_middle    | np.sort(x, axis=1)                            | x: real N M K
+sort_flat      | np.sort(x, axis=None)                         | x: real N M
+sort_int       | np.sort(i, axis=0)                            | i: i64 N M
+sort_nan       | np.sort(np.where(x > 0, np.nan, x), axis=1)   | x: real N M
+argsort        | np.argsort(x, axis=0)                         | x: real N M
+argsort_ties   | np.argsort(x, kind="stable")                  | x: real N M some
+argsort_nan    | np.argsort(np.where(x > 0, np.nan, x), axis=None, stable=True) | x: real N M
+median         | np.sort(x, axis=1)[:, x.shape[1] // 2]        | x: real N M
+take           | np.take(x, i, axis=1)                         | x: real N M; i: i64 K in M
+take_matrix    | np.take(x * 2, i, axis=0)                     | x: real N M; i: i32 K M in N
+take_flat      | np.take(x, i) + x.take(0)                     | x: real N M; i: i64 K in N
+take_one       | x.take(i, axis=-1)                            | x: real N M; i: i64 in M
+take_list      | np.take(x, [0, -1, 0], axis=0)                | x: real N M
+take_along     | np.take_along_axis(x, i, axis=1)              | x: real N M; i: i64 N K in M
+take_along_0   | np.take_along_axis(x, i, axis=0)              | x: real N M; i: i64 K M in N
+take_along_mid | np.take_along_axis(x, np.argmax(x, axis=1, keepdims=True), axis=1) | x: real N M K some
+take_along_all | np.take_along_axis(x, i, axis=None)           | x: real N M; i: i64 K in N
+
+repeat         | np.repeat(x, 3, axis=1)                       | x: real N M
+repeat_flat    | x.repeat(2) * 2                               | x: real N M
+repeat_zero    | np.repeat(x, 0, axis=0)                       | x: real N M
+tile           | np.tile(x, 2) + np.tile(x, (1, 2))            | x: real N M
+tile_more      | np.tile(x, (2, 1, 3))                         | x: real N M
+tile_rows      | np.tile(v, (N, 1)) @ np.repeat(v[:, None], K, axis=1) | x: real N K; v: real M
+roll           | np.roll(x, 2, axis=0) - np.roll(x, -3, axis=-1) | x: real N M
+roll_flat      | np.roll(x, 4)                                 | x: real N M
+roll_two       | np.roll(x, (1, -2), axis=(0, 1)) + np.roll(x, 1, axis=(0, 1)) | x: real N M
+diagonal       | np.diagonal(x @ x.T) * x.diagonal(0, 0, 0 + 1).sum() | x: real N M
+diagonal_off   | np.diagonal(x, 1)                             | x: real N M
+diagonal_below | np.diagonal(x, offset=-2)                     | x: real N M
+diagonal_axes  | np.diagonal(x, axis1=2, axis2=0)              | x: real N M K
+trace          | np.trace(x) + x.trace(1) + np.trace(x, -1)    | x: real N M
+trace_axes     | np.trace(x, axis1=1, axis2=2)                 | x: real N M K
+trace_int      | np.trace(i)                                   | i: i32 N M
+triangles      | np.tril(x) - np.triu(x, 1) * np.tril(x, -1)   | x: real N M
+triangles_batch| np.tril(x, 1) + np.triu(x, k=-1)              | x: real K N M
+tri            | np.tri(N) @ x + np.tri(N, M, -1)              | x: real N M
+split          | np.split(x, 1)[0] + np.split(x, 1, axis=1)[0] | x: real N M
+split_two      | np.split(np.concatenate([x, y]), 2)[1]        | x: real N M; y: real N M
+split_at       | np.split(x, (1,), axis=1)[0] * np.split(x, [2, 3], axis=1)[2].sum() | x: real N M
+pad            | np.pad(x, 1) + np.pad(x, (1,), mode="constant", constant_values=2) | x: real N M
+pad_pairs      | np.pad(x * x, ((0, 2), (1, 0)), constant_values=s) | x: real N M; s: real
+pad_int        | np.pad(i, (2, 0))                             | i: i64 N
+linspace       | np.linspace(0, 1, N) * x + np.linspace(s, 3, N, endpoint=False) | x: real N; s: real
+linspace_1     | np.linspace(2, s, 1) + np.linspace(-1, 1).sum() | s: real
+tensordot      | np.tensordot(x, y, 1) + np.tensordot(x, y, axes=((1,), (0,))) | x: real N M; y: real M K
+tensordot_two  | np.tensordot(x, y, axes=([0, 1], [1, 0]))     | x: real N M K; y: real M N
+tensordot_outer| np.tensordot(v, w, axes=0)                    | v: real N; w: real K
+einsum_lone    | np.einsum("ij,jk->k", x, y) + np.einsum("ij->", x) | x: real N M; y: real M K
+einsum_diagonal| np.einsum("iij->ij", x) * np.einsum("ii", y)  | x: real N N M; y: real N N
+vdot           | np.vdot(x, y)                                 | x: real N M; y: real N M
+outer_flat     | np.outer(x, y)                                | x: real N M; y: real K
+dot_ranks      | np.dot(x, y) + np.dot(x, 1.5)[:, :1, None]    | x: real N M; y: real K M N
+solve          | np.linalg.solve(x / 5 + 2 * np.eye(N), y)     | x: real N N; y: real N M
+solve_vector   | np.linalg.solve(x / 5 + 2 * np.eye(N), y)     | x: real N N; y: real N
+solve_batch    | np.linalg.solve(x / 5 + 2 * np.eye(N), y)     | x: real K N N; y: real K N M
+solve_repeated | np.linalg.solve(x / 5 + 2 * np.eye(N), y)     | x: real K N N; y: real N
+inv            | np.linalg.inv(x / 5 + 2 * np.eye(N)) @ x      | x: real N N
+inv_batch      | np.linalg.inv(x / 5 + 2 * np.eye(N))          | x: real K N N
+inv_swapped    | np.linalg.inv(np.eye(N)[::-1] * 2 + x / 99)   | x: real N N
+det            | np.linalg.det(x / 5 + np.eye(N))              | x: real N N
+det_batch      | np.linalg.det(x / 5 + np.eye(N))              | x: real K N N
+det_singular   | np.linalg.det(x * 0)                          | x: real N N
+cholesky       | np.linalg.cholesky(x @ x.T + N * np.eye(N))   | x: real N M
+cholesky_batch | np.linalg.cholesky(np.tril(x) * 0.01 + 2 * np.eye(N)) | x: real K N N
+indefinite     | np.linalg.cholesky(-np.eye(N)) @ x            | x: real N N
+singular       | np.linalg.solve(x * 0, x)                     | x: real N N
+
 slices         | x[1:] - x[:-1]                                | x: real N
 steps          | x[::2]                                        | x: real N M
 reversed       | x[::-1, ::-1]                                 | x: real N M
@@ -425,6 +500,172 @@ bool_inputs | m: bool N; x: real N
 asserted | x: real N
     assert x.shape[0] > 0, "nothing there"
     return x + 1
+
+row_then_store | x: real N M
+    y = x * 1
+    s = 0.0
+    for i in range(x.shape[0]):
+        y[i] = y[i] * 2
+        row = y[i]
+        s = s + np.sum(row)
+        y[i, 0] = 5
+        s = s + row[0]
+    return y, s
+
+index_changes | x: real N; k: i64 in N
+    i = abs(k) % 3
+    v = x[i]
+    w = x[i:]  if False else x
+    i = i + 1
+    return v + x[i] + w
+
+alias_rotation | x: real N
+    a = x * 2
+    b = x * 3
+    for k in range(3):
+        c = a
+        a = b + c
+        b = c[::-1]
+    return a, b
+
+branch_alias | x: real N; s: real 
+    if s > 0:
+        y = x
+    else:
+        y = x * 2
+    z = y
+    y = y + 1
+    return z * y
+
+flag_loop | x: real N
+    going = True
+    n = 0
+    t = 0.0
+    while going:
+        for i in range(n):
+            t = t + x[i % x.shape[0]]
+        n += 1
+        going = n < 5
+    return t, n
+
+elimination | x: real N N
+    a = x * 1
+    for k in range(x.shape[0]):
+        for i in range(k + 1, x.shape[0]):
+            f = a[i, k] / (a[k, k] + 10)
+            a[i, k:] -= f * a[k, k:]
+    return a
+
+add_own_transpose | x: real N N
+    x += x.T
+    return x
+
+stores_of_products | x: real N N
+    x[:] = x @ x
+    x[0] = x[1] + x[-1]
+    x[:, 0] += np.sum(x, axis=1)
+    return x
+
+growing_windows | x: real N M
+    y = np.zeros((x.shape[0], x.shape[1]))
+    for i in range(x.shape[0]):
+        y[i] = np.mean(x[: i + 1], axis=0) - np.max(x[i:], axis=0)
+    return y
+
+loop_over_indices | x: real N; k: i64 K in N
+    y = np.zeros_like(x)
+    for j in k:
+        y[j] += x[j - 1]
+    return y
+
+helper_writes | x: real N
+    def bump(v, i):
+        v[i] += 1
+        return v[i] * 2
+    t = bump(x, 0)
+    u = bump(x, 0)
+    return x + t * u
+
+swapped_arguments | x: real N; z: real N
+    x, z = z, x
+    x[0] = 3
+    return x - z
+
+views_of_views | x: real N M
+    y = x * 1
+    v = y[1:, ::2]
+    v += 1
+    w = v[:, 0]
+    w[:] = 0
+    return y
+
+scalar_scan | x: real N M
+    total = 0.0
+    best = -np.inf
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            v = x[i, j]
+            if v > best:
+                best = v
+            total += v if v > 0 else 0.5 * v
+    return total, best
+
+mask_then_view | x: real N
+    y = np.zeros_like(x)
+    y[:] = x
+    y[y > 0] = -1
+    z = np.where(y < 0, y, x)
+    return z[::-1][1:]
+
+running_max | x: real N M
+    h = x[0]
+    for t in range(1, x.shape[0]):
+        h = np.maximum(h, x[t]) * 0.9
+    return h
+
+argument_by_another_name | x: real N
+    y = x
+    y[0] = 7
+    return x + y
+
+write_rows | x: real N M
+    for row in x:
+        row[0] = 2
+    return x
+
+scale_rows | x: real N M
+    for i, row in enumerate(x):
+        row *= i
+    return x
+
+reshaped_then_written | x: real N M
+    t = x.reshape(x.shape[0] * x.shape[1])
+    t[0] = 0
+    t += 1
+    return t
+
+transposed_at_the_end | x: real N M
+    y = np.zeros((x.shape[0], x.shape[1]))
+    for i in range(x.shape[0]):
+        y[i] = x[i] * 2
+    t = y.T
+    return t + 1
+
+copies_in_a_loop | x: real N M
+    y = x * 1
+    for k in range(3):
+        t = y.T.copy()
+        y[0] = t[:, 0] + 1
+        z = t * 2
+    return y
+
+store_after_view | x: real N N
+    y = x * 1
+    for k in range(3):
+        t = y.T
+        s = np.sum(t @ y, axis=0) * 0.1
+        y[0] = s
+    return y
 """
 
 

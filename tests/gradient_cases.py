@@ -145,3 +145,90 @@ CASES: list[Case] = [
          "    return s\n", {"x": (4, 3), "y": (4, 3)}),
     Case("two_outputs", 'def two_outputs(x: real["N"], w: real["N"]):\n    p = x * w\n    return p, np.sum(p * x)\n', {"x": (5,), "w": (5,)}),
 ]
+
+
+def _line(name: str, body: str, low: float = -2.0, high: float = 2.0, **shapes: tuple[int, ...]) -> Case:
+    """One expression over arrays of these shapes; the dimensions are named by their extents."""
+    text = {k: " ".join("KNMDBC"[extent] for extent in shape) for k, shape in shapes.items()}
+    args = ", ".join(f'{k}: real["{t}"]' for k, t in text.items())
+    return Case(name, f"def {name}({args}):\n    return {body}\n", shapes, low, high)
+
+
+_SPD = "a @ a.T + 2 * np.eye(a.shape[0])"
+_SPDS = "a @ np.swapaxes(a, 1, 2) + 2 * np.eye(a.shape[1])"
+
+CASES += [
+    # -- along an axis -----------------------------------------------------------------------------------------
+    _line("cumsum", "np.cumsum(a) * np.cumsum(a * b)", a=(4,), b=(4,)),
+    _line("cumsum_axis", "np.cumsum(a * a, axis=1) * b", a=(3, 4), b=(3, 4)),
+    _line("cumsum_first", "a.cumsum(axis=-2) * a", a=(3, 4)),
+    _line("cumsum_flat", "np.cumsum(a) ** 2", a=(3, 4)),
+    _line("cumprod", "np.cumprod(a, axis=-1) * b", a=(3, 4), b=(3, 4)),
+    _line("cumprod_middle", "np.cumprod(a, axis=1) ** 2", a=(2, 3, 4)),
+    _line("cumprod_flat", "np.cumprod(a)", a=(2, 3)),
+    _line("cumprod_zeros", "np.cumprod(a * (np.arange(a.shape[1]) != 1), axis=1)", a=(3, 4)),
+    _line("cumprod_two_zeros", "np.cumprod(a * (np.arange(a.size) % 2 == 0))", a=(4,)),
+    _line("sort", "np.sort(a, axis=0) * b", a=(3, 4), b=(3, 4)),
+    _line("sort_last", "np.sort(a) ** 2 + np.sort(a, axis=None)[0]", a=(3, 4)),
+    _line("argsort", "a[np.argsort(b)] * b", a=(4,), b=(4,)),
+    _line("take", "np.take(a, [2, 0, 2], axis=1) ** 2", a=(2, 3)),
+    _line("take_rows", "a.take(np.array([[1, 0], [1, 1]]), axis=0) * np.take(a, 1)", a=(2, 3)),
+    _line("take_flat", "np.take(a, np.argsort(np.ravel(a))) * np.arange(a.size)", a=(2, 3)),
+    _line("take_along", "np.take_along_axis(a, np.argsort(b, axis=1), axis=1) * b", a=(3, 4), b=(3, 4)),
+    _line("take_along_first", "np.take_along_axis(a, np.argmax(b, axis=0, keepdims=True), axis=0) ** 2", a=(3, 4), b=(3, 4)),
+    _line("take_along_middle", "np.take_along_axis(a, np.argsort(a * a, axis=1), 1) * a", a=(2, 3, 4)),
+    # -- moves -------------------------------------------------------------------------------------------------
+    _line("repeat", "np.repeat(a * a, 3, axis=1)", a=(2, 3)),
+    _line("repeat_first", "a.repeat(2, axis=0) + np.repeat(a, 1)[0]", a=(2, 3)),
+    _line("repeat_flat", "np.repeat(a, 2) ** 2", a=(2, 3)),
+    _line("tile", "np.tile(a, 3) ** 2", a=(4,)),
+    _line("tile_both", "np.tile(a, (2, 3)) ** 2", a=(2, 3)),
+    _line("tile_last", "np.tile(a, (1, 2)) * np.tile(a, 2)", a=(2, 3)),
+    _line("tile_more_axes", "np.tile(a, (2, 1, 2)) ** 2", a=(2, 3)),
+    _line("roll", "np.roll(a, 2) * a", a=(4,)),
+    _line("roll_axis", "np.roll(a, -1, axis=1) * a", a=(3, 4)),
+    _line("roll_both", "np.roll(a, (1, 5), axis=(0, -1)) * a", a=(3, 4)),
+    _line("roll_flat", "np.roll(a, 3) * a", a=(3, 4)),
+    _line("diagonal", "np.diagonal(a) ** 2", a=(3, 3)),
+    _line("diagonal_wide", "np.diagonal(a, 1) ** 2", a=(3, 4)),
+    _line("diagonal_tall", "np.diagonal(a * a, -1)", a=(4, 3)),
+    _line("diagonal_corner", "np.diagonal(a, offset=-2) ** 2", a=(3, 4)),
+    _line("diagonal_axes", "np.diagonal(a, axis1=2, axis2=0) ** 2", a=(3, 2, 3)),
+    _line("trace", "np.trace(a) * a", a=(3, 3)),
+    _line("trace_wide", "a.trace(1) ** 2 + np.trace(a, offset=-1)", a=(3, 4)),
+    _line("trace_axes", "np.trace(a, axis1=1, axis2=-1) ** 2", a=(2, 3, 3)),
+    _line("tril", "np.tril(a * a) * np.tril(a, -1)", a=(3, 4)),
+    _line("triu", "np.triu(a * a, 1) + np.triu(a, k=-1) ** 2", a=(2, 3, 4)),
+    _line("split", "np.split(a, 2)[0] * np.split(a, 2)[1]", a=(4,)),
+    _line("split_at", "np.split(a, (1, 3), axis=1)[1] ** 2", a=(3, 4)),
+    Case("split_unpacked", 'def split_unpacked(a: real["N 2*C"]):\n    u, v = np.split(a, 2, axis=-1)\n    return u * np.tanh(v)\n', {"a": (3, 4)}),
+    _line("pad", "np.pad(a, 1) ** 2", a=(2, 3)),
+    _line("pad_pairs", "np.pad(a, ((0, 2), (1, 0)), constant_values=3.0) ** 2", a=(2, 3)),
+    _line("pad_value", "np.pad(a, (1, 2), mode='constant', constant_values=b[0]) ** 2", a=(2, 3), b=(2,)),
+    _line("linspace", "np.linspace(a[0], a[1], 5) ** 2 * np.linspace(0, 1, 5)", a=(4,)),
+    _line("linspace_open", "np.linspace(a[0], a[1], 5, endpoint=False) ** 2", a=(4,)),
+    # -- products ----------------------------------------------------------------------------------------------
+    _line("tensordot", "np.tensordot(a, b, 2)", a=(2, 3, 4), b=(3, 4, 5)),
+    _line("tensordot_axes", "np.tensordot(a, b, axes=((0, 2), (1, 0))) ** 2", a=(2, 3, 4), b=(4, 2, 5)),
+    _line("tensordot_one", "np.tensordot(a, b, axes=(-1, 0))", a=(2, 3), b=(3, 4)),
+    _line("tensordot_outer", "np.tensordot(a, b, 0)", a=(2, 3), b=(4,)),
+    _line("einsum_diagonal", 'np.einsum("ii,i->i", a, b)', a=(3, 3), b=(3,)),
+    _line("einsum_trace", 'np.einsum("ii", a) * np.einsum("iji->j", b)', a=(3, 3), b=(3, 2, 3)),
+    _line("einsum_thrice", 'np.einsum("iii,j->ij", a, b)', a=(3, 3, 3), b=(2,)),
+    _line("einsum_lone", 'np.einsum("ij,jk->k", a, b) * np.einsum("ij->", a)', a=(2, 3), b=(3, 4)),
+    _line("dot_ranks", "np.dot(a, b)", a=(2, 3), b=(4, 3, 5)),
+    _line("dot_vector", "np.dot(a, b) * np.dot(a[0, 0, 0], b)[0]", a=(2, 4, 3), b=(3,)),
+    _line("vdot", "np.vdot(a, b)", a=(2, 3), b=(2, 3)),
+    _line("outer_flat", "np.outer(a, b)", a=(2, 3), b=(4,)),
+    # -- linear algebra ----------------------------------------------------------------------------------------
+    _line("solve", f"np.linalg.solve({_SPD}, b)", a=(3, 3), b=(3, 4)),
+    _line("solve_vector", "np.linalg.solve(a + 4 * np.eye(a.shape[0]), b)", a=(3, 3), b=(3,)),
+    _line("solve_batch", f"np.linalg.solve({_SPDS}, b)", a=(2, 3, 3), b=(2, 3, 4)),
+    _line("solve_repeated", f"np.linalg.solve({_SPDS}, b)", a=(2, 3, 3), b=(3,)),
+    _line("inv", "np.linalg.inv(a + 4 * np.eye(a.shape[0])) * a", a=(3, 3)),
+    _line("inv_batch", f"np.linalg.inv({_SPDS})", a=(2, 3, 3)),
+    _line("det", "np.linalg.det(a) * a", a=(3, 3)),
+    _line("det_batch", "np.linalg.det(a) ** 2", a=(2, 3, 3)),
+    _line("cholesky", f"np.linalg.cholesky({_SPD})", a=(3, 3)),
+    _line("cholesky_batch", f"np.linalg.cholesky({_SPDS}) ** 2", a=(2, 3, 3)),
+]

@@ -283,8 +283,9 @@ def _relaxed(dim: Dim, facts: Facts) -> bool:
                 rest = dim - Dim(((monomial, c),))
                 if any(nonnegative(rest + arg * c, facts) for arg in args):
                     return True
-            case (Atom("floordiv", (a, n)),) if c < 0 and n.value and n.value > 0 and c % n.value == 0:
-                if nonnegative(dim - Dim(((monomial, c),)) + a * (c // n.value), facts):
+            case (Atom("floordiv", (a, n)),) if c < 0 and n.value and n.value > 0:
+                rest = dim - Dim(((monomial, c),))
+                if (c % n.value == 0 or nonnegative(a, facts)) and nonnegative(rest + a * (c // n.value), facts):
                     return True
     return False
 

@@ -8,6 +8,7 @@ from typing import Any
 import gast
 
 from . import construct
+from .array_calls import flattened
 from .construct import const, value_of
 from .dims import Dim
 from .errors import Mistake, Suppressed, span_of
@@ -17,7 +18,7 @@ from .source import CONSTANTS, Source
 from .special_calls import SpecialCalls
 from .suggestions import UNSUPPORTED, nearest
 from .typing import TypingError, promote
-from .values import Broken, Closure, ListValue, Static, Tuple, Value, View
+from .values import Broken, Closure, Collected, Later, ListValue, Static, Tuple, Value, View
 
 _DTYPES = {
     "np.float32": "f32", "np.float64": "f64", "np.int32": "i32", "np.int64": "i64", "np.bool_": "bool",
@@ -56,7 +57,9 @@ class Expressions(SpecialCalls):
             case Tuple() | Static() | Closure() | ListValue():
                 what = {Tuple: "a tuple", Static: "this object", Closure: "a function", ListValue: "a list"}[type(value)]
                 raise self.fail(node, "type", f"expected an array or a scalar, got {what}", _list_help(value))
-            case Broken():
+            case Collected():
+                return self.as_expr(self.unlisted(value, node), node)
+            case Broken() | Later():
                 raise Suppressed
         return value
 
@@ -94,7 +97,9 @@ class Expressions(SpecialCalls):
             case gast.Tuple(elts=elts) | gast.List(elts=elts):
                 return Tuple(tuple(self.value(e) for e in elts))
             case gast.Lambda():
-                return Closure(node, self.source, dict(self.env))
+                return Closure(node, self.source, self.env, "lambda", self.frame)
+            case gast.ListComp() | gast.GeneratorExp():
+                return self.comprehension(node)
         what = type(node).__name__
         raise self.fail(node, "unsupported", f"{what} is not part of the subset", UNSUPPORTED.get(what, ""))
 
@@ -118,7 +123,7 @@ class Expressions(SpecialCalls):
                 raise self.fail(node, "name", value.message, value.help)
             if isinstance(value, Name):
                 return construct.replace(value, span=self.span(node))
-            return value
+            return self.unlisted(value, node)
         if id in self.source.functions:
             return Closure(self.source.functions[id], self.source, None, id)
         if id in self.source.constants:
@@ -186,6 +191,9 @@ class Expressions(SpecialCalls):
         row = BY_SPELLING.get(spelling)
         if row is None:
             raise self.fail(node, "unsupported", f"the operator {spelling} is not part of the subset")
+        for operand in operands:
+            if self.is_array_list(operand):
+                raise self.fail(operand, "type", "arithmetic on a list is not that on arrays", "stack it first: np.stack(ys)")
         values = [self.value(o) for o in operands]
         if spelling in ("Add", "Mult") and any(isinstance(v, Tuple) for v in values):
             return self._tuple_arithmetic(spelling, values, node)
@@ -264,6 +272,13 @@ class Expressions(SpecialCalls):
     def branch_value(self, node: Any, condition: Expr, body: Any, orelse: Any) -> Value:
         raise NotImplementedError
 
+    # -- lists: an expression of its own has none, the checker of functions does ----------------------------------
+    def unlisted(self, value: Value, node: Any) -> Value:
+        return value
+
+    def value_or_list(self, node: Any) -> Value:
+        return self.value(node)
+
     # -- calls -------------------------------------------------------------------------------------------------
     def _call(self, node: Any) -> Value:
         if any(k.arg is None for k in node.keywords) or any(isinstance(a, gast.Starred) for a in node.args):
@@ -332,8 +347,8 @@ class Expressions(SpecialCalls):
         target, attr = node.func.value, node.func.attr
         if isinstance(target, gast.Name) and target.id == "self":
             return self.self_call(node, attr)
-        receiver = self.value(target)
-        if isinstance(receiver, ListValue):
+        receiver = self.value_or_list(target)
+        if isinstance(receiver, (ListValue, Collected)):
             return self.list_call(receiver, node, attr)
         base = self.as_expr(receiver, target)
         if attr == "item" and not base.type.rank:
@@ -355,6 +370,21 @@ class Expressions(SpecialCalls):
 
     def inline(self, target: Closure, node: Any) -> Value:
         raise NotImplementedError
+
+    # -- lists: only a function's body has them ----------------------------------------------------------------
+    frame: object = None
+
+    def comprehension(self, node: Any) -> Value:
+        raise NotImplementedError
+
+    def value_or_list(self, node: Any) -> Value:
+        return self.value(node)
+
+    def unlisted(self, value: Value, node: Any) -> Value:
+        return value
+
+    def is_array_list(self, node: Any) -> bool:
+        return False
 
     # -- binding the arguments of a row ------------------------------------------------------------------------
     def call_row(self, row: Row, args: list[Any], keywords: list[Any], node: Any, first: Expr | None = None) -> Value:
@@ -491,9 +521,14 @@ class Expressions(SpecialCalls):
         raise self.fail(node, "type", "this dtype is not part of the subset", "np.float32, np.float64, np.int32, np.int64, bool, x.dtype")
 
     def _adjust(self, row: Row, arrays: list[Expr], static: dict[str, Any], node: Any) -> None:
-        """Python's conventions that are not in the table: arange(stop), reductions of Python's own, power with a weak base."""
+        """Python's conventions that are not in the table: arange(stop), axis=None of the flat array."""
         if row.name == "arange" and static["stop"] is None:
             static["start"], static["stop"] = Dim.of(0), static["start"]
+        if any(a.name == "axis" and a.kind == "axis" for a in row.signature) and static["axis"] is None:
+            flat = len(arrays) if row.signature[0].kind == "arrays" else 1  # of take, the indices keep their shape
+            arrays[:flat], static["axis"] = [flattened(a) for a in arrays[:flat]], 0
+        if row.name == "outer":
+            arrays[:] = [flattened(a) for a in arrays]
         if row.name == "norm" and static.get("ord") not in (None, Dim.of(2)):
             raise self.fail(node, "unsupported", "np.linalg.norm has the 2-norm only", "np.sum(np.abs(x)), np.max(np.abs(x))")
 
@@ -633,7 +668,7 @@ _COMPARE: dict[str, Any] = {
 
 
 def _list_help(value: Value) -> str:
-    return "stack it: np.stack(xs)" if isinstance(value, ListValue) else ""
+    return "its length depends on values: store into an array made before, y[i] = v" if isinstance(value, ListValue) else ""
 
 
 __all__ = ["Call", "Expressions", "Index", "Name", "Type"]

@@ -6,55 +6,70 @@ versions meet again in one name: the one a loop carries, or the one both branche
 
 from __future__ import annotations
 
-from collections.abc import Set
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 import gast
 
 from . import construct
 from .construct import const, value_of
-from .dims import Atom, Dim
+from .dims import Dim
 from .errors import Mistake, Reporter, Suppressed
+from .exits import LATER
 from .expressions import Expressions, _known
+from .inlining import Inlining
 from .iteration import Iteration
+from .joins import Joins
+from .lists import Items, Key, Lists, Plan
+from .lowering.facts import assumed
 from .operations import BY_SPELLING
-from .program import (
-    Assert, Assign, At, Call, Const, Expr, Gather, If, Index, Item, Mask, Name, NewAxis, Pop, Push, Slice, Span, Stmt, Store, Type, While,
-    item_exprs, map_children, names, walk, walk_stmts,
-)
-from .renaming import rename_block
+from .program import Assert, Assign, At, Call, Const, Expr, Gather, If, Index, Name, Stmt, Type, While, children, walk
 from .source import Source
-from .typing import TypingError, broadcast, promote
-from .values import Broken, Closure, Fresh, ListValue, Static, Tuple, Value, View
+from .typing import TypingError
+from .values import RETURN, Broken, Closure, Collected, Fresh, Later, ListValue, Static, Tuple, Value, View, plain
+from .writes import Writes, mutated_names, target_names
 
-_RETURN = "<return>"
 
+class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Expressions):
+    """Types one function of a layer. `plans`: what an earlier typing found out about its lists."""
 
-class FunctionChecker(Iteration, Expressions):
-    def __init__(self, source: Source, reporter: Reporter, fresh: Fresh) -> None:
-        self.source = source
+    def __init__(
+        self, source: Source, reporter: Reporter, fresh: Fresh, function: Any = None, plans: Mapping[Key, Plan] | None = None
+    ) -> None:
         self.reporter = reporter
         self.fresh = fresh
         self.env: dict[str, Value] = {}
         self.facts: dict[str, tuple[Dim, Dim]] = {}
         self.out: list[Stmt] = []
-        self.mutated: set[str] = set()
-        self.calling: tuple[str, ...] = ()
+        self.own_node = function
+        self.states: dict[str, Type] = {}  # State fields, which may be assigned
+        self.methods: dict[str, Any] = {}  # the other methods of its class, which it may call
+        self.calling: tuple[Any, ...] = ()  # the helpers being inlined
+        self.frames: list[tuple[object, dict[str, Value]]] = []  # the functions around, with their variables
+        self.path: Key = ()
         self.loops = 0
+        self.counters: set[str] = set()  # of all loops so far
+        self.born: dict[str, int] = {}  # name of an array -> how many loops it was made in
+        self.appended: set[str] = set()  # arrays that a list holds
         self.inserted = 0  # statements put before others, where lists are made
+        self.lists: dict[Key, Items] = {}
+        self.found: dict[Key, Plan] = {}
+        self.plans: dict[Key, Plan] = dict(plans or {})
+        self.source, self.frame = source, object()
+        self.mutated: set[str] = set()
+        self.popped: set[str] = set()
+        self.appending: set[str] = set()
+        if function is not None:
+            self.enter(function, source)
 
     def emit(self, stmt: Stmt) -> None:
         self.out.append(stmt)
 
     # -- blocks ------------------------------------------------------------------------------------------------
     def block(self, nodes: list[Any]) -> None:
-        """Checks statements in order, going on after a mistake; leaves a returned value in env[_RETURN]."""
-        for position, node in enumerate(nodes):
+        """Checks statements in order, going on after a mistake; leaves a returned value in env[RETURN]."""
+        for node in nodes:
             try:
-                if isinstance(node, gast.If) and _leaves(node):
-                    self._branching_exit(node, nodes[position + 1 :])
-                    return
                 self.statement(node)
             except Suppressed:
                 self._poison(node)
@@ -64,42 +79,34 @@ class FunctionChecker(Iteration, Expressions):
             except TypingError as error:
                 self.reporter.add(self.fail(node, error.kind, error.message, error.help))
                 self._poison(node)
-            if isinstance(node, (gast.Return, gast.Continue)):
-                return
-
-    def _branching_exit(self, node: Any, rest: list[Any]) -> None:
-        """`if c: return a` and what follows: the rest moves into the branches that go on."""
-        then = node.body if _always_leaves(node.body) else node.body + rest
-        orelse = node.orelse if node.orelse and _always_leaves(node.orelse) else node.orelse + rest
-        self._if(node, then, orelse)
 
     def _poison(self, node: Any) -> None:
         """What a broken statement should have assigned is broken too, without another message."""
-        for name in _targets([node]):
+        for name in target_names([node]):
             self.env[name] = Broken()
-        if isinstance(node, gast.Return):
-            self.env[_RETURN] = Broken()
+        if any(isinstance(n, gast.Return) for n in gast.walk(node)):
+            self.env[RETURN] = Broken()
 
-    def captured(self, nodes: list[Any]) -> tuple[list[Stmt], dict[str, Value]]:
-        """Checks a block aside: its statements and the names as it leaves them."""
-        out, env = self.out, self.env
-        self.out, self.env = [], dict(env)
+    def captured(self, nodes: list[Any]) -> tuple[list[Stmt], dict[str, Value], dict[Key, Items]]:
+        """Checks a block aside: its statements, and the names and lists as it leaves them."""
+        out, env, lists = self.out, self.env, self.lists
+        self.out, self.env, self.lists = [], dict(env), dict(lists)
         try:
             self.block(nodes)
-            return self.out, self.env
+            return self.out, self.env, self.lists
         finally:
-            self.out, self.env = out, env
+            self.out, self.env, self.lists = out, env, lists
 
     # -- statements --------------------------------------------------------------------------------------------
     def statement(self, node: Any) -> None:
         match node:
             case gast.Assign(targets=targets, value=value):
-                found = self._assigned_value(value)
+                found = self._assigned_value(value, targets[0])
                 for target in targets:
                     found = self.assign(target, found, node)
             case gast.AnnAssign(target=target, value=value):
                 if value is not None:
-                    self.assign(target, self._assigned_value(value), node)
+                    self.assign(target, self._assigned_value(value, target), node)
             case gast.AugAssign(target=target, op=op, value=value):
                 self._augmented(node, target, op, value)
             case gast.For():
@@ -107,7 +114,7 @@ class FunctionChecker(Iteration, Expressions):
             case gast.While():
                 self._while(node)
             case gast.If():
-                self._if(node, node.body, node.orelse)
+                self._if(node)
             case gast.Return(value=value):
                 self._return(node, value)
             case gast.Assert(test=test, msg=msg):
@@ -115,24 +122,44 @@ class FunctionChecker(Iteration, Expressions):
             case gast.Expr(value=value):
                 self._expression(node, value)
             case gast.FunctionDef(name=name):
-                self.env[name] = Closure(node, self.source, self.env, name)
-            case gast.Pass() | gast.Continue():
+                self._nested(node, name)
+            case gast.Pass():
                 pass
-            case gast.Break():
-                raise self.fail(node, "unsupported", "break is not compiled yet", "put the condition into the loop: while going: ...")
-            case gast.Delete():
-                for name in _targets([node]):
-                    self.env.pop(name, None)
+            case gast.Break() | gast.Continue():
+                raise self.fail(node, "syntax", f"{type(node).__name__.lower()} outside a loop")
+            case gast.Delete(targets=targets):
+                self._delete(node, targets)
             case _:
                 what = type(node).__name__
                 raise self.fail(node, "statement", f"{what} is not part of the subset", _STATEMENT_HELP.get(what, ""))
 
-    def _assigned_value(self, node: Any) -> Value:
-        if isinstance(node, gast.List) and not node.elts:
-            made = ListValue(self.fresh("saved"))
-            made.position = (self.out, len(self.out))
-            return made
-        return self.value(node)
+    def _nested(self, node: Any, name: str) -> None:
+        if node.decorator_list:
+            raise self.fail(node.decorator_list[0], "unsupported", "a nested function has no decorators", "call what it would call")
+        self.env[name] = Closure(node, self.source, self.env, name, self.frame)
+
+    def _delete(self, node: Any, targets: list[Any]) -> None:
+        for target in targets:
+            if not isinstance(target, gast.Name):
+                raise self.fail(target, "unsupported", "del is for whole variables here")
+            self._name(target, target.id)
+            self.env[target.id] = Broken(f"{target.id} was deleted", "use it before the del")
+
+    # -- assignment --------------------------------------------------------------------------------------------
+    def _assigned_value(self, node: Any, target: Any) -> Value:
+        name = target.id if isinstance(target, gast.Name) else ""
+        hint = plain(name) if name else "items"
+        if isinstance(node, gast.Name) and node.id == LATER:
+            return Later()
+        if isinstance(node, gast.List) and name in self.popped:
+            if node.elts:
+                raise self.fail(node, "unsupported", "a list that is popped from begins empty here", "append its first items")
+            return self.new_stack()
+        if isinstance(node, gast.List) and (not node.elts or name in self.appending):
+            return self.new_list(node, hint, tuple((self.value(e), e) for e in node.elts))
+        if isinstance(node, gast.ListComp):
+            return self.comprehension(node, hint)
+        return self.value_or_list(node)
 
     def assign(self, target: Any, value: Value, node: Any) -> Value:
         """Binds a target; returns what a further target of the same statement should get."""
@@ -140,13 +167,15 @@ class FunctionChecker(Iteration, Expressions):
             case gast.Name(id=id):
                 return self._bind_name(id, value, node, target)
             case gast.Tuple(elts=elts) | gast.List(elts=elts):
-                items = self._unpack(value, len(elts), target)
-                # All values are taken before any name is bound: a, b = b, a.
-                held = [self._held(v, node) if len(items) > 1 and not isinstance(t, gast.Tuple) else v for v, t in zip(items, elts, strict=True)]
-                for element, item in zip(elts, held, strict=True):
+                items = self._unpack(self.unlisted(value, node), elts, target)
+                # All values are taken before any target is assigned: a, b = b, a.
+                if any(not isinstance(e, gast.Name) for e in elts):
+                    items = tuple(self._held(v, node) for v in items)
+                for element, item in zip(elts, items, strict=True):
                     self.assign(element, item, node)
                 return value
             case gast.Subscript(value=base, slice=slice):
+                value = self._held(self.unlisted(value, node), node)
                 self.store(base, slice, self.as_expr(value, node), None, node)
                 return value
             case gast.Attribute(value=gast.Name(id="self"), attr=attr):
@@ -156,17 +185,36 @@ class FunctionChecker(Iteration, Expressions):
         raise self.fail(target, "unsupported", "cannot assign to this")
 
     def _held(self, value: Value, node: Any) -> Value:
+        """A value as it is now, before an assignment into an array changes what it is read from. Parts of arrays are views."""
+        if isinstance(value, (Index, Call)) and not self._is_view(value) and (isinstance(value, Index) or value.args):
+            if isinstance(node, gast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], gast.Subscript):
+                return value  # nothing else is assigned
+            name = self.fresh("held")
+            self.emit(Assign(name, value, self.span(node)))
+            return Name(name, value.type, value_of(value), self.span(node))
         return value
 
     def _assign_field(self, attr: str, value: Value, target: Any, node: Any) -> Value:
         known = self.env.get(f"self.{attr}")
-        if not isinstance(known, Name) or attr not in getattr(self, "states", ()):
+        if attr not in self.states:
             what = "is not a State of the layer" if known is None else "is a Param or config, which a layer cannot assign"
             raise self.fail(target, "role", f"self.{attr} {what}", "only State fields are assigned; solvers change Params")
-        expr = construct.convert(self.as_expr(value, node), known.type)
+        type = self.states[attr]
+        expr = construct.convert(self._fitting(self.as_expr(value, node), type, attr, node), type)
         return self._bind_name(f"self.{attr}", expr, node, target, base=attr)
 
-    def _unpack(self, value: Value, count: int, target: Any) -> tuple[Value, ...]:
+    def _fitting(self, expr: Expr, type: Type, attr: str, node: Any) -> Expr:
+        if expr.type.shape != type.shape and expr.type.rank:
+            found, declared = construct.shape_text(expr.type.shape), construct.shape_text(type.shape)
+            raise self.fail(node, "shape", f"the state {attr} has shape {declared}, this is {found}", "assign a value of the declared shape")
+        if expr.type.is_float and not type.is_float:
+            raise self.fail(node, "type", f"the state {attr} is {type.dtype}, this is {expr.type.dtype}", "convert it: .astype(...)")
+        return expr
+
+    def _unpack(self, value: Value, elts: list[Any], target: Any) -> tuple[Value, ...]:
+        star = next((e for e in elts if isinstance(e, gast.Starred)), None)
+        if star is not None:
+            raise self.fail(star, "unsupported", "* in an assignment is not part of the subset", "name every item")
         if isinstance(value, Tuple):
             items: tuple[Value, ...] = value.items
         else:
@@ -175,148 +223,56 @@ class FunctionChecker(Iteration, Expressions):
             if extent is None:
                 raise self.fail(target, "type", "only tuples, and arrays with a known first extent, can be unpacked")
             items = tuple(construct.index(expr, [At(const(i))]) for i in range(extent))
-        if len(items) != count:
-            raise self.fail(target, "type", f"expected {count} values to unpack, got {len(items)}")
+        if len(items) != len(elts):
+            raise self.fail(target, "type", f"expected {len(elts)} values to unpack, got {len(items)}")
         return items
 
     def _bind_name(self, id: str, value: Value, node: Any, target: Any, base: str = "") -> Value:
-        if isinstance(value, (Tuple, Static, Closure, Broken, View)):
+        if isinstance(value, Tuple):
+            value = Tuple(tuple(self._named_item(id, v, node, target) for v in value.items))
+        if isinstance(value, ListValue) and value.type is None and value.name.startswith("saved"):
+            value.name = self.fresh(id)
+        if isinstance(value, (Tuple, Static, Closure, Later, Broken, View, Collected, ListValue)):
             self.env[id] = value
-            return value
-        if isinstance(value, ListValue):
-            self.env[id] = value
-            if value.type is None and value.name.startswith("saved"):
-                value.name = self.fresh(id)
             return value
         if isinstance(value, Name) and value.value is not None:  # a loop counter or config integer, which never changes
             self.env[id] = value
             return value
         if self._is_view(value) and (id in self.mutated or self._root_mutated(value)):
-            view = self._as_view(value, node)
+            view: Value = self._as_view(value, node)
             self.env[id] = view
             return view
-        name = self.fresh(base or id)
+        name = self.fresh(base or plain(id))
         self.emit(Assign(name, value, self.span(node)))
+        self.born[name] = self.loops
         bound = Name(name, value.type, value_of(value), self.span(target))
         self.env[id] = bound
         return bound
 
-    # -- aliasing ----------------------------------------------------------------------------------------------
-    def _is_view(self, expr: Expr) -> bool:
-        """Whether NumPy would give another name, or a part, of an array that exists: not for scalars, which are copied."""
-        if not expr.type.rank:
-            return False
-        while isinstance(expr, Index) and not any(isinstance(i, (Gather, Mask)) for i in expr.items):
-            expr = expr.base
-        return isinstance(expr, Name)
+    def _named_item(self, id: str, value: Value, node: Any, target: Any) -> Value:
+        """An item of a tuple that gets a name: computed now, once."""
+        if isinstance(value, Tuple):
+            return Tuple(tuple(self._named_item(id, v, node, target) for v in value.items))
+        if not isinstance(value, (Index, Call)) or self._is_view(value) or value_of(value) is not None:
+            return value
+        name = self.fresh(plain(id))
+        self.emit(Assign(name, value, self.span(node)))
+        return Name(name, value.type, None, self.span(target))
 
-    def _root_mutated(self, expr: Expr) -> bool:
-        root = _root(expr)
-        return any(isinstance(v, Name) and v.id == root and k in self.mutated for k, v in self.env.items())
-
-    def _as_view(self, expr: Expr, node: Any) -> View:
-        """The view with its index values fixed now."""
-        if isinstance(expr, Name):
-            return View(expr, None)
-        assert isinstance(expr, Index)
-        items = tuple(At(self._fixed(i.index, node)) if isinstance(i, At) else i for i in expr.items)
-        return View(expr.base, items)
-
-    def _fixed(self, expr: Expr, node: Any) -> Expr:
-        if value_of(expr) is not None:
-            return expr
-        name = self.fresh("i")
-        self.emit(Assign(name, expr, self.span(node)))
-        return Name(name, expr.type)
-
-    # -- in-place writes ---------------------------------------------------------------------------------------
-    def _augmented(self, node: Any, target: Any, op: Any, value: Any) -> None:
-        row = BY_SPELLING.get(type(op).__name__)
-        if row is None:
-            raise self.fail(node, "unsupported", f"{type(op).__name__} in place is not part of the subset")
-        right = self.value(value)
-        if isinstance(target, gast.Subscript):
-            self.store(target.value, target.slice, self.as_expr(right, value), row.name, node)
-            return
-        left = self.value(_as_load(target))
-        if isinstance(left, Tuple):
-            self.assign(target, self._tuple_arithmetic(type(op).__name__, [left, right], node), node)
-            return
-        current = self.as_expr(left, target)
-        addend = self.as_expr(right, value)
-        if current.type.rank:
-            self._store(current, construct.complete(current, ()), addend, row.name, node)
-        else:
-            self.assign(target, self.apply(row, [current, addend], {}, node), node)
-
-    def store(self, base: Any, slice: Any, value: Expr, op: str | None, node: Any) -> None:
-        array = self.typed(base)
-        self._store(array, self.items(array, slice), value, op, node)
-
-    def _store(self, array: Expr, items: tuple[Item, ...], value: Expr, op: str | None, node: Any) -> None:
-        """array[items] op= value, through views down to the array itself."""
-        span = self.span(node)
-        while isinstance(array, Index):
-            items = _compose(array, items, self.facts, lambda m: self.fail(node, "unsupported", m, "write to the array itself"))
-            array = array.base
-        if not isinstance(array, Name):
-            raise self.fail(node, "unsupported", "this writes into a temporary array", "give the array a name first")
-        if any(isinstance(i, Mask) for i in items):
-            self._store_masked(array, items, value, op, span, node)
-            return
-        part = construct.index(array, items)
-        if op not in (None, "add", "subtract"):
-            value, op = construct.call(op, part, value), None
-        if op == "subtract":
-            value, op = construct.call("negative", value), "add"
-        if broadcast([part.type.shape, value.type.shape]) != part.type.shape:
-            raise self.fail(node, "shape", f"cannot store shape {construct.shape_text(value.type.shape)} into {construct.shape_text(part.type.shape)}")
-        if value.type.is_float and not array.type.is_float:
-            raise self.fail(node, "type", f"cannot store {value.type.dtype} into an array of {array.type.dtype}", "convert it: .astype(...)")
-        if op == "add" and any(isinstance(i, Gather) for i in items):
-            value, op = construct.call("add", part, value), None
-        self.emit(Store(array, items, value if value.type.dtype == array.type.dtype else construct.cast(value, array.type.dtype), op, False, span))
-
-    def _store_masked(self, array: Name, items: tuple[Item, ...], value: Expr, op: str | None, span: Span, node: Any) -> None:
-        mask = next(i.condition for i in items if isinstance(i, Mask))
-        if not isinstance(items[0], Mask) or value.type.rank:
-            raise self.fail(node, "unsupported", "x[mask] = v takes a mask over the first axes and a scalar v", "use np.where(mask, v, x)")
-        for _ in range(array.type.rank - mask.type.rank):
-            mask = construct.call("expand_dims", mask, axis=mask.type.rank)
-        new = construct.call(op, array, value) if op else value
-        chosen = construct.cast(construct.call("where", mask, new, array), array.type.dtype)
-        self.emit(Store(array, construct.complete(array, ()), chosen, None, False, span))
-
-    def call_np_add_at(self, node: Any) -> Value:
-        if len(node.args) != 3:
-            raise self.fail(node, "type", "np.add.at takes an array, an index and values")
-        array = self.typed(node.args[0])
-        items = self.items(array, node.args[1])
-        value = self.typed(node.args[2])
-        while isinstance(array, Index):
-            items = _compose(array, items, self.facts, lambda m: self.fail(node, "unsupported", m))
-            array = array.base
-        if not isinstance(array, Name):
-            raise self.fail(node, "unsupported", "np.add.at writes into a temporary array", "give the array a name first")
-        self.emit(Store(array, items, construct.cast(value, array.type.dtype), "add", True, self.span(node)))
-        return Static(None)
-
-    # -- control flow ------------------------------------------------------------------------------------------
+    # -- small statements --------------------------------------------------------------------------------------
     def _return(self, node: Any, value: Any) -> None:
-        if self.loops:
-            raise self.fail(node, "unsupported", "return inside a loop is not compiled yet", "keep the result in a variable and return it after the loop")
         if value is None:
             raise self.fail(node, "type", "a layer must return its result")
-        self.env[_RETURN] = self._return_value(value)
-
-    def _return_value(self, value: Any) -> Value:
         if isinstance(value, gast.Dict):
-            return Tuple(tuple(self.value(v) for v in value.values))
-        return self.value(value)
+            self.env[RETURN] = Tuple(tuple(self.value(v) for v in value.values))
+        else:
+            self.env[RETURN] = self.value(value)
 
     def _assert(self, node: Any, test: Any, msg: Any) -> None:
         cond = self.condition(test)
         text = msg.value if isinstance(msg, gast.Constant) and isinstance(msg.value, str) else ""
+        if _known(cond) is False:
+            raise self.fail(node, "type", "this assertion never holds" + (f": {text}" if text else ""))
         if _known(cond) is not True:
             self.emit(Assert(cond, text, self.span(node)))
 
@@ -331,64 +287,22 @@ class FunctionChecker(Iteration, Expressions):
         if isinstance(value.func, gast.Attribute) and value.func.attr in ("sort", "fill"):
             raise self.fail(node, "unsupported", f".{value.func.attr}() in place is not part of the subset", "assign: x[...] = value")
 
-    def _if(self, node: Any, then: list[Any], orelse: list[Any]) -> None:
+    # -- control flow ------------------------------------------------------------------------------------------
+    def _if(self, node: Any) -> None:
         cond = self.condition(node.test)
         known = _known(cond)
         if known is not None:
-            self.block(then if known else orelse)
+            self.block(node.body if known else node.orelse)
             return
-        then_out, then_env = self.captured(then)
-        else_out, else_env = self.captured(orelse)
+        then_out, then_env, then_lists = self.captured(node.body)
+        else_out, else_env, else_lists = self.captured(node.orelse)
+        self.join_lists(then_lists, else_lists)
         self._join(node, cond, then_out, then_env, else_out, else_env)
-
-    def _join(self, node: Any, cond: Expr, then_out: list[Stmt], then_env: dict[str, Value], else_out: list[Stmt], else_env: dict[str, Value]) -> None:
-        env: dict[str, Value] = {}
-        for id in dict.fromkeys([*then_env, *else_env]):
-            a, b = then_env.get(id), else_env.get(id)
-            if a is None or b is None:
-                where = "when the condition is true" if b is None else "when the condition is false"
-                env[id] = Broken(f"{_shown(id)} is assigned only {where}", "assign it before the if")
-            elif a == b:
-                env[id] = a
-            else:
-                try:
-                    kept = (_read_by_others(then_env, id), _read_by_others(else_env, id))
-                    env[id] = self._meet(id, a, b, then_out, else_out, node, kept)
-                except TypingError as error:
-                    self.reporter.add(self.fail(node, error.kind, error.message, error.help))
-                    env[id] = Broken()
-        self.emit(If(cond, tuple(then_out), tuple(else_out), self.span(node)))
-        self.env.clear()
-        self.env.update(env)
-
-    def _meet(
-        self, id: str, a: Value, b: Value, then_out: list[Stmt], else_out: list[Stmt], node: Any, kept: tuple[set[str], set[str]] = (set(), set())
-    ) -> Value:
-        """One value for what the two branches leave: a name assigned at the end of both. `kept`: names other values need as they are."""
-        if isinstance(a, Broken) or isinstance(b, Broken):
-            return a if isinstance(a, Broken) else b
-        if isinstance(a, Tuple) and isinstance(b, Tuple) and len(a.items) == len(b.items):
-            kept = (kept[0] | _value_names(a), kept[1] | _value_names(b))
-            return Tuple(tuple(self._meet(id, x, y, then_out, else_out, node, kept) for x, y in zip(a.items, b.items, strict=True)))
-        if isinstance(a, (Closure, ListValue, Static, Tuple)) or isinstance(b, (Closure, ListValue, Static, Tuple)):
-            return Broken(f"{_shown(id)} is a different kind of thing after each branch", "give it one kind")
-        x, y = self.as_expr(a, node), self.as_expr(b, node)
-        if x.type.shape != y.type.shape:
-            raise TypingError("type", f"{_shown(id)} has shape {construct.shape_text(x.type.shape)} on one branch and {construct.shape_text(y.type.shape)} on the other")
-        type = Type(joined(x.type, y.type, _shown(id)), x.type.shape)
-        name = self.fresh("y" if id == _RETURN else id.removeprefix("self."))
-        _deliver(then_out, name, construct.convert(x, type), self.span(node), kept=kept[0])
-        _deliver(else_out, name, construct.convert(y, type), self.span(node), kept=kept[1])
-        return Name(name, type, None, self.span(node))
 
     def branch_value(self, node: Any, condition: Expr, body: Any, orelse: Any) -> Value:
         """`a if c else b`: a select where evaluating both is harmless, else a branch."""
-        out = self.out
-        self.out = []
-        a = self.value(body)
-        then_out, self.out = self.out, []
-        b = self.value(orelse)
-        else_out, self.out = self.out, out
+        a, then_out = self._aside(body)
+        b, else_out = self._aside(orelse)
         if isinstance(a, (Static, Closure, ListValue)) or isinstance(b, (Static, Closure, ListValue)):
             raise self.fail(node, "type", "the branches must be arrays or scalars")
         harmless = not then_out and not else_out and not isinstance(a, Tuple) and not isinstance(b, Tuple)
@@ -397,364 +311,125 @@ class FunctionChecker(Iteration, Expressions):
             if not any(isinstance(e, Index) or getattr(e, "op", "") in ("floor_divide", "mod") for e in (*walk(x), *walk(y))):
                 if x.type.shape == y.type.shape:
                     return construct.call("where", condition, x, y, span=self.span(node))
-        value = self._meet("value", a, b, then_out, else_out, node)
+        value: Value = self._meet("value", a, b, then_out, else_out, node)
         self.emit(If(condition, tuple(then_out), tuple(else_out), self.span(node)))
         return value
 
-    def _while(self, node: Any) -> None:
-        if node.orelse:
-            raise self.fail(node, "statement", "else on a loop is not part of the subset")
-
-        def body() -> tuple[Expr, list[Stmt]]:
-            before, self.out = self.out, []
-            cond = self.condition(node.test)
-            if self.out:
-                raise self.fail(node.test, "unsupported", "the condition of this loop needs statements of its own", "compute it into a variable, before the loop and at its end")
-            self.out = before
-            statements, self.env = self.captured(node.body)
-            return cond, statements
-
-        cond, statements = self.carried(node, body)
-        if _known(cond) is False:
-            return
-        self.emit(While(cond, tuple(statements), self.span(node)))
-
-    def carried(self, node: Any, body: Any) -> tuple[Any, list[Stmt]]:
-        """Runs `body` with the names it reassigns turned into variables that the loop carries."""
-        entry = dict(self.env)
-        assigned = [n for n in dict.fromkeys(_targets(node.body)) if n in entry]
-        promoted: dict[str, Type] = {}
-        while True:
-            mark, used = len(self.out) - self.inserted, set(self.fresh.used)
-            self.env = dict(entry)
-            carried = {id: self._carry(id, promoted.get(id), node) for id in assigned if self._carriable(id)}
-            start = dict(self.env)
-            self.loops += 1
-            mistakes = len(self.reporter.mistakes)
-            try:
-                result, statements = body()
-            finally:
-                self.loops -= 1
-            wider = self._wider(carried, node) if len(self.reporter.mistakes) == mistakes else {}
-            if not wider:
-                break
-            promoted |= wider
-            del self.out[mark + self.inserted :]
-            self.fresh.used = used
-        for id, name in carried.items():
-            self._deliver_carried(id, name, statements, node)
-        left = self.env
-        self.env = start
-        for id in left.keys() - start.keys():
-            self.env[id] = Broken(f"{_shown(id)} is assigned in the loop only, which may not run", "assign it before the loop")
-        for id, value in left.items():
-            if isinstance(value, Broken):
-                self.env[id] = value
-        return result, statements
-
-    def _carriable(self, id: str) -> bool:
-        return not isinstance(self.env[id], (Closure, ListValue, Static, Broken, View, Tuple))
-
-    def _carry(self, id: str, promoted: Type | None, node: Any) -> Name:
-        value = self.as_expr(self.env[id], node)
-        type = promoted or value.type
-        shared = not isinstance(value, Name) or any(
-            value.id in _value_names(v) for k, v in self.env.items() if k != id
-        ) or not any(isinstance(s, Assign) and s.name == value.id for s in self.out)
-        if not shared and isinstance(value, Name) and type == value.type:
-            name = value.id
-        else:
-            name = self._retyped(value, type) or self.fresh(id.removeprefix("self."))
-            if name != getattr(value, "id", None):
-                self.emit(Assign(name, construct.convert(value, type), self.span(node)))
-        bound = Name(name, type, None, self.span(node))
-        self.env[id] = bound
-        return bound
-
-    def _retyped(self, value: Expr, type: Type) -> str | None:
-        """`s = 0.0` before a loop that makes s an array's scalar: the constant itself takes the wider type."""
-        for position in reversed(range(len(self.out))):
-            stmt = self.out[position]
-            if isinstance(value, Name) and isinstance(stmt, Assign) and stmt.name == value.id:
-                if isinstance(stmt.value, Const) and not type.rank and not any(value.id in _reads(s) for s in self.out[position + 1 :]):
-                    self.out[position] = replace(stmt, value=Const(stmt.value.value, type, stmt.value.span))
-                    return stmt.name
-                return None
-        return None
-
-    def _wider(self, carried: dict[str, Name], node: Any) -> dict[str, Type]:
-        """Carried names whose type after the body is not the one before: the type that holds both."""
-        wider = {}
-        for id, name in carried.items():
-            value = self.env.get(id)
-            if value is None or isinstance(value, (Broken, Static, Closure, ListValue, Tuple)):
-                continue
-            after = self.as_expr(value, node).type
-            if after == name.type:
-                continue
-            try:
-                dtype = joined(name.type, after, _shown(id))
-                shape = broadcast([name.type.shape, after.shape])
-                if shape != after.shape or (name.type.rank and shape != name.type.shape):
-                    raise TypingError("type", "")
-            except TypingError:
-                raise self.fail(
-                    node, "type", f"{_shown(id)} is {name.type} before the loop and {after} after its body", "give it its final type before the loop"
-                ) from None
-            if Type(dtype, shape) != name.type:
-                wider[id] = Type(dtype, shape)
-        return wider
-
-    def _deliver_carried(self, id: str, name: Name, statements: list[Stmt], node: Any) -> None:
-        value = self.env.get(id)
-        if value is None or isinstance(value, Broken) or value == name:
-            return
-        expr = self.as_expr(value, node)
-        if expr == name:
-            return
-        _deliver(statements, name.id, construct.convert(expr, name.type), self.span(node), carried=True)
-
-    # -- helpers -----------------------------------------------------------------------------------------------
-    def inline(self, target: Closure, node: Any) -> Value:
-        function = target.node
-        if target.name != "lambda" and target.name in self.calling:
-            raise self.fail(node, "unsupported", f"{target.name} calls itself", "write the recursion as a loop")
-        if target.node is getattr(self, "own_node", None):
-            raise self.fail(node, "unsupported", f"{target.name} calls itself", "write the recursion as a loop")
-        bound = self._bind_arguments(target, node)
-        outer = (self.env, self.source, self.calling, self.mutated, self.loops)
-        inner_mutated = _mutated(function)
-        env: dict[str, Value] = dict(target.env or {})
-        for id, value in bound.items():
-            env[id] = self._argument(id, value, inner_mutated, node)
-        self.env, self.source, self.calling = env, target.source, (*self.calling, target.name)
-        self.mutated, self.loops = inner_mutated, 0
+    def _aside(self, node: Any) -> tuple[Value, list[Stmt]]:
+        """A value and the statements that it needs."""
+        out, self.out = self.out, []
         try:
-            if isinstance(function, gast.Lambda):
-                return self.value(function.body)
-            self.block(function.body)
-            result = self.env.get(_RETURN, Static(None))
+            return self.value(node), self.out
         finally:
-            self.env, self.source, self.calling, self.mutated, self.loops = outer
-        if isinstance(result, Broken):
-            raise Suppressed
+            self.out = out
+
+    def _boolean(self, spelling: str, values: list[Any], node: Any) -> Value:
+        """`a and b`, `a or b`: b is a branch where evaluating it without need could fail, as in `i < n and x[i] > 0`."""
+        result = self.condition(values[0])
+        for other in values[1:]:
+            known = _known(result)
+            if known is not None:
+                result = self.condition(other) if known == (spelling == "And") else result
+                continue
+            out, self.out = self.out, []
+            facts, self.facts = self.facts, assumed(result, spelling == "And", self.facts)
+            try:
+                term, needed = self.condition(other), self.out
+                risky = bool(needed) or self._may_fail(term)
+            finally:
+                self.out, self.facts = out, facts
+            if risky:
+                result = self._guarded(spelling, result, term, needed, node)
+            else:
+                result = construct.call("logical_and" if spelling == "And" else "logical_or", result, term, span=self.span(node))
         return result
 
-    def _argument(self, id: str, value: Value, mutated: set[str], node: Any) -> Value:
-        if isinstance(value, (Tuple, Static, Closure, ListValue, Broken, View)):
-            return value
-        if id in mutated and self._is_view(value):
-            return self._as_view(value, node)
-        if isinstance(value, (Name, Const)):
-            return value
-        name = self.fresh(id)
-        self.emit(Assign(name, value, self.span(node)))
-        return Name(name, value.type, value_of(value), self.span(node))
+    def _guarded(self, spelling: str, first: Expr, second: Expr, needed: list[Stmt], node: Any) -> Expr:
+        name = self.fresh("holds")
+        self.emit(Assign(name, first, self.span(node)))
+        holds = Name(name, first.type, None, self.span(node))
+        inner = (*needed, Assign(name, second, self.span(node)))
+        self.emit(If(holds, inner, (), self.span(node)) if spelling == "And" else If(holds, (), inner, self.span(node)))
+        return holds
 
-    def _bind_arguments(self, target: Closure, node: Any) -> dict[str, Value]:
-        args = target.node.args
-        if args.vararg or args.kwarg:
-            raise self.fail(node, "unsupported", f"{target.name} takes * or ** arguments", "write the arguments out")
-        ids = [a.id for a in args.args] + [a.id for a in args.kwonlyargs]
-        if len(node.args) > len(args.args):
-            raise self.fail(node, "type", f"{target.name} takes {len(args.args)} arguments, got {len(node.args)}")
-        bound = {id: self.value(a) for id, a in zip(ids, node.args, strict=False)}
-        for keyword in node.keywords:
-            if keyword.arg not in ids or keyword.arg in bound:
-                raise self.fail(node, "type", f"{target.name} has no argument {keyword.arg} left to give")
-            bound[keyword.arg] = self.value(keyword.value)
-        defaults = dict(zip([a.id for a in args.args][len(args.args) - len(args.defaults) :], args.defaults, strict=True))
-        defaults |= {a.id: d for a, d in zip(args.kwonlyargs, args.kw_defaults, strict=True) if d is not None}
-        for id in ids:
-            if id not in bound:
-                if id not in defaults:
-                    raise self.fail(node, "type", f"{target.name} needs {id}")
-                bound[id] = self.value(defaults[id])
-        return bound
+    def _may_fail(self, expr: Expr) -> bool:
+        """Whether evaluating it can raise: an index not proven in range, an integer division."""
+        match expr:
+            case Index(base=base, items=items):
+                for item, extent in zip(items, construct.item_extents(base, items), strict=True):
+                    if isinstance(item, Gather) or (isinstance(item, At) and not self._in_range(item.index, extent)):
+                        return True
+            case Call(op="floor_divide" | "mod") if expr.type.is_integer and not isinstance(expr.args[1], Const):
+                return True
+        return any(self._may_fail(e) for e in children(expr))
 
-    # -- lists: what a while loop saves --------------------------------------------------------------------------
-    def list_call(self, receiver: ListValue, node: Any, attr: str) -> Value:
-        if attr == "append" and len(node.args) == 1:
-            value = self.typed(node.args[0])
-            if receiver.type is None:
-                receiver.type = Type({"float": "real", "int": "i64"}.get(value.type.dtype, value.type.dtype), value.type.shape)
-                assert receiver.position is not None
-                out, position = receiver.position
-                self.inserted += 1
-                out.insert(position, Assign(receiver.name, Call("list", (), (("type", receiver.type),), receiver.type)))
-            self.emit(Push(Name(receiver.name, receiver.type), construct.convert(value, receiver.type), self.span(node)))
-            return Static(None)
-        if attr == "pop" and not node.args:
-            if receiver.type is None:
-                raise self.fail(node, "type", "pop from a list that nothing was appended to")
-            name = self.fresh(f"{receiver.name}_last")
-            self.emit(Pop(name, Name(receiver.name, receiver.type), receiver.type, self.span(node)))
-            return Name(name, receiver.type)
-        raise self.fail(node, "unsupported", f"lists have no method {attr} here", "append and pop")
+    def _in_range(self, index: Expr, extent: Dim) -> bool:
+        value = value_of(index)
+        if value is None:
+            return False
+        if value.value is not None and value.value < 0:
+            value = value + extent
+        return construct.nonnegative(value, self.facts) and construct.nonnegative(extent - 1 - value, self.facts)
 
+    def _while(self, node: Any) -> None:
+        if node.orelse:
+            raise self.fail(node, "statement", "else on a loop is not part of the subset", _ELSE_HELP)
+        needs = False
 
-def joined(a: Type, b: Type, what: str) -> str:
-    """The dtype of a variable that is of one type here and of another there: only weak scalars give way."""
-    if a.dtype == b.dtype:
-        return a.dtype
-    top = promote([a, b])
-    weak = [t for t in (a, b) if t.is_weak]
-    if not weak or (a.is_weak and b.is_weak and {a.dtype, b.dtype} != {"int", "float"}):
-        raise TypingError("type", f"{what} is {a} on one path and {b} on the other", "give it one type on both")
-    if "bool" in (a.dtype, b.dtype):
-        raise TypingError("type", f"{what} is {a} on one path and {b} on the other", "give it one type on both")
-    return top
+        def body() -> tuple[Expr, list[Stmt]]:
+            nonlocal needs
+            outer, self.out = self.out, []
+            try:
+                cond, statements = self.condition(node.test), self.out
+            finally:
+                self.out = outer
+            needs = bool(statements)
+            if needs or _known(cond) is False:
+                return cond, []
+            inner, self.env, self.lists = self.captured(node.body)
+            return cond, inner
+
+        mark, used, env, lists = len(self.out) - self.inserted, set(self.fresh.used), dict(self.env), dict(self.lists)
+        cond, statements = self.carried(node, body)
+        if needs or _known(cond) is False:
+            del self.out[mark + self.inserted :]
+            self.fresh.used, self.env, self.lists = used, env, lists
+            if needs:
+                self.block(_with_flag(node))
+            return
+        if _known(cond) is True:
+            raise self.fail(node, "statement", "this loop never ends", "leave it with break or return, or give it a condition")
+        self.emit(While(cond, tuple(statements), self.span(node)))
+
+    # -- rows of the table that a method here shadows ----------------------------------------------------------
+    def plain_call(self, node: Any, spelling: str) -> Value:
+        return self.call_row(BY_SPELLING[spelling], node.args, node.keywords, node)
 
 
-def _deliver(out: list[Stmt], name: str, value: Expr, span: Span, carried: bool = False, kept: Set[str] = frozenset()) -> None:
-    """Makes the block leave `value` in `name`: renames the assignment that made it, or appends one."""
-    if isinstance(value, Name) and value.id not in kept:
-        makers = [i for i, s in enumerate(out) if isinstance(s, Assign) and s.name == value.id]
-        inside = sum(isinstance(s, (Assign, Pop)) and s.name == value.id or isinstance(s, Store) and s.base.id == value.id for s in walk_stmts(tuple(out)))
-        if len(makers) == 1 and inside == 1 and out[makers[0]].value.type == value.type:  # type: ignore[union-attr]
-            later = out[makers[0] + 1 :]
-            if not (carried and any(name in _reads(s) for s in later)):
-                out[:] = rename_block(out, {value.id: name})
-                return
-    out.append(Assign(name, value, span))
+def _with_flag(node: Any) -> list[Any]:
+    """`while f(x): ...` where f(x) takes statements: going = True; while going: going = f(x); if going: ..."""
+
+    def at(made: Any) -> Any:
+        return gast.copy_location(made, node.test)
+
+    def assigned(value: Any) -> Any:
+        name = gast.Name(id="<going while>", ctx=gast.Store(), annotation=None, type_comment=None)
+        return at(gast.Assign(targets=[at(name)], value=value, type_comment=None))
+
+    going = at(gast.Name(id="<going while>", ctx=gast.Load(), annotation=None, type_comment=None))
+    inner = [assigned(node.test), gast.copy_location(gast.If(test=going, body=node.body, orelse=[]), node)]
+    return [assigned(at(gast.Constant(value=True, kind=None))), gast.copy_location(gast.While(test=going, body=inner, orelse=[]), node)]
 
 
-def _reads(stmt: Stmt) -> set[str]:
-    from .program import assigned, read
-
-    return read((stmt,)) | assigned((stmt,))
-
-
-def _compose(outer: Index, items: tuple[Item, ...], facts: Any, fail: Any) -> tuple[Item, ...]:
-    """outer.base[outer.items][items] as one subscript of outer.base."""
-    result: list[Item] = []
-    rest = list(items)
-    for item, extent in zip(outer.items, construct.item_extents(outer.base, outer.items), strict=True):
-        match item:
-            case At():
-                result.append(item)
-            case NewAxis():
-                taken = rest.pop(0)
-                if isinstance(taken, NewAxis):
-                    raise fail("writing through a view with new axes is not part of the subset")
-            case Slice(first=first, step=step):
-                while rest and isinstance(rest[0], NewAxis):
-                    result.append(rest.pop(0))
-                inner = rest.pop(0)
-                if isinstance(inner, At) and value_of(inner.index) is not None:
-                    position = value_of(inner.index)
-                    assert position is not None
-                    if position.value is not None and position.value < 0:
-                        position = position + item.extent
-                    result.append(At(construct.dim(first + position * step)))
-                elif isinstance(inner, At) and first == construct.ZERO and step == 1:
-                    result.append(inner)
-                elif isinstance(inner, Slice):
-                    start, stride = first + inner.first * step, inner.step * step
-                    end = start + inner.extent * stride
-                    stop = construct.dim(end) if stride > 0 else None
-                    result.append(Slice(construct.dim(start), stop, stride, start, inner.extent))
-                    if stride < 0:
-                        raise fail("writing through a reversed view is not part of the subset")
-                else:
-                    raise fail("writing through this view is not part of the subset")
-            case _:
-                raise fail("an indexed copy cannot be written through")
-    result.extend(rest)
-    return tuple(result)
-
-
-def _root(expr: Expr) -> str | None:
-    while isinstance(expr, Index):
-        expr = expr.base
-    return expr.id if isinstance(expr, Name) else None
-
-
-def _value_names(value: Value) -> set[str]:
-    match value:
-        case Tuple(items):
-            return set().union(*(_value_names(v) for v in items)) if items else set()
-        case View(base, items):
-            return names(base) | {n for item in items or () for e in item_exprs(item) for n in names(e)}
-        case Static() | Closure() | ListValue() | Broken():
-            return set()
-    return names(value)
-
-
-def _read_by_others(env: dict[str, Value], id: str) -> set[str]:
-    return set().union(*(_value_names(v) for k, v in env.items() if k != id))
-
-
-def _shown(id: str) -> str:
-    return "the result" if id == _RETURN else id
-
-
-def _targets(nodes: list[Any]) -> list[str]:
-    """The names that statements bind, in order; for self.x: "self.x"."""
-    found: list[str] = []
-    for node in nodes:
-        for child in gast.walk(node):
-            match child:
-                case gast.Name(id=id, ctx=gast.Store() | gast.Del()):
-                    found.append(id)
-                case gast.Attribute(value=gast.Name(id="self"), attr=attr, ctx=gast.Store()):
-                    found.append(f"self.{attr}")
-                case gast.AugAssign(target=gast.Name(id=id)):
-                    found.append(id)
-    return found
-
-
-_HARMLESS = {"range", "len", "abs", "min", "max", "sum", "round", "int", "float", "bool", "enumerate", "zip", "reversed"}
-
-
-def _mutated(function: Any) -> set[str]:
-    """Names that a function may write into in place: x[...] = v, x += v, np.add.at(x, ...), and arguments of calls that might."""
-    found: set[str] = set()
-    for node in gast.walk(function):
-        match node:
-            case gast.Subscript(value=base, ctx=gast.Store()):
-                found |= _base_names(base)
-            case gast.AugAssign(target=target):
-                found |= _base_names(target)
-            case gast.Call(func=gast.Attribute(attr="at"), args=[first, *_]):
-                found |= _base_names(first)
-            case gast.Call(func=gast.Name(id=id), args=args) if id not in _HARMLESS:
-                for arg in args:
-                    found |= _base_names(arg)
-    return found
-
-
-def _base_names(node: Any) -> set[str]:
-    while isinstance(node, (gast.Subscript, gast.Attribute)):
-        node = node.value
-    return {node.id} if isinstance(node, gast.Name) else set()
-
-
-def _leaves(node: Any) -> bool:
-    """Whether an if holds a return or continue of its own level."""
-    return any(
-        isinstance(s, (gast.Return, gast.Continue)) or (isinstance(s, gast.If) and _leaves(s)) for s in [*node.body, *node.orelse]
-    )
-
-
-def _always_leaves(nodes: list[Any]) -> bool:
-    return any(
-        isinstance(s, (gast.Return, gast.Continue)) or (isinstance(s, gast.If) and bool(s.orelse) and _always_leaves(s.body) and _always_leaves(s.orelse))
-        for s in nodes
-    )
-
-
-def _as_load(node: Any) -> Any:
-    if isinstance(node, gast.Name):
-        return gast.copy_location(gast.Name(id=node.id, ctx=gast.Load(), annotation=None, type_comment=None), node)
-    return gast.copy_location(gast.Attribute(value=node.value, attr=node.attr, ctx=gast.Load()), node)
-
-
+_ELSE_HELP = "set a variable before the loop, and test it after"
 _STATEMENT_HELP = {
     "Try": "check the condition with if, or assert it", "With": "layers have no resources to manage", "Raise": "use assert condition, 'message'",
     "Global": "pass the value as an argument", "Nonlocal": "return the value instead", "Import": "import at the top of the file",
     "ImportFrom": "import at the top of the file", "ClassDef": "define layers at the top of the file", "AsyncFor": "use for",
-    "Match": "use if and elif", "Raise_": "",
+    "Match": "use if and elif", "AsyncFunctionDef": "use def", "AsyncWith": "layers have no resources to manage",
+    "TryStar": "check the condition with if, or assert it",
 }
 
-__all__ = ["FunctionChecker", "map_children", "replace", "Atom"]
+_RETURN, _mutated = RETURN, mutated_names  # their names before
+
+__all__ = ["FunctionChecker"]

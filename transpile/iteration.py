@@ -12,7 +12,7 @@ from . import construct
 from .construct import const, value_of
 from .dims import Atom, Dim, nonnegative
 from .program import At, Expr, For, Name, Type
-from .values import Tuple, Value
+from .values import Broken, Tuple, Value
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,15 @@ class Iteration:
 
     def for_loop(self: Any, node: Any) -> None:
         if node.orelse:
-            raise self.fail(node, "statement", "else on a loop is not part of the subset")
+            raise self.fail(node, "statement", "else on a loop is not part of the subset", "set a variable before the loop, and test it after")
         loop = self._range(node.iter)
-        if isinstance(node.target, gast.Name) and node.target.id in self.env and not isinstance(self.env[node.target.id], Name):
-            self.env.pop(node.target.id)
         direct = isinstance(node.target, gast.Name) and loop.hint == "="
         var = self.fresh(node.target.id if direct else "i" if loop.hint == "=" else loop.hint)
         counter = Name(var, Type("int"), Dim.of(var), self.span(node.target))
         targets = {n.id for n in gast.walk(node.target) if isinstance(n, gast.Name)}
-        before = {id: self.env.pop(id) for id in targets if id in self.env}
+        for id in targets:
+            self.env.pop(id, None)
+        self.counters.add(var)
 
         def body() -> tuple[None, list[Any]]:
             out, env = self.out, self.env
@@ -54,13 +54,11 @@ class Iteration:
                 return None, self.out
             finally:
                 del self.facts[var]
-                self.out, env = out, self.env
-                self.env = env
+                self.out = out
 
-        _, statements = self.carried(node, body)
+        _, statements = self.carried(node, body, _number(loop, var), _count(loop))
         for id in targets:
-            self.env.pop(id, None)
-        self.env.update({id: v for id, v in before.items() if id not in self.env})
+            self.env[id] = Broken(f"{id} counts the loop, which may not run", "keep it under another name, given a value before the loop")
         self.emit(For(var, loop.start, loop.stop, loop.step, tuple(statements), self.span(node)))
 
     def _range(self: Any, node: Any) -> Range:
@@ -76,7 +74,7 @@ class Iteration:
                 return Range(inner.start, inner.stop, inner.step, lambda i: Tuple((_offset(i, inner, start), inner.item(i))), "i")
             if dotted == "zip" and node.args:
                 return self._zipped([self._range(a) for a in node.args], node)
-        array = self.value(node)
+        array = self.unlisted(self.value_or_list(node), node)
         if isinstance(array, Tuple):
             array = self.stacked(array, node)
         expr = self.as_expr(array, node)
@@ -121,6 +119,15 @@ def _count(loop: Range) -> Dim | None:
         return None
     span = stop - start if loop.step > 0 else start - stop
     return (span + (abs(loop.step) - 1)) // abs(loop.step)
+
+
+def _number(loop: Range, var: str) -> Dim | None:
+    """The number of the iteration, from 0."""
+    start = value_of(loop.start)
+    if start is None:
+        return None
+    passed = Dim.of(var) - start if loop.step > 0 else start - Dim.of(var)
+    return passed // abs(loop.step)
 
 
 def _nth(loop: Range, i: Expr) -> Expr:

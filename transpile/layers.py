@@ -12,11 +12,12 @@ from . import construct
 from .annotations import Annotation, groups_of, parse_annotation, shape_string
 from .dims import Atom, Dim, same_extent
 from .errors import Mistake, Reporter, Suppressed, span_of
-from .functions import _RETURN, FunctionChecker, _mutated
+from .functions import FunctionChecker
+from .lists import Key, Plan
 from .program import Assign, Expr, Function, Layer, Module, Name, Parameter, Result, Return, Type, stored
 from .source import Source, read
 from .typing import TypingError
-from .values import Broken, Fresh, Static, Tuple, Value
+from .values import RETURN, Broken, Fresh, Static, Tuple, Value
 
 
 def check_file(path: Path, text: str | None = None) -> Module:
@@ -133,12 +134,30 @@ def _literal(node: Any) -> Any:
     return None
 
 
-def _checked(source: Source, node: Any, params: list[Parameter], reporter: Reporter, batched: bool, name: str, fields: list[Parameter] | None = None) -> Function:
-    fields = fields or []
-    checker = FunctionChecker(source, reporter, Fresh())
-    checker.own_node = node  # type: ignore[attr-defined]
-    checker.states = {f.name for f in fields if f.role == "state"}  # type: ignore[attr-defined]
-    checker.mutated = _mutated(node)
+def _checked(
+    source: Source, node: Any, params: list[Parameter], reporter: Reporter, batched: bool, name: str, fields: list[Parameter] | None = None
+) -> Function:
+    """Types a function: again, as long as that finds out more about how long its lists become."""
+    plans: dict[Key, Plan] = {}
+    for last in (False, False, False, False, True):
+        scratch = Reporter(reporter.sources)
+        checker = FunctionChecker(source, scratch, Fresh(), node, plans)
+        _enter(checker, source, node, params, fields or [])
+        checker.block(node.body)
+        if checker.found == plans or last:
+            break
+        plans = dict(checker.found)
+    for mistake in scratch.mistakes:
+        reporter.add(mistake)
+    everything = [*params, *(fields or [])]
+    results, values = _results(source, node, checker, everything)
+    body = (*checker.out, Return(values, _return_span(source, node)))
+    return Function(name, tuple(everything), body, results, batched, gast.get_docstring(node) or "", span_of(node, source.path))
+
+
+def _enter(checker: FunctionChecker, source: Source, node: Any, params: list[Parameter], fields: list[Parameter]) -> None:
+    """The arguments and fields that the body sees."""
+    checker.states = {f.name: f.type for f in fields if f.role == "state"}
     _reserve(checker, [*params, *fields], source)
     for param in params:
         checker.env[param.name] = _entry(param)
@@ -147,12 +166,6 @@ def _checked(source: Source, node: Any, params: list[Parameter], reporter: Repor
     for param in params:  # a function may write into its arguments: into a copy of them
         if param.name in checker.mutated and param.type.rank:
             _copied_if_stored(checker, param, node)
-    checker.block(node.body)
-    everything = [*params, *fields]
-    results, values = _results(source, node, checker, everything)
-    span = span_of(node, source.path)
-    body = (*checker.out, Return(values, _return_span(source, node)))
-    return Function(name, tuple(everything), body, results, batched, gast.get_docstring(node) or "", span)
 
 
 def _return_span(source: Source, node: Any) -> Any:
@@ -189,7 +202,7 @@ def _reserve(checker: FunctionChecker, params: list[Parameter], source: Source) 
 
 # -- results ---------------------------------------------------------------------------------------------------
 def _results(source: Source, node: Any, checker: FunctionChecker, params: list[Parameter]) -> tuple[tuple[Result, ...], tuple[Expr, ...]]:
-    value = checker.env.get(_RETURN)
+    value = checker.env.get(RETURN)
     if isinstance(value, Broken):
         if value.message is None:
             raise Suppressed

@@ -74,6 +74,8 @@ class _Function(Statements):
         self.before: list[ir.Stmt] = []  # what stands before the loop over the batch
         for param in function.params:
             self._parameter(param)
+        for name in self.writes.stores.keys() & self.env.keys():
+            self._own_copy(name)
         self.outputs = [
             self._output(replace(r, type=v.type), variables)
             for r, v in zip(function.results, self._values(), strict=True)
@@ -92,6 +94,17 @@ class _Function(Statements):
             return
         name = param.name if param.name not in self.sizes else self.fresh(param.name)
         self.env[param.name] = self._argument(name, param, "in")
+
+    def _own_copy(self, name: str) -> None:
+        """An argument that is written into: the function has a copy, the caller's array never changes."""
+        given = self.env[name]
+        assert isinstance(given, Place)
+        buffer = self.buffer(self.fresh(name), given.dtype, given.shape)
+        self.env[name] = place = Place(buffer, given.shape, given.dtype)
+        self.nest(
+            place.shape,
+            lambda i: (ir.Store(buffer, i, ir.Load(given.buffer, given.at(i), given.dtype)),),
+        )
 
     def _argument(self, name: str, what: Parameter | Result, kind: str) -> Place:
         shape, dtype = self.dims(what.type.shape), ir_dtype(what.type)

@@ -17,7 +17,7 @@
              subset. Its parameters are arguments of the row and `y`, which it fills
     each     what of its arguments a body sees at a time, for every index of the axes before: a "vector" along `axis`,
              the "rest" from `axis` on, a "matrix" of the last two axes
-    shared   a value that several derivatives read, as `v`
+    shared   `name = text`: a value that derivatives read by that name, computed once
 
 The rows themselves are in `transpile/table/`, a file a family. Adding an operation is adding a row.
 """

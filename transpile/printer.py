@@ -71,7 +71,9 @@ class Printer:
                 positional.append(ast.Tuple(elts=list(rest), ctx=ast.Load()))
             elif argument.required:
                 positional.append(self.static(static[argument.name]))
-            elif static.get(argument.name) != argument.default:
+            elif argument.kind == "dtype" and not self.real and expr.type == row.type([a.type for a in expr.args], {**static, argument.name: None}):
+                continue  # it is what NumPy makes, and there is no array to name the type after
+            elif not _is_default(static.get(argument.name), argument.default):
                 keywords.append(ast.keyword(arg=argument.name, value=self.static(static[argument.name], argument.kind)))
         return ast.Call(func=_dotted(row.python), args=positional, keywords=keywords)
 
@@ -113,6 +115,50 @@ class Printer:
         bounds = [stop] if start == Dim.of(0) else [start, stop]
         keywords = [ast.keyword(arg="dtype", value=self.dtype(expr.get("dtype")))] if expr.get("dtype") else []
         return ast.Call(func=_dotted("np.arange"), args=[self.dim(b) for b in bounds], keywords=keywords)
+
+    def print_concatenate(self, expr: Call) -> Any:
+        """Arrays along a new axis are stacked, scalars are np.array([1, 2])."""
+        axis = expr.get("axis")
+        parts = [a.args[0] for a in expr.args if isinstance(a, Call) and a.op == "expand_dims" and a.get("axis") == axis]
+        if len(parts) < len(expr.args) or len({p.type.rank for p in parts}) > 1:
+            keywords = [ast.keyword(arg="axis", value=_number(axis))] if axis else []
+            return ast.Call(func=_dotted("np.concatenate"), args=[ast.Tuple(elts=[self.tree(a) for a in expr.args], ctx=ast.Load())], keywords=keywords)
+        if (rows := self._literal(expr)) is not None:
+            return ast.Call(func=_dotted("np.array"), args=[rows], keywords=[])
+        keywords = [ast.keyword(arg="axis", value=_number(axis))] if axis else []
+        return ast.Call(func=_dotted("np.stack"), args=[ast.Tuple(elts=[self.tree(p) for p in parts], ctx=ast.Load())], keywords=keywords)
+
+    def _literal(self, expr: Expr) -> Any:
+        """The list of lists that an array of scalars was written as; None for another expression."""
+        match expr:
+            case Call(op="cast", args=[Const(value=value)]) if expr.get("dtype") in ("i64", "real"):
+                return _number(int(value) if expr.get("dtype") == "i64" else float(value))
+            case Call(op="concatenate", args=args) if expr.get("axis") == 0:
+                rows = [self._literal(a.args[0]) if isinstance(a, Call) and a.op == "expand_dims" and a.get("axis") == 0 else None for a in args]
+                return None if None in rows else ast.List(elts=rows, ctx=ast.Load())
+        return None if expr.type.rank else self.tree(expr)
+
+    def print_pad(self, expr: Call) -> Any:
+        array, value = expr.args
+        widths = expr.get("pad_width")
+        shown = widths[0][0] if len({w for pair in widths for w in pair}) == 1 else widths
+        keywords = [] if value == construct.const(0) else [ast.keyword(arg="constant_values", value=self.tree(value))]
+        return ast.Call(func=_dotted("np.pad"), args=[self.tree(array), self.static(shown)], keywords=keywords)
+
+    def print_eye(self, expr: Call) -> Any:
+        return self._matrix(expr, "np.eye")
+
+    def print_tri(self, expr: Call) -> Any:
+        return self._matrix(expr, "np.tri")
+
+    def _matrix(self, expr: Call, name: str) -> Any:
+        """NumPy calls its second argument M: it goes by its place."""
+        rows, columns, k, dtype = (expr.get(a) for a in ("n", "m", "k", "dtype"))
+        args = [rows, rows if columns is None else columns, Dim.of(k)]
+        while len(args) > 1 and args[-1] == (rows, rows, Dim.of(0))[len(args) - 1]:
+            args.pop()
+        keywords = [ast.keyword(arg="dtype", value=self.dtype(dtype))] if dtype else []
+        return ast.Call(func=_dotted(name), args=[self.dim(a) for a in args], keywords=keywords)
 
     def print_list(self, expr: Call) -> Any:
         return ast.List(elts=[], ctx=ast.Load())
@@ -279,6 +325,16 @@ def _dimension_lines(params: Sequence[Parameter], needed: set[str]) -> list[str]
         names = [s if isinstance(s, str) and s in needed else "_" for s in shape]
         lines.append(f"    {', '.join(names)}{',' if len(names) == 1 else ''} = {param.name}.shape")
         needed = needed - set(names)
+    for param in params:  # from an axis like 2*G + 1
+        for axis, extent in enumerate(param.type.shape):
+            for symbol in sorted(needed & extent.symbols()):
+                parts = extent.split(symbol)
+                if parts is None or parts[0].value in (None, 0) or parts[1].value is None:
+                    continue
+                rest = f" - {parts[1].value}" if parts[1].value else ""
+                length = f"{param.name}.shape[{axis}]{rest}"
+                lines.append(f"    {symbol} = {f'({length})' if rest else length} // {parts[0].value}")
+                needed = needed - {symbol}
     return lines
 
 
@@ -301,6 +357,10 @@ def _parameter(p: Parameter) -> str:
 def _returns(results: Sequence[Result]) -> str:
     each = [annotation(r.role, r.type, r.shape_text) for r in results]
     return each[0] if len(each) == 1 else f"tuple[{', '.join(each)}]"
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    return value == default or (isinstance(value, Dim) and value.value is not None and value.value == default)
 
 
 def _plus_one(expr: Expr) -> Expr:

@@ -9,6 +9,7 @@ from typing import Any
 
 import gast
 
+from . import exits
 from .errors import Mistake, Reporter, span_of
 from .program import Span
 
@@ -72,6 +73,7 @@ def read(path: Path, reporter: Reporter, text: str | None = None) -> Source | No
     except RecursionError:
         reporter.add(Mistake(Span(1, 0, 1, 1, name), "syntax", "an expression is nested too deeply"))
         return None
+    exits.rewrite(tree)
     source = Source(name, text, tree)
     for node in tree.body:
         _top_level(source, node, reporter)

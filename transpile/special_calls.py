@@ -7,13 +7,14 @@ from typing import Any
 import gast
 
 from . import construct
+from .array_calls import ArrayCalls
 from .construct import const
 from .program import Expr
 from .typing import TypingError
 from .values import ListValue, Tuple, Value
 
 
-class SpecialCalls:
+class SpecialCalls(ArrayCalls):
     """Mixed into the checker of expressions: `call_<name>` is found by the name that is called."""
 
     def call_len(self: Any, node: Any) -> Value:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Union
 
 from .program import Expr, Item, Type
+
+RETURN = "<return>"  # under this name an environment holds what the function returns
 
 
 @dataclass(frozen=True)
@@ -20,23 +23,32 @@ class Static:
     value: Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Closure:
-    """A function of the file, a nested one or a lambda, with the names it sees."""
+    """A function of a file, a nested one or a lambda. `frame`: the running function that it was defined in, whose
+    variables it sees as they are when it is called; `env`: these variables, should that function have returned."""
 
     node: Any
     source: Any
     env: dict[str, Value] | None = None
     name: str = "lambda"
+    frame: object = None
 
 
-@dataclass
+@dataclass(eq=False)
 class ListValue:
-    """A Python list that arrays are appended to: `type` is that of an element, from the first append on."""
+    """A stack that a while loop fills and another empties: `type` is that of an element, from the first append on."""
 
     name: str
     type: Type | None = None
     position: tuple[list[Any], int] | None = None  # where its creation stands, to be typed later
+
+
+@dataclass(frozen=True)
+class Collected:
+    """A list whose length follows from shapes. `key`: where it was made; the checker knows its length so far."""
+
+    key: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -48,6 +60,11 @@ class View:
 
 
 @dataclass(frozen=True)
+class Later:
+    """A variable that is assigned before every use, but not here: its type is found where it is."""
+
+
+@dataclass(frozen=True)
 class Broken:
     """A name whose assignment had a mistake (message None), or that may be unassigned (message says how)."""
 
@@ -55,7 +72,32 @@ class Broken:
     help: str = ""
 
 
-Value = Union[Expr, Tuple, Static, Closure, ListValue, View, Broken]
+Value = Union[Expr, Tuple, Static, Closure, ListValue, Collected, View, Later, Broken]
+
+
+def plain(id: str) -> str:
+    """The name that a variable gets: `self.mean` is mean, and <going 2>, made by the checker, is going."""
+    return id.strip("<>").split()[0] if id.startswith("<") else id.removeprefix("self.")
+
+
+def shown(id: str) -> str:
+    return "the result" if id == RETURN or id.startswith("<result") else plain(id)
+
+
+def leaves(value: Value, path: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Value]]:
+    """The values in nested tuples, each with its place."""
+    if not isinstance(value, Tuple):
+        yield path, value
+        return
+    for position, item in enumerate(value.items):
+        yield from leaves(item, (*path, position))
+
+
+def map_leaves(value: Value, f: Any, path: tuple[int, ...] = ()) -> Value:
+    """The same nested tuples over f(place, value)."""
+    if not isinstance(value, Tuple):
+        return f(path, value)  # type: ignore[no-any-return]
+    return Tuple(tuple(map_leaves(v, f, (*path, k)) for k, v in enumerate(value.items)))
 
 
 @dataclass

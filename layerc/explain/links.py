@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from layerc.transpile.program import (
     Assign,
@@ -25,6 +25,8 @@ from layerc.transpile.program import (
     Stmt,
     Store,
     While,
+    names,
+    stmt_exprs,
     walk_stmts,
 )
 
@@ -97,16 +99,29 @@ def sweep(text: str) -> int:
 
 
 # -- names ------------------------------------------------------------------------------------------------
-def named_lines(function: Function) -> dict[str, Lines]:
-    """Where a function gives a name its value."""
-    found: dict[str, set[int]] = {}
+@dataclass(frozen=True)
+class Definition:
+    """A line that gives a name a value, and the names it reads for that."""
+
+    line: int
+    reads: frozenset[str]
+
+
+Names = Mapping[str, Sequence[Definition]]
+
+
+def definitions(function: Function) -> Names:
+    """Where a function gives its names their values."""
+    found: dict[str, list[Definition]] = {}
+    taken = {s.name for s in walk_stmts(function.body) if isinstance(s, Assign)}
     for stmt in walk_stmts(function.body):
-        for name in _written(stmt, function):
-            found.setdefault(name, set()).add(stmt.span.line)
-    return {name: frozenset(lines - {0}) for name, lines in found.items() if lines - {0}}
+        for name in _written(stmt, function, taken) if stmt.span.line else ():
+            reads = frozenset().union(*(names(e) for e in stmt_exprs(stmt)))
+            found.setdefault(name, []).append(Definition(stmt.span.line, reads))
+    return found
 
 
-def _written(stmt: Stmt, function: Function) -> list[str]:
+def _written(stmt: Stmt, function: Function, taken: set[str]) -> list[str]:
     match stmt:
         case Assign(name=name) | Pop(name=name):
             return [name]
@@ -115,19 +130,18 @@ def _written(stmt: Stmt, function: Function) -> list[str]:
         case Push(list=made):
             return [made.id]
         case Return():
-            taken = {s.name for s in walk_stmts(function.body) if isinstance(s, Assign)}
             return [r.name for r in function.results if r.name not in taken]
     return []
 
 
-def known(name: str, names: Mapping[str, Lines]) -> Lines:
-    """The lines of a C name: its own, or those of the name it was made of."""
+def known(name: str, found: Names) -> Sequence[Definition]:
+    """The definitions of a C name: its own, or those of the name it was made of."""
     while name:
-        if name in names:
-            return names[name]
-        shorter = re.sub(r"(_\d+|_part|_flat|_saved|_new)$", "", name)
+        if name in found:
+            return found[name]
+        shorter = re.sub(r"(_\d+|_part|_flat)$", "", name)
         name = shorter if shorter != name else ""
-    return NONE
+    return ()
 
 
 # -- C ----------------------------------------------------------------------------------------------------
@@ -137,20 +151,19 @@ class _Line:
     depth: int
     writes: str = ""
     reads: frozenset[str] = frozenset()
-    lines: Lines = field(default=NONE)
+    lines: Lines = NONE
 
 
 _WRITE = re.compile(
-    r"^(?:const )?(?:[A-Za-z_]\w* (?:\*(?:restrict )?(?:const )?)?)?(?P<name>[A-Za-z_]\w*)"
-    r"(?P<index>\[.*?\])? (?:[-+*|&^]|<<)?= (?P<value>.*);$"
+    r"^(?:const )?(?:[A-Za-z_]\w* )?(?P<name>[A-Za-z_]\w*)(?P<index>\[.*?\])? (?:[-+*|&^]|<<)?= (?P<value>.*);$"
 )
 
 
-def c_lines(text: str, names: Mapping[str, Lines]) -> dict[int, Lines]:
+def c_lines(text: str, found: Names) -> dict[int, Lines]:
     """For lines of a C function, from 1: the lines of the Python source that their names come from."""
     lines = [_read(line) for line in text.splitlines()]
     for line in lines:
-        line.lines = known(line.writes, names)
+        line.lines = _named(line, found)
     _fed(lines)
     _headers(lines)
     return {at: line.lines for at, line in enumerate(lines, 1) if line.lines}
@@ -160,10 +173,20 @@ def _read(text: str) -> _Line:
     bare = text.strip()
     line = _Line(bare, len(text) - len(text.lstrip()))
     found = _WRITE.match(bare)
-    if found and not bare.startswith(("for ", "if ", "return ", "goto ")):
+    if found and not bare.startswith(("for ", "if ", "return ", "goto ")) and "lc_" not in found["name"]:
         line.writes = found["name"]
         line.reads = frozenset(re.findall(r"[A-Za-z_]\w*", f"{found['index'] or ''} {found['value']}"))
     return line
+
+
+def _named(line: _Line, found: Names) -> Lines:
+    """Of several definitions of its name, a line goes with those that read most nearly what it reads."""
+    candidates = known(line.writes, found)
+    if len(candidates) < 2:
+        return frozenset(d.line for d in candidates)
+    reads = {re.sub(r"(_\d+)+$|v(_\d+)*$", "", name) for name in line.reads} | set(line.reads)
+    far = [len(d.reads - reads) + len((reads & found.keys()) - d.reads) for d in candidates]
+    return frozenset(d.line for d, distance in zip(candidates, far) if distance == min(far))
 
 
 def _fed(lines: list[_Line]) -> None:
@@ -178,15 +201,15 @@ def _fed(lines: list[_Line]) -> None:
 
 
 def _headers(lines: list[_Line]) -> None:
-    """A loop goes with what is in it, if that comes from a few lines; a pragma with its loop."""
+    """A loop, to its closing brace, goes with what is in it, if that comes from a few lines; a pragma with its
+    loop."""
     for at in reversed(range(len(lines))):
         line = lines[at]
         if line.text.endswith("{") and line.text.startswith(("for ", "if ", "} else")):
-            inside: set[int] = set()
-            for inner in lines[at + 1 :]:
-                if inner.depth <= line.depth:
-                    break
-                inside |= inner.lines
-            line.lines = frozenset(inside) if len(inside) <= _MOST else NONE
+            end = next(n for n in range(at + 1, len(lines)) if 0 <= lines[n].depth <= line.depth)
+            inside = frozenset().union(*(inner.lines for inner in lines[at + 1 : end]))
+            line.lines = inside if len(inside) <= _MOST else NONE
+            if lines[end].text == "}":
+                lines[end].lines = line.lines
         elif line.text.startswith("#pragma") and at + 1 < len(lines):
             line.lines = lines[at + 1].lines

@@ -23,21 +23,24 @@ from ..program import (
     blocks,
     stmt_exprs,
     walk,
+    walk_stmts,
 )
+
+
+# The position of a statement, and the loops around it.
+Where = tuple[int, frozenset[int]]
 
 
 @dataclass
 class Writes:
-    """Where each name is written: (position of the statement, the loops around it)."""
+    """Where each name is bound, written into and read."""
 
-    assigns: dict[str, list[tuple[int, frozenset[int]]]] = field(default_factory=dict)
-    stores: dict[str, list[tuple[int, frozenset[int]]]] = field(default_factory=dict)
-    at: dict[int, tuple[int, frozenset[int]]] = field(
-        default_factory=dict
-    )  # id of a statement -> its position
-    loaded: set[str] = field(
-        default_factory=set
-    )  # integers that are read from memory, their value not being symbolic
+    assigns: dict[str, list[Where]] = field(default_factory=dict)
+    stores: dict[str, list[Where]] = field(default_factory=dict)
+    reads: dict[str, list[Where]] = field(default_factory=dict)
+    at: dict[int, Where] = field(default_factory=dict)  # by the id of a statement
+    # Integers that are read from memory, their value not being symbolic.
+    loaded: set[str] = field(default_factory=set)
 
     @staticmethod
     def of(body: tuple[Stmt, ...]) -> Writes:
@@ -46,7 +49,10 @@ class Writes:
             here = (position, loops)
             found.at[id(stmt)] = here
             for expr in stmt_exprs(stmt):
-                found.loaded |= {e.id for e in walk(expr) if isinstance(e, Name) and e.value is None}
+                for read in (e for e in walk(expr) if isinstance(e, Name)):
+                    found.reads.setdefault(read.id, []).append(here)
+                    if read.value is None:
+                        found.loaded.add(read.id)
             match stmt:
                 case Assign(name=name) | Pop(name=name):
                     found.assigns.setdefault(name, []).append(here)
@@ -76,6 +82,20 @@ class Writes:
                 return False
         return True
 
+    def seen(self, view: Stmt, store: Stmt, written: str, reader: str) -> bool:
+        """Whether `reader`, sharing memory with `written` since the view was made, is read after the store."""
+        made, _ = self.at[id(view)]
+        where, loops = self.at[id(store)]
+        if where < made or any(made < a < where for a, _ in self.assigns.get(written, ())):
+            return False
+        for read, around in self.reads.get(reader, ()):
+            renewed = [a for a, inside in self.assigns.get(reader, ()) if inside & around & loops]
+            if read > where and not any(where < a <= read for a, _ in self.assigns.get(reader, ())):
+                return True
+            if read <= where and around & loops and not renewed:  # in the next round
+                return True
+        return False
+
 
 def _numbered(body: tuple[Stmt, ...], loops: frozenset[int]) -> Iterator[tuple[Stmt, frozenset[int]]]:
     for stmt in body:
@@ -96,3 +116,31 @@ def is_view(expr: Expr) -> bool:
             moves = ROWS[op].kind == "move" and ROWS[op].flops == 1  # others are better computed once
             return (moves or op in ("reshape", "ravel")) and is_view(args[0])
     return False
+
+
+def hidden_writes(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, str, str]]:
+    """Stores that NumPy would show in another name, where a name is a transposed or reshaped view: (store, name, root).
+
+    Views made by slicing are written through (see functions.py); of others, names are values here. That differs only if one of
+    the two is written into while the other is still read.
+    """
+    writes = Writes.of(body)
+    roots: dict[str, set[str]] = {}
+    for stmt in walk_stmts(body):
+        if not (isinstance(stmt, Assign) and stmt.value.type.rank and is_view(stmt.value) and _moves(stmt.value)):
+            continue
+        near = {e.id for e in walk(stmt.value) if isinstance(e, Name) and e.type.rank}
+        roots[stmt.name] = near.union(*(roots.get(n, set()) for n in near))
+        for root in roots[stmt.name]:
+            for store in walk_stmts(body):
+                if not isinstance(store, Store):
+                    continue
+                if store.base.id == root and writes.seen(stmt, store, root, stmt.name):
+                    yield store, stmt.name, root
+                if store.base.id == stmt.name and writes.seen(stmt, store, stmt.name, root):
+                    yield store, root, stmt.name
+
+
+def _moves(expr: Expr) -> bool:
+    calls = [e.op for e in walk(expr) if isinstance(e, Call) and e.type.rank]
+    return bool(calls) and "copy" not in calls

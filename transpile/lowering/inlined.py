@@ -15,7 +15,7 @@ from typing import Any
 from .. import construct, ir
 from ..dims import ONE, ZERO, Dim
 from ..errors import InternalError, Reporter
-from ..functions import FunctionChecker, _mutated
+from ..functions import FunctionChecker
 from ..operations import ROWS
 from ..program import Assert, At, Call, Expr, Name, Span, Stmt, Type
 from ..source import Source, read
@@ -101,23 +101,23 @@ class _BodyChecker(FunctionChecker):
 
     def __init__(self, source: Source, fresh: Fresh, span: Span, facts: dict[str, tuple[Dim, Dim]]) -> None:
         super().__init__(source, Reporter(), fresh)
-        self.place, self.facts = span, facts
+        self.standing, self.facts = span, facts
 
     def span(self, node: Any) -> Span:
-        return self.place
+        return self.standing
 
     def checked(self, node: Any) -> tuple[Stmt, ...]:
-        self.mutated = _mutated(node)
+        self.enter(node, self.source)
         self.block(node.body)
         if self.reporter.mistakes:
             mistake = self.reporter.mistakes[0]
-            raise InternalError("bodies", f"{mistake.message} in the body of {node.name}", self.place)
+            raise InternalError("bodies", f"{mistake.message} in the body of {node.name}", self.standing)
         return tuple(self.out)
 
     def _assert(self, node: Any, test: Any, msg: Any) -> None:
         """`assert c, "ValueError: text"` raises that."""
         kind, _, text = msg.value.partition(": ")
-        self.emit(Assert(self.condition(test), text, self.place, kind))
+        self.emit(Assert(self.condition(test), text, self.standing, kind))
 
 
 @cache

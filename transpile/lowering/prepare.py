@@ -65,6 +65,8 @@ class Prepare(Indexing):
                     return replace(expr, args=(self.prepare(expr.args[0]),))
                 if op in ("reshape", "ravel"):
                     return self._reshaped(expr)
+                if ROWS[op].kind != "compose" and self.maker(expr) is None:
+                    raise self.fail(f"{op} has no loops")
                 return self.stored(expr)
         raise self.fail(f"cannot prepare {expr}")
 

@@ -41,15 +41,15 @@ def _solved(args: list[Type], static: dict[str, Any]) -> Type:
 
 add(
     Row(
-        "solve", "np.linalg.solve", "a, b", "body", _solved, ("-fit_a(product(v, y))", "fit_b(v)"),
-        body=bodies.solve, each="matrix", shared="solve_back(dy)",
+        "solve", "np.linalg.solve", "a, b", "body", _solved, ("-fit_a(product(back, y))", "fit_b(back)"),
+        body=bodies.solve, each="matrix", shared="back = solve_back(dy)",
     ),
     Row("inv", "np.linalg.inv", "a", "body", _like, ("-(swap(y) @ dy @ swap(y))",), body=bodies.inv, each="matrix"),
-    Row("det", "np.linalg.det", "a", "body", _scalar, ("(dy * y)[..., None, None] * swap(np.linalg.inv(a))",), body=bodies.det, each="matrix"),
+    Row("det", "np.linalg.det", "a", "body", _scalar, ("on_matrix(dy * y) * swap(np.linalg.inv(a))",), body=bodies.det, each="matrix"),
     Row(
         "cholesky", "np.linalg.cholesky", "a", "body", _like,
         # L^-T W L^-1 with W symmetric: the lower triangle of L^T dL, mirrored, half of it.
-        ("0.5 * np.linalg.solve(swap(y), swap(np.linalg.solve(swap(y), np.where(np.tri(a.shape[-1], dtype=bool), v, swap(v)))))",),
-        body=bodies.cholesky, each="matrix", shared="swap(y) @ dy",
+        ("0.5 * np.linalg.solve(swap(y), swap(np.linalg.solve(swap(y), np.where(np.tri(a.shape[-1], dtype=bool), inner, swap(inner)))))",),
+        body=bodies.cholesky, each="matrix", shared="inner = swap(y) @ dy",
     ),
 )

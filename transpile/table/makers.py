@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .. import ir
-from ..dims import Dim
+from ..dims import ONE, Dim, maximum
 from ..operations import ZERO, Row, add
 from ..program import Type
+from ..typing import TypingError
 
 _SHAPE = "shape: shape, dtype: dtype = None"
 _LIKE = "a, dtype: dtype = None"
@@ -51,6 +52,21 @@ def _diagonal(index: tuple[Dim, ...], args: list[ir.Expr], static: dict[str, Any
     return ir.Op("equal", (ir.Int(index[0] + static["k"]), ir.Int(index[1])), "bool")
 
 
+def _spaced_type(args: list[Type], static: dict[str, Any]) -> Type:
+    if any(a.rank for a in args):
+        raise TypingError("shape", "np.linspace goes from a scalar to a scalar")
+    return Type(static["dtype"] or "real", (Dim.of(static["num"]),))
+
+
+def _spaced(index: tuple[Dim, ...], args: list[ir.Expr], static: dict[str, Any]) -> ir.Expr:
+    """In double precision, as NumPy's; the last is `stop` itself."""
+    start, stop = (ir.Const(float(a.value), "f64") if isinstance(a, ir.Const) else ir.Cast(a, "f64") for a in args)
+    last = maximum(Dim.of(static["num"]) - (1 if static["endpoint"] else 0), ONE)
+    step = ir.Op("divide", (ir.Op("subtract", (stop, start), "f64"), ir.Cast(ir.Int(last), "f64")), "f64")
+    here = ir.Op("add", (start, ir.Op("multiply", (ir.Cast(ir.Int(index[0]), "f64"), step), "f64")), "f64")
+    return ir.Op("where", (ir.Op("equal", (ir.Int(index[0]), ir.Int(last)), "bool"), stop, here), "f64")
+
+
 add(
     Row("zeros", "np.zeros", _SHAPE, "make", _filled, ZERO, make=_constant(0)),
     Row("ones", "np.ones", _SHAPE, "make", _filled, ZERO, make=_constant(1)),
@@ -62,6 +78,10 @@ add(
     Row("full_like", "np.full_like", "a, value, dtype: dtype = None", "make", _full_like, (None, "unbroadcast(dy)"), make=lambda index, args, static: args[1]),
     Row("arange", "np.arange", "start: extent, stop: extent = None, dtype: dtype = None", "make", _range, ZERO, make=_count),
     Row("eye", "np.eye np.identity", "n: extent, m: extent = None, k: int = 0, dtype: dtype = None", "make", _identity, ZERO, make=_diagonal),
+    Row(
+        "linspace", "np.linspace", "start, stop, num: extent = 50, endpoint: flag = True, dtype: dtype = None", "make", _spaced_type,
+        ("np.sum(dy * np.linspace(1, 0, num, endpoint=endpoint))", "np.sum(dy * np.linspace(0, 1, num, endpoint=endpoint))"), make=_spaced,
+    ),
     Row("dim", "dim", "dim: extent", "special", lambda args, static: Type("int"), ZERO),
     Row("list", "list", "type: value", "special", lambda args, static: static["type"], ZERO),
 )

@@ -80,7 +80,7 @@ def _einsum(args: list[Type], static: dict[str, Any]) -> Type:
 
 for _name, _spell, _spec in (
     ("matmul", "np.matmul MatMult", _matmul_spec),
-    ("dot", "np.dot np.vdot", _dot_spec),
+    ("dot", "np.dot", _dot_spec),
     ("inner", "np.inner", _inner_spec),
     ("outer", "np.outer", _outer_spec),
 ):

@@ -81,6 +81,16 @@ def _pull_diagonal(index: tuple[Dim, ...], a: Type, static: dict[str, Any]) -> t
     return tuple(index[-1] + row if k == i else index[-1] + column if k == j else next(rest) for k in range(a.rank))
 
 
+def _gathered(args: list[Type], static: dict[str, Any]) -> str:
+    """A diagonal by its positions: how one that is not that of a square is differentiated."""
+    i, j = diagonal_axes(args[0].rank, static)
+    order = (*(k for k in range(args[0].rank) if k not in (i, j)), i, j)
+    places = f"np.arange(max(min(a.shape[{i}] - {{0}}, a.shape[{j}] - {{1}}), 0))".format(*diagonal_start(static))
+    moved = "a" if order == tuple(range(args[0].rank)) else f"np.transpose(a, {order})"
+    row, column = (f"{places} + {k}" if k else places for k in diagonal_start(static))
+    return f"{moved}[{':, ' * (args[0].rank - 2)}{row}, {column}]"
+
+
 def _trace(args: list[Type], static: dict[str, Any]) -> Type:
     dtype = {"bool": "i64", "i32": "i64"}.get(args[0].dtype, args[0].dtype)
     return Type(dtype, _diagonal(args, static).shape[:-1])
@@ -114,7 +124,7 @@ add(
     Row("repeat", "np.repeat", "a, repeats: extent, axis: axis = None", "move", _repeated, ("ungroup(dy)",), pull=_pull_repeated),
     Row("tile", "np.tile", "a, reps: shape", "move", _tiled, ("ungroup(dy)",), pull=_pull_tiled),
     Row("roll", "np.roll", "a, shift: extent, axis: axis = None", "body", _rolled, ("np.roll(dy, -shift, axis=axis)",), body=bodies.roll, each="rest"),
-    Row("diagonal", "np.diagonal", _DIAGONAL, "move", _diagonal, ("on_diagonal(dy)",), pull=_pull_diagonal),
+    Row("diagonal", "np.diagonal", _DIAGONAL, "move", _diagonal, ("on_diagonal(dy)",), pull=_pull_diagonal, define=_gathered),
     Row(
         "trace", "np.trace", _DIAGONAL, "compose", _trace, ("on_diagonal(dy)",),
         define="np.sum(np.diagonal(a, offset=offset, axis1=axis1, axis2=axis2), axis=-1)",

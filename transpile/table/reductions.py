@@ -16,7 +16,7 @@ _ARGS = "a, axis: axes = None, keepdims: flag = False"
 
 
 def _keep(args: list[Type], static: dict[str, Any]) -> Type:
-    dtype = {"bool": "i64", "int": "i64", "float": "real"}.get(args[0].dtype, args[0].dtype)
+    dtype = {"bool": "i64", "int": "i64", "i32": "i64", "float": "real"}.get(args[0].dtype, args[0].dtype)
     return Type(dtype, reduced(args[0].shape, normal_axes(static["axis"], args[0].rank), static["keepdims"]))
 
 

@@ -64,18 +64,18 @@ def _take_along(args: list[Type], static: dict[str, Any]) -> str:
     return f"a[{', '.join(places)}]"
 
 
-# Before the first zero the product divides; at it, the zero is left out; behind it nothing comes through.
-_ZEROS = "np.cumsum(a == 0, axis=axis) == 1"
+# Before the first zero the product is divided by the element; at it, the zero is left out; behind it nothing comes through.
 _BACK = "np.flip(np.cumsum(np.flip({0}, axis), axis=axis), axis)"
 _CUMPROD = (
-    f"np.where(a == 0, np.where({_ZEROS}, {_BACK.format(f'dy * np.cumprod(np.where((a == 0) & ({_ZEROS}), 1, a), axis=axis)')}, 0), "
+    f"np.where(first, {_BACK.format('dy * np.cumprod(np.where(first, 1, a), axis=axis)')}, "
     f"{_BACK.format('dy * y')} / np.where(a == 0, 1, a))"
 )
+_FIRST = "first = (a == 0) & (np.cumsum(a == 0, axis=axis) == 1)"
 _UNSORT = "np.take_along_axis(dy, np.argsort(np.argsort(a, axis=axis, kind='stable'), axis=axis), axis=axis)"
 
 add(
     Row("cumsum", "np.cumsum", _AXIS, "body", _running, (_BACK.format("dy"),), body=bodies.cumsum, each="rest"),
-    Row("cumprod", "np.cumprod", _AXIS, "body", _running, (_CUMPROD,), body=bodies.cumprod, each="rest"),
+    Row("cumprod", "np.cumprod", _AXIS, "body", _running, (_CUMPROD,), body=bodies.cumprod, each="rest", shared=_FIRST),
     Row("argsort", "np.argsort", _SORT, "body", _positions, ZERO, body=bodies.argsort, each="vector"),
     Row("sort", "np.sort", _SORT, "compose", _same, (_UNSORT,), define="np.take_along_axis(a, np.argsort(a, axis=axis), axis=axis)"),
     Row("take", "np.take", "a, indices, axis: axis = None", "alias", _taken, DEFINED, define=_take),

@@ -1,0 +1,166 @@
+"""Calls that become other operations, or whose arguments take several forms: split, roll, pad, tensordot, vdot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import construct
+from .construct import const
+from .dims import ZERO, Dim
+from .program import Assert, Expr, Slice
+from .typing import TypingError, normal_axes
+from .values import Static, Tuple, Value
+
+_LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
+
+
+class ArrayCalls:
+    """Mixed into the checker of expressions: `call_<name>` is found by the name that is called."""
+
+    def call_np_split(self: Any, node: Any) -> Value:
+        given = self._given(node, "np.split", "ary indices_or_sections axis", 2)
+        array = self.typed(given["ary"])
+        (axis,) = normal_axes(self._static_int(given["axis"]) if "axis" in given else 0, array.type.rank)
+        extent = array.type.shape[axis]
+        where = given["indices_or_sections"]
+        sections = self.value(where)
+        if isinstance(sections, Tuple):
+            cuts = [None, *(self.as_expr(v, where) for v in sections.items), None]
+            slices = [
+                construct.slice_of(a, b, 1, extent, self.facts) for a, b in zip(cuts, cuts[1:], strict=False)
+            ]
+        else:
+            slices = self._equal_parts(node, extent, self._static_int(where))
+        parts: list[Value] = []
+        for piece in slices:
+            items = [construct.full_slice(d) for d in array.type.shape]
+            items[axis] = piece
+            parts.append(construct.index(array, items, self.span(node)))
+        return Tuple(tuple(parts))
+
+    def _equal_parts(self: Any, node: Any, extent: Dim, count: int) -> list[Slice]:
+        message = "array split does not result in an equal division"
+        if count < 1:
+            raise self.fail(node, "type", "number sections must be larger than 0")
+        rest = extent % count
+        if rest.value:
+            raise self.fail(node, "shape", message, "give the places to cut at: np.split(x, (2, 5))")
+        if rest != ZERO:
+            even = construct.call("equal", construct.dim(rest), const(0))
+            self.emit(Assert(even, message, self.span(node), "ValueError"))
+        width = extent // count
+        starts = [width * k for k in range(count)]
+        return [Slice(construct.dim(s), construct.dim(s + width), 1, s, width) for s in starts]
+
+    def call_np_roll(self: Any, node: Any) -> Value:
+        given = self._given(node, "np.roll", "a shift axis", 2)
+        array = self.typed(given["a"])
+        shifts = self._each(given["shift"])
+        axis = self.value(given["axis"]) if "axis" in given else Static(None)
+        if isinstance(axis, Static):
+            flat = construct.call("ravel", array) if array.type.rank != 1 else array
+            for shift in shifts:
+                flat = construct.call("roll", flat, shift=shift, axis=0, span=self.span(node))
+            return construct.call("reshape", flat, shape=array.type.shape) if array.type.rank != 1 else flat
+        axes = [a.value for a in self._each(given["axis"])]
+        if len(shifts) == 1:
+            shifts = shifts * len(axes)
+        if len(axes) == 1:
+            axes = axes * len(shifts)
+        if len(axes) != len(shifts) or None in axes:
+            raise self.fail(node, "type", "np.roll takes as many shifts as axes, the axes known at build time")
+        for shift, number in zip(shifts, axes, strict=True):
+            array = construct.call("roll", array, shift=shift, axis=number, span=self.span(node))
+        return array
+
+    def _each(self: Any, node: Any) -> list[Dim]:
+        value = self.value(node)
+        items = value.items if isinstance(value, Tuple) else (value,)
+        found = [self.extent(v, node) for v in items]
+        if None in found:
+            raise self.fail(node, "type", "expected an integer, or a tuple of integers")
+        return found
+
+    def call_np_pad(self: Any, node: Any) -> Value:
+        given = self._given(node, "np.pad", "array pad_width mode constant_values", 2)
+        array = self.typed(given["array"])
+        mode = self.value(given["mode"]) if "mode" in given else Static("constant")
+        if mode != Static("constant"):
+            raise self.fail(
+                given["mode"],
+                "unsupported",
+                "np.pad pads with a constant only",
+                "x[np.clip(np.arange(-p, n + p), 0, n - 1)] pads with the edge",
+            )
+        value = self.typed(given["constant_values"]) if "constant_values" in given else const(0)
+        if value.type.rank:
+            raise self.fail(given["constant_values"], "unsupported", "np.pad takes one constant here")
+        widths = self._widths(self.value(given["pad_width"]), given["pad_width"], array.type.rank)
+        return construct.call("pad", array, value, pad_width=widths, span=self.span(node))
+
+    def _widths(self: Any, value: Value, node: Any, rank: int) -> tuple[tuple[Dim, Dim], ...]:
+        """Before and after, for each axis: of 1, (1, 2), ((1, 2),) or ((1, 2), (3, 4))."""
+        items = value.items if isinstance(value, Tuple) else (value,)
+        pairs = [self.shape(v, node) for v in items] if any(isinstance(v, Tuple) for v in items) else [self.shape(value, node)]
+        if len(pairs) == 1:
+            pairs = pairs * rank
+        if len(pairs) != rank or any(len(p) not in (1, 2) for p in pairs):
+            raise self.fail(node, "shape", f"the widths are no pair for each of the {rank} axes")
+        return tuple((p[0], p[-1]) for p in pairs)
+
+    def call_np_tensordot(self: Any, node: Any) -> Value:
+        given = self._given(node, "np.tensordot", "a b axes", 2)
+        a, b = self.typed(given["a"]), self.typed(given["b"])
+        axes = self.value(given["axes"]) if "axes" in given else const(2)
+        if isinstance(axes, Tuple):
+            if len(axes.items) != 2:
+                raise self.fail(node, "type", "axes is an integer, or the axes of a and those of b")
+            left, right = (self._numbers(v, node) for v in axes.items)
+        else:
+            count = self._static_int(given["axes"]) if "axes" in given else 2
+            left, right = list(range(a.type.rank - count, a.type.rank)), list(range(count))
+        if len(left) != len(right):
+            raise TypingError("shape", f"{len(left)} axes of a against {len(right)} of b")
+        left = [normal_axes(x, a.type.rank)[0] for x in left]
+        right = [normal_axes(x, b.type.rank)[0] for x in right]
+        for x, y in zip(left, right, strict=True):  # einsum would broadcast what tensordot does not
+            if a.type.shape[x] != b.type.shape[y]:
+                raise TypingError("shape", f"axis {x} of a has extent {a.type.shape[x]}, axis {y} of b {b.type.shape[y]}")
+        first = _LETTERS[: a.type.rank]
+        rest = iter(_LETTERS[a.type.rank :])
+        second = "".join(first[left[right.index(k)]] if k in right else next(rest) for k in range(b.type.rank))
+        summed = {first[x] for x in left}
+        out = "".join(c for c in first + second if c not in summed)
+        return construct.call("einsum", a, b, spec=((first, second), out), span=self.span(node))
+
+    def _numbers(self: Any, value: Value, node: Any) -> list[int]:
+        numbers = self.shape(value, node)
+        if any(n.value is None for n in numbers):
+            raise self.fail(node, "type", "axes must be known at build time")
+        return [n.value for n in numbers]
+
+    def call_np_vdot(self: Any, node: Any) -> Value:
+        a, b = (self.typed(x) for x in self._arguments(node, "np.vdot", 2))
+        return construct.call("dot", flattened(a), flattened(b), span=self.span(node))
+
+    # -- arguments ---------------------------------------------------------------------------------------------
+    def _given(self: Any, node: Any, name: str, parameters: str, required: int) -> dict[str, Any]:
+        """The nodes of the arguments, by the names of the parameters."""
+        names = parameters.split()
+        if len(node.args) > len(names):
+            raise self.fail(node, "type", f"{name} takes at most {len(names)} arguments: {', '.join(names)}")
+        given = dict(zip(names, node.args, strict=False))
+        for keyword in node.keywords:
+            if keyword.arg not in names or keyword.arg in given:
+                raise self.fail(node, "type", f"{name} has no argument {keyword.arg} left to give", f"it takes: {', '.join(names)}")
+            given[keyword.arg] = keyword.value
+        for missing in [n for n in names[:required] if n not in given]:
+            raise self.fail(node, "type", f"{name} needs {missing}", f"it takes: {', '.join(names)}")
+        return given
+
+
+def flattened(expr: Expr) -> Expr:
+    return expr if expr.type.rank == 1 else construct.call("ravel", expr)
+
+
+__all__ = ["ArrayCalls", "flattened"]

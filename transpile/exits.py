@@ -1,0 +1,235 @@
+"""`break`, `continue` and `return` anywhere, as flags and branches: afterwards a function returns at the end of its branches only.
+
+    for i in range(n):                    going, result = True, ...
+        if x[i] < 0:                      for i in range(n):
+            break                             if going:
+        if x[i] > 9:              ->              if x[i] < 0:
+            return s                                  looping = False
+        s += x[i]                                 elif x[i] > 9:
+    return -s                                         result = s; going = False
+                                                  else: s += x[i]
+                                          if going: return -s
+                                          else: return result
+
+What follows an `if` that always leaves moves into its other branch. Flags are needed only where the place to go on is further out.
+The names made here, <going 1>, cannot be a user's; the checker gives each a readable one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import gast
+
+_LEAVING = (gast.Return, gast.Break, gast.Continue)
+LATER = "<later>"  # what a result is before it is known; the checker knows the name
+
+
+def rewrite(tree: Any) -> None:
+    """Rewrites all functions of a file, nested ones too, in place."""
+    for node in gast.walk(tree):
+        if isinstance(node, (gast.FunctionDef, gast.AsyncFunctionDef)):
+            node.body = _Function(node).body()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a block stands. `tail`: its end is the function's end. `ready`: the flag of return is set."""
+
+    tail: bool = True
+    ready: bool = False
+    looping: str | None = None  # the flag of the loop around, if something in it breaks
+    next: str | None = None  # the flag of the iteration, for continue
+    looped: bool = False
+
+
+class _Function:
+    def __init__(self, node: Any) -> None:
+        self.node = node
+        self.count = 0
+        returns = [n for n in _own(node.body) if isinstance(n, gast.Return)]
+        self.has_value = any(r.value is not None and not _is_none(r.value) for r in returns)
+        self.where = returns[0] if returns else node
+        self.going = ""
+        self.result = ""
+
+    def body(self) -> list[Any]:
+        if not any(isinstance(n, _LEAVING) for n in _own(self.node.body)):
+            return self.node.body  # type: ignore[no-any-return]
+        return self.block(self.node.body, Place()) or [_at(gast.Pass(), self.node)]
+
+    # -- blocks ------------------------------------------------------------------------------------------------
+    def block(self, nodes: list[Any], place: Place) -> list[Any]:
+        out: list[Any] = []
+        for position, node in enumerate(nodes):
+            rest = nodes[position + 1 :]
+            if isinstance(node, _LEAVING):
+                return [*out, *self.leave(node, place)]
+            if isinstance(node, gast.If) and _exits(node):
+                return [*out, *self.branch(node, rest, place)]
+            if isinstance(node, (gast.For, gast.While)) and _exits(node, inside=True):
+                made, returns = self.loop(node, place)
+                out += made
+                if returns:
+                    return [*out, *self.after(node, ["<going>"], rest, replace(place, ready=True), _endless(node))]
+                continue
+            out.append(node)
+        return out
+
+    def leave(self, node: Any, place: Place) -> list[Any]:
+        match node:
+            case gast.Return() if place.tail:
+                return [node] if self.has_value else []
+            case gast.Return(value=value):
+                kept = [_assign(self.result, value or _constant(None, node), node)] if self.has_value else []
+                return [*kept, _assign(self.going, _constant(False, node), node)]
+            case gast.Break() if place.looping:
+                return [_assign(place.looping, _constant(False, node), node)]
+            case gast.Continue() if place.looped:
+                return [_assign(place.next, _constant(False, node), node)] if place.next else [_at(gast.Pass(), node)]
+        return [node]  # outside a loop: the checker says so
+
+    def branch(self, node: Any, rest: list[Any], place: Place) -> list[Any]:
+        then_leaves, else_leaves = _always(node.body), _always(node.orelse)
+        if then_leaves or else_leaves or not rest:
+            then = node.body if then_leaves else node.body + rest
+            orelse = node.orelse if else_leaves else node.orelse + rest
+            return [self.make_if(node.test, self.block(then, place), self.block(orelse, place), node)]
+        # Both branches may go on, or leave from further inside: what follows waits for a flag.
+        kinds = _exits(node)
+        out: list[Any] = []
+        flags = []
+        if gast.Return in kinds:
+            out += self.prepare(place, node)
+            flags.append("<going>")
+            place = replace(place, ready=True)
+        inner = replace(place, tail=False)
+        if gast.Break in kinds and place.looping:
+            flags.append(place.looping)
+        if gast.Continue in kinds and place.looped:
+            name = place.next or self.name("going")
+            if not place.next:
+                out.append(_assign(name, _constant(True, node), node))
+            inner = replace(inner, next=name)
+            flags.append(name)
+        if not flags:
+            return [node, *self.block(rest, place)]
+        out.append(self.make_if(node.test, self.block(node.body, inner), self.block(node.orelse, inner), node))
+        return [*out, *self.after(node, flags, rest, place, False)]
+
+    def after(self, node: Any, flags: list[str], rest: list[Any], place: Place, never: bool) -> list[Any]:
+        """What follows a statement that may have left. `never`: it is not reached, but for a return."""
+        returned = [_at(gast.Return(value=_load(self.result, self.where)), self.where)] if place.tail and self.has_value else []
+        if never:
+            return returned
+        test = _all([_load(self.going if f == "<going>" else f, node) for f in flags], node)
+        then = self.block(rest, place)
+        if not then and not returned:
+            return []
+        only_going = flags == ["<going>"]
+        return [self.make_if(test, then, returned if only_going else [], rest[0] if rest else self.where)]
+
+    def make_if(self, test: Any, then: list[Any], orelse: list[Any], node: Any) -> Any:
+        return _at(gast.If(test=test, body=then or [_at(gast.Pass(), node)], orelse=orelse), node)
+
+    # -- loops -------------------------------------------------------------------------------------------------
+    def loop(self, node: Any, place: Place) -> tuple[list[Any], bool]:
+        kinds = _exits(node, inside=True)
+        out: list[Any] = []
+        flags = []
+        if gast.Return in kinds:
+            out += self.prepare(place, node)
+            flags.append(self.going)
+        looping = None
+        if gast.Break in kinds:
+            looping = self.name("looping" if flags else "going")
+            out.append(_assign(looping, _constant(True, node), node))
+            flags.append(looping)
+        inner = Place(tail=False, ready=place.ready or gast.Return in kinds, looping=looping, looped=True)
+        body = self.block(node.body, inner) or [_at(gast.Pass(), node)]
+        tests = [_load(f, node) for f in flags]
+        if isinstance(node, gast.For):
+            if tests:
+                body = [self.make_if(_all(tests, node), body, [], node)]
+            out.append(_at(gast.For(target=node.target, iter=node.iter, body=body, orelse=node.orelse, type_comment=None), node))
+        else:
+            tests += [] if tests and _is_true(node.test) else [node.test]
+            out.append(_at(gast.While(test=_all(tests, node.test), body=body, orelse=node.orelse), node))
+        return out, gast.Return in kinds
+
+    def prepare(self, place: Place, node: Any) -> list[Any]:
+        """Sets the flag of return, if an outer block has not."""
+        if place.ready:
+            return []
+        self.going, self.result = self.name("going"), self.name("result")
+        kept = [_assign(self.result, _load(LATER, node), node)] if self.has_value else []
+        return [_assign(self.going, _constant(True, node), node), *kept]
+
+    def name(self, base: str) -> str:
+        self.count += 1
+        return f"<{base} {self.count}>"
+
+
+# -- asking ----------------------------------------------------------------------------------------------------
+def _own(nodes: list[Any]) -> Iterator[Any]:
+    """All statements in these that belong to the same function, and that this pass can move."""
+    for node in nodes:
+        yield node
+        if isinstance(node, (gast.If, gast.For, gast.While)):
+            yield from _own([*node.body, *node.orelse])
+
+
+def _exits(node: Any, inside: bool = False) -> set[type]:
+    """How an `if` may leave its block, or (inside) how control leaves from within a loop's body."""
+    found: set[type] = set()
+    for child in [*node.body, *([] if inside else node.orelse)]:
+        if isinstance(child, _LEAVING):
+            found.add(type(child))
+        elif isinstance(child, gast.If):
+            found |= _exits(child)
+        elif isinstance(child, (gast.For, gast.While)):
+            found |= _exits(child, inside=True) & {gast.Return}
+    return found
+
+
+def _always(nodes: list[Any]) -> bool:
+    return any(
+        isinstance(s, _LEAVING) or (isinstance(s, gast.If) and _always(s.body) and _always(s.orelse)) or _endless(s) for s in nodes
+    )
+
+
+def _endless(node: Any) -> bool:
+    """Whether only a return ends a loop."""
+    return isinstance(node, gast.While) and _is_true(node.test) and gast.Return in (kinds := _exits(node, inside=True)) and gast.Break not in kinds
+
+
+def _is_true(node: Any) -> bool:
+    return isinstance(node, gast.Constant) and node.value in (True, 1)
+
+
+def _is_none(node: Any) -> bool:
+    return isinstance(node, gast.Constant) and node.value is None
+
+
+# -- making ----------------------------------------------------------------------------------------------------
+def _at(made: Any, node: Any) -> Any:
+    return gast.copy_location(made, node)
+
+
+def _constant(value: Any, node: Any) -> Any:
+    return _at(gast.Constant(value=value, kind=None), node)
+
+
+def _load(name: str, node: Any) -> Any:
+    return _at(gast.Name(id=name, ctx=gast.Load(), annotation=None, type_comment=None), node)
+
+
+def _assign(name: str | None, value: Any, node: Any) -> Any:
+    target = _at(gast.Name(id=name, ctx=gast.Store(), annotation=None, type_comment=None), node)
+    return _at(gast.Assign(targets=[target], value=value, type_comment=None), node)
+
+
+def _all(tests: list[Any], node: Any) -> Any:
+    return tests[0] if len(tests) == 1 else _at(gast.BoolOp(op=gast.And(), values=tests), node)

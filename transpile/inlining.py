@@ -1,0 +1,104 @@
+"""Calls of helpers: functions of the file or of an imported one, nested functions and lambdas become part of their caller."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gast
+
+from .construct import value_of
+from .errors import Suppressed
+from .lists import appended_names, popped_names
+from .program import Assign, Const, Name
+from .values import RETURN, Broken, Closure, Collected, Later, ListValue, Static, Tuple, Value, View
+from .writes import mutated_names
+
+
+class Inlining:
+    """Mixed into the checker of functions."""
+
+    def inline(self: Any, target: Closure, node: Any) -> Value:
+        function = target.node
+        if function in self.calling or function is self.own_node:
+            raise self.fail(node, "unsupported", f"{target.name} calls itself", "write the recursion as a loop")
+        bound = self._bind_arguments(target, node)
+        outer = (self.env, self.source, self.mutated, self.path, self.calling, self.frame, self.popped, self.appending)
+        seen = self._seen_by(target)
+        written = mutated_names(function, target.source.imports.keys())
+        env: dict[str, Value] = {name: value for name, value in seen.items() if name != RETURN}
+        env |= {name: self._argument(name, value, written, node) for name, value in bound.items()}
+        self.frames.append((self.frame, self.env))
+        self.enter(function, target.source)
+        self.env, self.path, self.calling = env, (*self.path, id(node)), (*self.calling, function)
+        try:
+            if isinstance(function, gast.Lambda):
+                return self.value(function.body)  # type: ignore[no-any-return]
+            self.block(function.body)
+            result = self.env.get(RETURN, Static(None))
+        finally:
+            (self.env, self.source, self.mutated, self.path, self.calling, self.frame, self.popped, self.appending) = outer
+            self.frames.pop()
+        if isinstance(result, Broken):
+            if result.message is not None:
+                raise self.fail(node, "type", f"{target.name}: {result.message.replace('is assigned', 'is returned')}", "return on every path")
+            raise Suppressed
+        return result
+
+    def _seen_by(self: Any, target: Closure) -> dict[str, Value]:
+        """The variables around a nested function, as they are now."""
+        if target.frame is None:
+            return {}
+        if target.frame is self.frame:
+            return self.env  # type: ignore[no-any-return]
+        for frame, env in reversed(self.frames):
+            if frame is target.frame:
+                return env  # type: ignore[no-any-return]
+        return target.env or {}
+
+    def _argument(self: Any, id: str, value: Value, mutated: set[str], node: Any) -> Value:
+        if isinstance(value, (Tuple, Static, Closure, ListValue, Collected, Later, Broken, View)):
+            return value
+        if id in mutated and self._is_view(value):
+            return self._as_view(value, node)  # type: ignore[no-any-return]
+        if isinstance(value, (Name, Const)):
+            return value
+        name = self.fresh(id)
+        self.emit(Assign(name, value, self.span(node)))
+        return Name(name, value.type, value_of(value), self.span(node))
+
+    def _bind_arguments(self: Any, target: Closure, node: Any) -> dict[str, Value]:
+        args = target.node.args
+        if args.vararg or args.kwarg:
+            raise self.fail(node, "unsupported", f"{target.name} takes * or ** arguments", "write the arguments out")
+        positional = [a.id for a in [*args.posonlyargs, *args.args]]
+        ids = positional + [a.id for a in args.kwonlyargs]
+        if len(node.args) > len(positional):
+            raise self.fail(node, "type", f"{target.name} takes {len(positional)} arguments, got {len(node.args)}")
+        bound = {id: self.value_or_list(a) for id, a in zip(ids, node.args, strict=False)}
+        for keyword in node.keywords:
+            if keyword.arg not in ids or keyword.arg in bound:
+                raise self.fail(node, "type", f"{target.name} has no argument {keyword.arg} left to give")
+            bound[keyword.arg] = self.value_or_list(keyword.value)
+        defaults = dict(zip(positional[len(positional) - len(args.defaults) :], args.defaults, strict=True))
+        defaults |= {a.id: d for a, d in zip(args.kwonlyargs, args.kw_defaults, strict=True) if d is not None}
+        for id in ids:
+            if id not in bound:
+                if id not in defaults:
+                    raise self.fail(node, "type", f"{target.name} needs {id}")
+                bound[id] = self._default(target, defaults[id])
+        return bound
+
+    def _default(self: Any, target: Closure, node: Any) -> Value:
+        """A default belongs to the file and the place where the function is defined."""
+        outer = self.env, self.source
+        self.env, self.source = dict(self._seen_by(target)), target.source
+        try:
+            return self.value(node)  # type: ignore[no-any-return]
+        finally:
+            self.env, self.source = outer
+
+    def enter(self: Any, function: Any, source: Any) -> None:
+        """Begins with the body of a function: what is known of it before its statements are read."""
+        self.source, self.frame = source, object()
+        self.mutated = mutated_names(function, source.imports.keys())
+        self.popped, self.appending = popped_names(function), appended_names(function)

@@ -1,0 +1,332 @@
+"""Where control flow joins: the versions of a variable meet again in one name, the one that both branches of an `if` assign or
+that a loop carries from one iteration to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import replace
+from typing import Any
+
+from . import construct
+from .dims import Dim
+from .program import Assign, Const, Expr, If, Name, Pop, Span, Stmt, Store, Type, assigned, item_exprs, names, read, walk_stmts
+from .renaming import rename_block
+from .typing import TypingError, broadcast, promote
+from .values import RETURN, Broken, Closure, Collected, Later, ListValue, Static, Tuple, Value, View, leaves, map_leaves, plain, shown
+from .writes import root_of, target_names
+
+_OBJECTS = (Static, Closure, ListValue, Collected, View)
+
+
+class Joins:
+    """Mixed into the checker of functions."""
+
+    # -- branches ----------------------------------------------------------------------------------------------
+    def _join(
+        self: Any, node: Any, cond: Expr, then_out: list[Stmt], then_env: dict[str, Value], else_out: list[Stmt], else_env: dict[str, Value]
+    ) -> None:
+        env: dict[str, Value] = {}
+        for id in dict.fromkeys([*then_env, *else_env]):
+            a, b = then_env.get(id), else_env.get(id)
+            if a is None or b is None:
+                where = "when the condition is true" if b is None else "when the condition is false"
+                env[id] = Broken(f"{shown(id)} is assigned only {where}", "assign it before the if")
+            elif a is b or a == b:
+                env[id] = a
+            else:
+                try:
+                    kept = (_read_by_others(then_env, id), _read_by_others(else_env, id))
+                    env[id] = self._meet(id, a, b, then_out, else_out, node, kept)
+                except TypingError as error:
+                    self.reporter.add(self.fail(node, error.kind, error.message, error.help))
+                    env[id] = Broken()
+        self.emit(If(cond, tuple(then_out), tuple(else_out), self.span(node)))
+        self.env.clear()
+        self.env.update(env)
+
+    def _meet(
+        self: Any, id: str, a: Value, b: Value, then_out: list[Stmt], else_out: list[Stmt], node: Any, kept: tuple[set[str], set[str]] = (set(), set())
+    ) -> Value:
+        """One value for what the two branches leave: a name assigned at the end of both. `kept`: names other values need as they are."""
+        if isinstance(a, Broken) or isinstance(b, Broken):
+            return a if isinstance(a, Broken) else b
+        if isinstance(a, Later):
+            a = self._blank(id, b, then_out, node)
+        if isinstance(b, Later):
+            b = self._blank(id, a, else_out, node)
+        if isinstance(a, Tuple) and isinstance(b, Tuple) and len(a.items) == len(b.items):
+            kept = (kept[0] | _value_names(a), kept[1] | _value_names(b))
+            return Tuple(tuple(self._meet(id, x, y, then_out, else_out, node, kept) for x, y in zip(a.items, b.items, strict=True)))
+        if isinstance(a, (*_OBJECTS, Tuple)) or isinstance(b, (*_OBJECTS, Tuple)):
+            if isinstance(a, View) and isinstance(b, View):
+                return Broken(f"{shown(id)} is a part of one array after one branch, of another after the other", "copy it: .copy()")
+            return Broken(f"{shown(id)} is a different kind of thing after each branch", "give it one kind")
+        x, y = self.as_expr(a, node), self.as_expr(b, node)
+        if x.type.shape != y.type.shape:
+            raise TypingError(
+                "type", f"{shown(id)} has shape {construct.shape_text(x.type.shape)} on one branch and {construct.shape_text(y.type.shape)} on the other"
+            )
+        type = Type(joined(x.type, y.type, shown(id)), x.type.shape)
+        name = self.fresh("y" if id == RETURN else plain(id))
+        _deliver(then_out, name, construct.convert(x, type), self.span(node), kept=kept[0])
+        _deliver(else_out, name, construct.convert(y, type), self.span(node), kept=kept[1])
+        return Name(name, type, None, self.span(node))
+
+    def _blank(self: Any, id: str, like: Value, out: list[Stmt], node: Any) -> Value:
+        """Zeros of the type of a value: what a variable holds before it is assigned, which nothing reads."""
+
+        def blank(path: tuple[int, ...], value: Value) -> Value:
+            if isinstance(value, (*_OBJECTS, Later, Broken)):
+                return value
+            type = self.as_expr(value, node).type
+            name = self.fresh(plain(id))
+            out.append(Assign(name, zeros(type), self.span(node)))
+            return Name(name, type, None, self.span(node))
+
+        return map_leaves(like, blank)
+
+    # -- loops -------------------------------------------------------------------------------------------------
+    def carried(self: Any, node: Any, body: Any, position: Dim | None = None, trips: Dim | None = None) -> tuple[Any, list[Stmt]]:
+        """Runs `body` with the names it reassigns turned into variables that the loop carries. `position`: the number of
+        the iteration, `trips`: how many there are, where these follow from shapes.
+
+        The body is typed again as long as a variable turns out wider than it was before the loop, or a list to grow.
+        """
+        entry, lists = dict(self.env), dict(self.lists)
+        reassigned = [n for n in dict.fromkeys(target_names(node.body)) if n in entry]
+        promoted: dict[tuple[str, tuple[int, ...]], Type] = {}
+        growth: dict[Any, Dim] = {}
+        unstable: set[str] = set()
+        while True:
+            mark, used = len(self.out) - self.inserted, set(self.fresh.used)
+            self.env, self.lists = dict(entry), dict(lists)
+            for id in unstable:
+                self.env[id] = _unstable(id)
+            held = {id: self._carry_all(id, promoted, node) for id in reassigned}
+            start = dict(self.env)
+            self.grow(growth, position)
+            self.loops += 1
+            mistakes = len(self.reporter.mistakes)
+            try:
+                result, statements = body()
+            finally:
+                self.loops -= 1
+            more = self.grown(lists, growth, position, trips)
+            if len(self.reporter.mistakes) != mistakes:
+                break
+            wider = self._wider(start, reassigned, node)
+            changed = {id for id in reassigned if self._object_changed(id, start[id], self.env.get(id))} - unstable
+            if not (wider or more or changed):
+                break
+            promoted |= wider
+            growth |= more
+            unstable |= changed
+            del self.out[mark + self.inserted :]
+            self.fresh.used = used
+        for id, value in held.items():
+            self._deliver_carried(id, value, statements, node)
+        self._leave_loop(start)
+        self.lists = self.after_loop(lists, growth, trips)
+        return result, statements
+
+    def _leave_loop(self: Any, start: dict[str, Value]) -> None:
+        left = self.env
+        self.env = start
+        for id in left.keys() - start.keys():
+            self.env[id] = Broken(f"{shown(id)} is assigned in the loop only, which may not run", "assign it before the loop")
+        for id, value in left.items():
+            if isinstance(value, Broken):
+                self.env[id] = value
+
+    def _carry_all(self: Any, id: str, promoted: dict[tuple[str, tuple[int, ...]], Type], node: Any) -> Value:
+        """Makes the variables for one name of the program: one, or one for each item of a tuple."""
+
+        def carry(path: tuple[int, ...], value: Value) -> Value:
+            if isinstance(value, View) and id not in self.mutated:  # it is never written through
+                value = self.as_expr(value, node)
+            if _is_object(value):
+                return value
+            return self._carry(id, path, value, promoted.get((id, path)), node)  # type: ignore[no-any-return]
+
+        value = self.env[id]
+        if isinstance(value, Later):
+            found = {path: type for (name, path), type in promoted.items() if name == id}
+            if not found:
+                return value
+            value = self._blank(id, _nested(found), self.out, node)
+            self.env[id] = value
+        self.env[id] = map_leaves(value, carry)
+        return self.env[id]
+
+    def _carry(self: Any, id: str, path: tuple[int, ...], value: Expr, promoted: Type | None, node: Any) -> Name:
+        type = promoted or value.type
+        others = set().union(*(_value_names(v) for k, v in self.env.items() if k != id)) if self.env else set()
+        made_here = isinstance(value, Name) and any(isinstance(s, Assign) and s.name == value.id for s in self.out)
+        shared = bool(path) or not isinstance(value, Name) or value.id in others or not made_here
+        if not shared and isinstance(value, Name) and type == value.type:
+            name = value.id
+        else:
+            name = (None if path else self._retyped(value, type)) or self.fresh(plain(id))
+            if name != getattr(value, "id", None):
+                self.emit(Assign(name, construct.convert(value, type), self.span(node)))
+        return Name(name, type, None, self.span(node))
+
+    def _retyped(self: Any, value: Expr, type: Type) -> str | None:
+        """`s = 0.0` before a loop that makes s an array's scalar: the constant itself takes the wider type."""
+        for position in reversed(range(len(self.out))):
+            stmt = self.out[position]
+            if isinstance(value, Name) and isinstance(stmt, Assign) and stmt.name == value.id:
+                if isinstance(stmt.value, Const) and not type.rank and not any(value.id in _reads(s) for s in self.out[position + 1 :]):
+                    self.out[position] = replace(stmt, value=Const(stmt.value.value, type, stmt.value.span))
+                    return stmt.name
+                return None
+        return None
+
+    def _wider(self: Any, start: dict[str, Value], reassigned: list[str], node: Any) -> dict[tuple[str, tuple[int, ...]], Type]:
+        """Carried variables whose type after the body is not the one before: the type that holds both."""
+        wider = {}
+        for id in reassigned:
+            before, after = start[id], self.env.get(id)
+            if after is None or isinstance(after, Broken):
+                continue
+            if isinstance(before, Later):
+                wider |= {(id, path): self._lasting(id, self.as_expr(v, node).type, node) for path, v in leaves(after) if _is_array(v)}
+                continue
+            was, now = dict(leaves(before)), dict(leaves(after))
+            if was.keys() != now.keys():
+                continue
+            for path, value in was.items():
+                if not _is_object(value) and _is_array(now[path]):
+                    type = self._holding_both(id, value.type, self.as_expr(now[path], node).type, node)
+                    if type != value.type:
+                        wider[id, path] = type
+        return wider
+
+    def _object_changed(self: Any, id: str, before: Value, after: Value | None) -> bool:
+        """Whether a name that no variable stands for means something else after the body: its meaning would depend on the iteration."""
+        if after is None or isinstance(before, (Later, Broken)) or isinstance(after, Broken):
+            return False
+        was, now = dict(leaves(before)), dict(leaves(after))
+        if was.keys() != now.keys():
+            return True
+        for path, value in was.items():
+            other = now[path]
+            if isinstance(other, View) and not _is_object(value):
+                root = root_of(other.base)
+                if id in self.mutated and self.born.get(root, 0) <= self.loops:  # part of an array that outlives the iteration
+                    return True
+            elif (_is_object(value) or _is_object(other)) and value is not other and value != other:
+                return True
+        return False
+
+    def _holding_both(self: Any, id: str, before: Type, after: Type, node: Any) -> Type:
+        if after == before:
+            return before
+        try:
+            dtype = joined(before, after, shown(id))
+            shape = broadcast([before.shape, after.shape])
+            if shape != after.shape or (before.rank and shape != before.shape):
+                raise TypingError("type", "")
+        except TypingError:
+            raise self.fail(
+                node, "type", f"{shown(id)} is {before} before the loop and {after} after its body", "give it its final type before the loop"
+            ) from None
+        return self._lasting(id, Type(dtype, shape), node)  # type: ignore[no-any-return]
+
+    def _lasting(self: Any, id: str, type: Type, node: Any) -> Type:
+        """A type that a variable can have after a loop as well: its shape does not name the loop's counter."""
+        gone = {s for d in type.shape for s in d.symbols()} & (self.counters - self.facts.keys())
+        if gone:
+            raise self.fail(
+                node, "shape", f"{shown(id)} has another shape in every iteration: {construct.shape_text(type.shape)}",
+                "shapes may depend on other shapes and on config only; allocate the largest and use part of it",
+            )
+        return type
+
+    def _deliver_carried(self: Any, id: str, held: Value, statements: list[Stmt], node: Any) -> None:
+        after = self.env.get(id)
+        if after is None or isinstance(after, (Broken, Later)):
+            return
+        now = dict(leaves(after))
+        for path, name in leaves(held):
+            if isinstance(name, Name) and path in now and _is_array(now[path]):
+                expr = self.as_expr(now[path], node)
+                if expr != name:
+                    kept = _read_by_others(self.env, id) | (_value_names(after) if path else set())
+                    _deliver(statements, name.id, construct.convert(expr, name.type), self.span(node), carried=True, kept=kept)
+
+
+def zeros(type: Type) -> Expr:
+    if type.rank:
+        return construct.call("zeros", shape=type.shape, dtype={"float": "real", "int": "i64"}.get(type.dtype, type.dtype))
+    return Const(False if type.dtype == "bool" else 0.0 if type.is_float else 0, type)
+
+
+def joined(a: Type, b: Type, what: str) -> str:
+    """The dtype of a variable that is of one type here and of another there: only weak scalars give way."""
+    if a.dtype == b.dtype:
+        return a.dtype
+    top = promote([a, b])
+    weak = [t for t in (a, b) if t.is_weak]
+    if not weak or (a.is_weak and b.is_weak and {a.dtype, b.dtype} != {"int", "float"}):
+        raise TypingError("type", f"{what} is {a} on one path and {b} on the other", "give it one type on both")
+    if "bool" in (a.dtype, b.dtype):
+        raise TypingError("type", f"{what} is {a} on one path and {b} on the other", "give it one type on both")
+    return top
+
+
+def _deliver(out: list[Stmt], name: str, value: Expr, span: Span, carried: bool = False, kept: Set[str] = frozenset()) -> None:
+    """Makes the block leave `value` in `name`: renames the assignment that made it, or appends one."""
+    if isinstance(value, Name) and value.id not in kept:
+        makers = [i for i, s in enumerate(out) if isinstance(s, Assign) and s.name == value.id]
+        inside = sum(
+            isinstance(s, (Assign, Pop)) and s.name == value.id or isinstance(s, Store) and s.base.id == value.id for s in walk_stmts(tuple(out))
+        )
+        if len(makers) == 1 and inside == 1 and out[makers[0]].value.type == value.type:  # type: ignore[union-attr]
+            later = out[makers[0] + 1 :]
+            if not (carried and any(name in _reads(s) for s in later)):
+                out[:] = rename_block(out, {value.id: name})
+                return
+    out.append(Assign(name, value, span))
+
+
+def _reads(stmt: Stmt) -> set[str]:
+    return read((stmt,)) | assigned((stmt,))
+
+
+def _is_object(value: Value) -> bool:
+    return isinstance(value, (*_OBJECTS, Later, Broken))
+
+
+def _is_array(value: Value) -> bool:
+    return isinstance(value, View) or not _is_object(value)
+
+
+def _unstable(id: str) -> Broken:
+    return Broken(f"{shown(id)} is one thing before the loop and another after its body", "use a name of its own inside the loop")
+
+
+def _nested(found: dict[tuple[int, ...], Type]) -> Value:
+    """Values of these types, nested as their places say."""
+    if () in found:
+        return Name("", found[()])
+    parts: dict[int, dict[tuple[int, ...], Type]] = {}
+    for path, type in found.items():
+        parts.setdefault(path[0], {})[path[1:]] = type
+    return Tuple(tuple(_nested(parts[k]) for k in sorted(parts)))
+
+
+def _value_names(value: Value) -> set[str]:
+    match value:
+        case Tuple(items):
+            return set().union(*(_value_names(v) for v in items)) if items else set()
+        case View(base, items):
+            return names(base) | {n for item in items or () for e in item_exprs(item) for n in names(e)}
+        case Static() | Closure() | ListValue() | Collected() | Later() | Broken():
+            return set()
+    return names(value)
+
+
+def _read_by_others(env: dict[str, Value], id: str) -> set[str]:
+    return set().union(*(_value_names(v) for k, v in env.items() if k != id))
