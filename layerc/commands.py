@@ -127,22 +127,28 @@ def show(options: argparse.Namespace) -> None:
 
 
 def check(options: argparse.Namespace) -> None:
-    from layerc.checking import reports
-
     module, name = _module(options.file)
     driver.compile_module(module)  # what only the gradients and the loop nests find
     layers = _layers(module, name)
+    shapes, config = _shapes(options.shapes), _config(options.config)
+    known = {p.name for layer in layers for p in layer.params}
+    if strange := [n for n in (*shapes, *config) if n not in known]:
+        raise Usage(f"no argument {strange[0]}; there is {', '.join(sorted(known))}")
     for layer in layers:
         print(driver.signature(layer))
         for function in (layer.predict, layer.forward, layer.custom):
             if function is not None:
                 _print_types(function)
-    if options.types:
-        return
-    shapes, config = _shapes(options.shapes), _config(options.config)
-    known = {p.name for layer in layers for p in layer.params}
-    if strange := [n for n in (*shapes, *config) if n not in known]:
-        raise Usage(f"no argument {strange[0]}; there is {', '.join(sorted(known))}")
+    if not options.types:
+        _test(options, layers, shapes, config)
+
+
+def _test(
+    options: argparse.Namespace, layers: list[Layer], shapes: dict[str, tuple[int, ...]], config: dict[str, Any]
+) -> None:
+    """The validity suite on a package of its own. Failed unless every layer passes."""
+    from layerc.checking import reports
+
     failed = 0
     with tempfile.TemporaryDirectory(prefix="layerc-check-") as folder, _Progress() as progress:
         package = driver.build(_split(options.file)[0], Path(folder) / "check_compiled", progress=progress)
@@ -166,6 +172,8 @@ def explain(options: argparse.Namespace) -> None:
     target = Path(options.output) if options.output else source.with_suffix(".html")
     if target.is_dir():
         raise Usage(f"{target} is a directory; name a file in it")
+    if not target.parent.is_dir():
+        raise Usage(f"there is no directory {target.parent}")
     if not options.output and target.exists() and MARK not in target.read_text("utf-8", "replace")[:500]:
         raise Usage(f"{target} is no page of layerc; name another file with -o")
     _replace(target, page(module, name))

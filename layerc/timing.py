@@ -58,6 +58,7 @@ def time_layer(
 
 def imported(package: Path) -> Any:
     """The package in that directory, as a module."""
+    sys.modules.pop(package.name, None)  # another one, of a command before in this process
     sys.path.insert(0, str(package.parent))
     try:
         return importlib.import_module(package.name)

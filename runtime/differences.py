@@ -13,6 +13,7 @@ import numpy as np
 Outputs = Sequence[np.ndarray]
 _DIRECTIONS = 3
 _FEW = 64  # elements that are looked at one by one
+_LARGE = 4096  # elements of an array in which they are fewer
 _EXCLUSIONS = 24  # kinks to step around before a direction is given up
 
 
@@ -59,7 +60,7 @@ class Differences:
         self.dy = [np.where(np.isfinite(y), d, 0) for y, d in zip(self.y, dy)]
         weight = sum(float(np.sum(np.square(_product(d, y)))) for d, y in zip(self.dy, self.y))
         self.noise = 8 * precision.rounding * np.sqrt(weight)
-        self.unit = max(float(np.sqrt(np.mean(np.square(x)))) if x.size else 0.0, 1e-3)
+        self.unit = (float(np.sqrt(np.mean(np.square(x)))) if x.size else 0.0) or 1.0
 
     def along(self, g: np.ndarray, v: np.ndarray, h: float) -> tuple[float, float]:
         """The difference quotient along v, and what g says of it."""
@@ -155,7 +156,8 @@ class _Search:
     def around(self, v: np.ndarray, h: float) -> list[_Element]:
         """A few elements, one of them among those that are most off."""
         some = np.flatnonzero(v)
-        while len(some) > _FEW:
+        few = _FEW if len(some) <= _LARGE else _FEW // 8
+        while len(some) > few:
             halves = np.array_split(some, 2)
             some = max(halves, key=lambda half: self._energy(half, v, h))
         return [self.element(int(at)) for at in some]
@@ -179,7 +181,11 @@ class _Search:
         for h in (*self.precision.steps, self.precision.steps[0] / 10):
             numeric, said = self.differences.along(self.g, v, h)
             allowed = self.precision.element * max(abs(numeric), abs(said), self.typical)
-            trials.append((abs(numeric - said) / ((allowed + self.differences.slack(h)) or 1.0), numeric, said))
+            allowed = (allowed + self.differences.slack(h)) or 1.0
+            trials.append((abs(numeric - said) / allowed, numeric, said))
+            settled = len(trials) > 1 and abs(numeric - trials[-2][1]) <= 10 * allowed
+            if trials[-1][0] <= 1 or (settled and trials[-1][0] > 100):
+                break
         ratio, numeric, said = min(trials)
         off = abs(numeric - said) / (max(abs(numeric), abs(said), self.typical) or 1.0)
         if ratio <= 1:

@@ -213,7 +213,7 @@ einsum_lone    | np.einsum("ij,jk->k", x, y) + np.einsum("ij->", x) | x: real N 
 einsum_diagonal| np.einsum("iij->ij", x) * np.einsum("ii", y)  | x: real N N M; y: real N N
 vdot           | np.vdot(x, y)                                 | x: real N M; y: real N M
 outer_flat     | np.outer(x, y)                                | x: real N M; y: real K
-dot_ranks      | np.dot(x, y) + np.dot(x, 1.5)[:, :1, None]    | x: real N M; y: real K M N
+dot_ranks      | np.dot(x, y) + np.dot(x, 1.5)[:, 0, None, None]    | x: real N M; y: real K M N
 solve          | np.linalg.solve(x / 5 + 2 * np.eye(N), y)     | x: real N N; y: real N M
 solve_vector   | np.linalg.solve(x / 5 + 2 * np.eye(N), y)     | x: real N N; y: real N
 solve_batch    | np.linalg.solve(x / 5 + 2 * np.eye(N), y)     | x: real K N N; y: real K N M

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 
@@ -232,3 +233,219 @@ CASES += [
     _line("cholesky", f"np.linalg.cholesky({_SPD})", a=(3, 3)),
     _line("cholesky_batch", f"np.linalg.cholesky({_SPDS}) ** 2", a=(2, 3, 3)),
 ]
+
+# -- break, continue and return anywhere; lists; helpers ---------------------------------------------------------
+LANGUAGE = '''
+def broken(x: real["N"], a: real):
+    s = 0.0
+    for i in range(x.shape[0]):
+        if x[i] < -1.5:
+            break
+        s += x[i] * x[i] * a
+    return s * a
+
+def leaves_a_loop(x: real["N"], a: real):
+    s = 1.0
+    for i in range(x.shape[0]):
+        if x[i] > 0.5:
+            return s * x[i]
+        s = s * a + x[i]
+    return -s * a
+
+def leaves_two_loops(x: real["N M"], a: real):
+    s = 0.5
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            if x[i, j] * s > 2.5:
+                return s * x[i, j], s
+            s = s * a + x[i, j]
+        s = np.sin(s)
+    return s, s * s
+
+def skips(x: real["N M"]):
+    s = 0.1
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            if x[i, j] < 0:
+                if i == 1:
+                    continue
+                s = s + x[i, j]
+            if s > 3:
+                break
+            s += x[i, j] * s
+        s = s * 0.5
+    return s
+
+def until(a: real):
+    x, n = a + 1.0, 0
+    while True:
+        step = (x * x - a) / (2 * x)
+        x = x - step
+        n += 1
+        if n > 6 or np.abs(step) < 1e-7:
+            break
+    return x
+
+def while_returns(x: real["N"], a: real):
+    i, s = 0, a * 1.0
+    while i < x.shape[0]:
+        s = s * x[i] + a
+        if s > 4:
+            return s * s
+        i += 1
+    return s
+
+def early_inside(x: real["N"], a: real):
+    if a > 0:
+        if x[0] > 0:
+            return x * a
+        x = x * x
+    return x * a * a
+
+def scan_while(x: real["N"]):
+    i, s = 0, 0.0
+    while i < x.shape[0] and x[i] < 1.5:
+        s += x[i] * x[i]
+        i += 1
+    return s
+
+def far(u):
+    return np.sum(u * u) > 0.3
+
+def helper_condition(x: real["N"]):
+    n = 0
+    while far(x) and n < 10:
+        x = x * 0.5
+        n += 1
+    return x * x
+
+def largest_from(x, k):
+    best = x[k]
+    for i in range(x.shape[0]):
+        if x[i] > best:
+            return x[i] * x[k]
+    return best
+
+def helper_returns(x: real["N"]):
+    return largest_from(x, 0) + largest_from(x, 1) * x[2]
+
+def collected(x: real["T D"], a: real["D"]):
+    h = np.zeros_like(a)
+    ys = []
+    for t in range(x.shape[0]):
+        h = np.tanh(a * h + x[t])
+        ys.append(h)
+    return np.stack(ys)
+
+def collected_axis(x: real["T D"], a: real["D"]):
+    h, ys = a * 1.0, []
+    for row in x:
+        h = h * row + a
+        ys.append(h * 2)
+    return np.stack(ys, axis=1) * len(ys)
+
+def with_first(x: real["T D"], a: real["D"]):
+    hs = [a]
+    for t in range(x.shape[0]):
+        hs.append(np.sin(hs[-1]) * x[t])
+    return np.array(hs[1:]) + hs[0]
+
+def pairs(x: real["N M"]):
+    ys = []
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            ys.append(x[i, j] * x[i, 0])
+        ys.append(x[i, 1])
+    return np.array(ys)
+
+def comprehended(x: real["N D"], w: real["D"]):
+    return np.stack([np.tanh(row * w) for row in x]) + np.array([x[i, 0] ** 2 for i in range(x.shape[0])])[:, None]
+
+def joined_rows(x: real["N D"]):
+    parts = [x[i] * x[i] for i in range(x.shape[0])]
+    return np.concatenate(parts) * sum(parts)[0]
+
+def straight(x: real["N"]):
+    parts = []
+    parts.append(x[:2] * x[0])
+    parts.append(x[2:] ** 2)
+    return np.concatenate(parts)
+
+def of_a_tuple(x: real["N"], y: real["N"]):
+    p, q = [np.sin(v) for v in (x, y)]
+    return p * q
+
+def summed(x: real["N"], w: real["N"]):
+    return sum(x[i] * w[i] for i in range(x.shape[0])) ** 2
+
+def nested_lists(x: real["N M"]):
+    rows = [[x[i, j] * x[0, j] for j in range(x.shape[1])] for i in range(x.shape[0])]
+    return np.array(rows)
+
+def chained(x: real["N"]):
+    a = b = x * x
+    c: real = 0.5
+    (p, q), r = (a[0], b[1]), x[2]
+    if 0 < p < 3:
+        c = p * q
+    return a * c + r
+
+def swapped(x: real["N"]):
+    y = x * 2.0
+    y[0], y[1] = y[1] * y[2], y[0]
+    return y * y
+
+def pair_carried(x: real["N"]):
+    state = (x[0], x[1])
+    for i in range(x.shape[0]):
+        state = (state[1] * x[i], state[0] + x[i])
+    return state[0] * state[1]
+
+def promoted(x: real["N"]):
+    s, n = 0, 0
+    for v in x:
+        s = s * 0.5 + v * v
+        n = n + 1
+    return s * n
+
+def late_binding(x: real["N"], a: real):
+    k = a
+    def f(u):
+        return u * k
+    y = f(x)
+    if a > -5:
+        k = a * a
+        y = y + f(x)
+    return y
+
+def unpacked(x: real["3 D"]):
+    a, b, c = x
+    del b
+    return a * c
+
+def counted_down(x: real["N"]):
+    ys = []
+    for i in range(x.shape[0] - 1, -1, -2):
+        ys.append(x[i] ** 2)
+    return np.array(ys)
+'''
+_LANGUAGE_SHAPES: dict[str, tuple[int, ...]] = {"N": (6,), "N M": (3, 4), "T D": (4, 3), "N D": (4, 3), "D": (3,), "3 D": (3, 4)}
+
+
+def _language_cases() -> list[Case]:
+    """Every function of LANGUAGE with an annotation, with the helpers before it."""
+    cases, helpers = [], ""
+    for text in LANGUAGE.strip().split("\n\n"):
+        name = re.match(r"def (\w+)", text)
+        assert name
+        arguments = dict(re.findall(r'(\w+): real(?:\["([^"]*)"\])?[,)]', text))
+        if not arguments:
+            helpers += text + "\n\n\n"
+            continue
+        shapes = {a: _LANGUAGE_SHAPES[dims] if dims else () for a, dims in arguments.items()}
+        used = helpers if any(f"{h}(" in text for h in re.findall(r"def (\w+)", helpers)) else ""
+        cases.append(Case(name[1], f"{used}{text}\n", shapes, 0.3 if name[1] in ("until",) else -2.0))
+    return cases
+
+
+CASES += _language_cases()

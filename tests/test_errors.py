@@ -43,7 +43,7 @@ MISTAKES = [
     ('def f(value: real["N"]):\n    return valu', 3, 'name', 'valu is not defined', 'did you mean value'),
     ('def f(x: real["N"]):\n    return np.tanhh(x)', 3, 'unsupported', 'np.tanhh is not part of the subset', 'did you mean np.tanh'),
     ('def f(x: real["N"]):\n    print(x)\n    return x', 3, 'unsupported', 'print', '.reference'),
-    ('def f(x: real["N"]):\n    return [v for v in x]', 3, 'unsupported', 'ListComp', 'for loop'),
+    ('def f(x: real["N"]):\n    return {v for v in x}', 3, 'unsupported', 'SetComp', 'arrays'),
     ('def f(x: real["N"]):\n    try:\n        return x\n    except ValueError:\n        return -x', 3, 'statement', 'Try', 'assert'),
     ('def f(x: real["N"]):\n    raise ValueError("no")', 3, 'statement', 'Raise', 'assert'),
     ('def f(x: real["N"]):\n    with x:\n        return x', 3, 'statement', 'With', ''),

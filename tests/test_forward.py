@@ -114,6 +114,11 @@ def agree(compiled, arrays, batch, real):
             np.testing.assert_allclose(y, right, rtol=TOLERANCE[real], atol=TOLERANCE[real] * scale)
 
 
+def test_names_are_unique():
+    names = [c.name for c in CASES]
+    assert len(set(names)) == len(names), sorted({n for n in names if names.count(n) > 1})
+
+
 def test_every_operation_has_a_case(tmp_path):
     source = tmp_path / "all.py"
     source.write_text(HEAD + "\n\n".join(c.source for c in CASES))

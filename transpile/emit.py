@@ -248,6 +248,7 @@ class _Function:
                 self.loop(stmt, path)
             case While(before, cond, body):
                 self.put("for (;;) {")
+                bound = dict(self.spell.bound)
                 self.depth += 1
                 inner = self.declare(before + body, path)
                 for position, s in enumerate(before + body):
@@ -257,6 +258,7 @@ class _Function:
                 if not body:
                     self.put(f"if (!{self.condition(cond)}) break;")
                 self.close()
+                self.spell.bound = bound
             case If(cond, then, orelse):
                 self.put(f"if {self.condition(cond)} {{")
                 self.inside(then, path)

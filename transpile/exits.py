@@ -56,7 +56,7 @@ class _Function:
         self.result = ""
 
     def body(self) -> list[Any]:
-        if not any(isinstance(n, _LEAVING) for n in _own(self.node.body)):
+        if not any(_leaving(n) for n in self.node.body):
             return self.node.body  # type: ignore[no-any-return]
         return self.block(self.node.body, Place()) or [_at(gast.Pass(), self.node)]
 
@@ -69,7 +69,10 @@ class _Function:
                 return [*out, *self.leave(node, place)]
             if isinstance(node, gast.If) and _exits(node):
                 return [*out, *self.branch(node, rest, place)]
-            if isinstance(node, (gast.For, gast.While)) and _exits(node, inside=True):
+            if isinstance(node, gast.If) and _leaving(node):
+                inner = replace(place, tail=False)
+                node = self.make_if(node.test, self.block(node.body, inner), self.block(node.orelse, inner), node)
+            if isinstance(node, (gast.For, gast.While)) and _leaving(node):
                 made, returns = self.loop(node, place)
                 out += made
                 if returns:
@@ -179,6 +182,10 @@ def _own(nodes: list[Any]) -> Iterator[Any]:
         yield node
         if isinstance(node, (gast.If, gast.For, gast.While)):
             yield from _own([*node.body, *node.orelse])
+
+
+def _leaving(node: Any) -> bool:
+    return any(isinstance(n, _LEAVING) for n in _own([node]))
 
 
 def _exits(node: Any, inside: bool = False) -> set[type]:

@@ -124,10 +124,9 @@ class Expressions(SpecialCalls):
             if isinstance(value, Name):
                 return construct.replace(value, span=self.span(node))
             return self.unlisted(value, node)
-        if id in self.source.functions:
-            return Closure(self.source.functions[id], self.source, None, id)
-        if id in self.source.constants:
-            return self._module_constant(node, id)
+        found = self.source.defined(id)
+        if found is not None:
+            return self._defined(node, *found)
         dotted = self.source.resolve(node)
         if dotted in CONSTANTS:
             number = CONSTANTS[dotted]
@@ -138,15 +137,24 @@ class Expressions(SpecialCalls):
             return Static(dotted)
         raise self.fail(node, "name", f"{id} is not defined", nearest(id, [*self.env, *self.source.functions, *self.source.constants]))
 
-    def _module_constant(self, node: Any, id: str) -> Value:
-        if id in self.constants_seen:
+    def _defined(self, node: Any, source: Source, id: str) -> Value:
+        """A function or constant of this file, or of an imported one."""
+        if id in source.functions:
+            return Closure(source.functions[id], source, None, id)
+        if id in source.classes:
+            raise self.fail(node, "unsupported", f"the class {id} is not a value here", f"call its method: {id}.predict(self, x)")
+        return self._module_constant(node, source, id)
+
+    def _module_constant(self, node: Any, source: Source, id: str) -> Value:
+        key = f"{source.path}:{id}"
+        if key in self.constants_seen:
             raise self.fail(node, "name", f"the constant {id} is defined by itself")
-        outer, env = self.constants_seen, self.env
-        self.constants_seen, self.env = (*outer, id), {}
+        outer = self.constants_seen, self.env, self.source
+        self.constants_seen, self.env, self.source = (*self.constants_seen, key), {}, source
         try:
-            return self.value(self.source.constants[id])
+            return self.value(source.constants[id])
         finally:
-            self.constants_seen, self.env = outer, env
+            self.constants_seen, self.env, self.source = outer
 
     def _attribute(self, node: Any) -> Value:
         dotted = self.source.resolve(node)
@@ -155,8 +163,14 @@ class Expressions(SpecialCalls):
                 number = CONSTANTS[dotted]
                 return Static(None) if number is None else const(number)
             return Static(dotted)
-        if isinstance(node.value, gast.Name) and node.value.id == "self":
+        if isinstance(node.value, gast.Name) and node.value.id == "self" and "self" not in self.env:
             return self._field(node, node.attr)
+        if isinstance(node.value, gast.Name) and node.value.id in self.source.modules and node.value.id not in self.env:
+            member = self.source.member(node)
+            if member is None:
+                module = self.source.modules[node.value.id]
+                raise self.fail(node, "name", f"{module.path} defines no {node.attr}", nearest(node.attr, [*module.functions, *module.constants]))
+            return self._defined(node, *member)
         base = self.typed(node.value)
         match node.attr:
             case "shape":
@@ -286,17 +300,21 @@ class Expressions(SpecialCalls):
         dotted = self._called(node.func)
         if dotted is not None:
             return self._named_call(node, dotted)
-        if isinstance(node.func, gast.Attribute):
+        if isinstance(node.func, gast.Attribute) and not self._is_member(node.func):
             return self._method(node)
         target = self.value(node.func)
         if isinstance(target, Closure):
             return self.inline(target, node)
         raise self.fail(node, "type", "this cannot be called")
 
+    def _is_member(self, func: Any) -> bool:
+        """Whether it is a function of an imported layer file: mylayers.helper."""
+        return isinstance(func.value, gast.Name) and func.value.id in self.source.modules and func.value.id not in self.env
+
     def _called(self, func: Any) -> str | None:
         """The canonical name of what is called, unless the file itself defines it."""
         if isinstance(func, gast.Name):
-            if func.id in self.env or func.id in self.source.functions:
+            if func.id in self.env or self.source.defined(func.id) is not None:
                 value = self.env.get(func.id)
                 return value.value if isinstance(value, Static) and isinstance(value.value, str) else None
             return self.source.resolve(func) or func.id

@@ -151,6 +151,8 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Expressions):
         hint = plain(name) if name else "items"
         if isinstance(node, gast.Name) and node.id == LATER:
             return Later()
+        if isinstance(node, gast.Tuple) and isinstance(target, (gast.Tuple, gast.List)) and len(node.elts) == len(target.elts):
+            return Tuple(tuple(self._assigned_value(v, t) for v, t in zip(node.elts, target.elts, strict=True)))
         if isinstance(node, gast.List) and name in self.popped:
             if node.elts:
                 raise self.fail(node, "unsupported", "a list that is popped from begins empty here", "append its first items")

@@ -277,18 +277,26 @@ def joined(a: Type, b: Type, what: str) -> str:
 
 
 def _deliver(out: list[Stmt], name: str, value: Expr, span: Span, carried: bool = False, kept: Set[str] = frozenset()) -> None:
-    """Makes the block leave `value` in `name`: renames the assignment that made it, or appends one."""
+    """Makes the block leave `value` in `name`: renames what the block made it in, or appends an assignment.
+
+    A variable that a loop carries takes that name only at the end of the body, not on a branch: the reverse of a branch reads
+    what was before it.
+    """
     if isinstance(value, Name) and value.id not in kept:
         makers = [i for i, s in enumerate(out) if isinstance(s, Assign) and s.name == value.id]
-        inside = sum(
-            isinstance(s, (Assign, Pop)) and s.name == value.id or isinstance(s, Store) and s.base.id == value.id for s in walk_stmts(tuple(out))
-        )
-        if len(makers) == 1 and inside == 1 and out[makers[0]].value.type == value.type:  # type: ignore[union-attr]
-            later = out[makers[0] + 1 :]
-            if not (carried and any(name in _reads(s) for s in later)):
-                out[:] = rename_block(out, {value.id: name})
-                return
+        inside = [s for s in walk_stmts(tuple(out)) if isinstance(s, (Assign, Pop, Store)) and _made_by(s) == value.id]
+        if carried:
+            good = len(makers) == len(inside) == 1 and not any(name in _reads(s) for s in out[makers[0] + 1 :])
+        else:
+            good = bool(inside) and all(isinstance(s, Assign) for s in inside)
+        if good and all(isinstance(s, Assign) and s.value.type == value.type for s in inside):
+            out[:] = rename_block(out, {value.id: name})
+            return
     out.append(Assign(name, value, span))
+
+
+def _made_by(stmt: Assign | Pop | Store) -> str:
+    return stmt.base.id if isinstance(stmt, Store) else stmt.name
 
 
 def _reads(stmt: Stmt) -> set[str]:

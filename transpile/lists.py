@@ -84,7 +84,8 @@ class Lists:
             raise self.fail(node, "unsupported", "async is not part of the subset")
         outer = dict(self.env)
         try:
-            over = self.value(first.iter) if len(node.generators) == 1 and not first.ifs else None
+            simple = len(node.generators) == 1 and not first.ifs and isinstance(first.iter, (gast.Name, gast.Tuple, gast.List))
+            over = self.value(first.iter) if simple else None
             if isinstance(over, Tuple):
                 return Tuple(tuple(self._one(first.target, v, node) for v in over.items))
             made = self.new_list(node, hint)

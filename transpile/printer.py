@@ -345,7 +345,8 @@ def _ordered(params: Sequence[Parameter]) -> list[Parameter]:
 def annotation(role: str, type: Type, text: str) -> str:
     if role == "config":
         return type.dtype
-    inner = type.dtype if not text else f'{type.dtype}["{text}"]'
+    name = "bool_" if type.dtype == "bool" else type.dtype  # a bare `bool` would be a config
+    inner = f'{name}["{text}"]' if text else name
     return f"{ {'param': 'Param', 'state': 'State', 'memory': 'Memory'}[role]}[{inner}]" if role in ("param", "state", "memory") else inner
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import gast
 from . import exits
 from .errors import Mistake, Reporter, span_of
 from .program import Span
+from .suggestions import nearest
 
 # How modules are called in the table of operations.
 _CANONICAL = {"numpy": "np", "scipy.special": "special", "scipy": "scipy", "math": "math"}
@@ -33,6 +36,8 @@ class Source:
     classes: dict[str, Any] = field(default_factory=dict)
     layers: tuple[str, ...] = ()  # __layers__: which undecorated functions are layers (generated gradient files)
     batched: tuple[str, ...] = ()  # __batched__: which of them take whole batches
+    modules: dict[str, Source] = field(default_factory=dict)  # local name -> an imported layer file
+    borrowed: dict[str, tuple[Source, str]] = field(default_factory=dict)  # local name -> a name in such a file
 
     @property
     def lines(self) -> list[str]:
@@ -51,44 +56,140 @@ class Source:
                 return {"scipy.special": "special"}.get(dotted, dotted)
         return None
 
+    def defined(self, name: str) -> tuple[Source, str] | None:
+        """Where a function, class or constant is defined: in this file or in one that it imports from."""
+        if name in self.functions or name in self.classes or name in self.constants:
+            return self, name
+        if name in self.borrowed:
+            source, other = self.borrowed[name]
+            return source.defined(other)
+        return None
+
+    def member(self, node: Any) -> tuple[Source, str] | None:
+        """Where `mylayers.helper` is defined, mylayers being an imported layer file."""
+        if isinstance(node, gast.Attribute) and isinstance(node.value, gast.Name) and node.value.id in self.modules:
+            return self.modules[node.value.id].defined(node.attr)
+        return None
+
+    def imported(self) -> Iterator[Source]:
+        """The layer files that this one needs."""
+        for source in [*self.modules.values(), *(s for s, _ in self.borrowed.values())]:
+            yield source
+            yield from source.imported()
+
     def excerpt(self, node: Any) -> str:
         """The text of a statement as the user wrote it, decorators included."""
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
         return "\n".join(self.lines[first - 1 : node.end_lineno])
 
 
+@dataclass
+class Reading:
+    """The files of one compilation: those being read, outermost first, and those that have been."""
+
+    folder: Path
+    reporter: Reporter
+    open: tuple[Path, ...] = ()
+    done: dict[Path, Source | None] = field(default_factory=dict)
+
+
 def read(path: Path, reporter: Reporter, text: str | None = None) -> Source | None:
-    """Parses a file; None (and a mistake reported) if it is not Python. OSError and UnicodeError are the caller's."""
-    name = str(path.name)
+    """Parses a file, and the layer files that it imports; None (and a mistake reported) if it is not Python. OSError and
+    UnicodeError are the caller's."""
     if text is None:
         text = path.read_text(encoding="utf-8-sig")
+    return _read(path, text, Reading(path.parent, reporter))
+
+
+def _read(path: Path, text: str, reading: Reading) -> Source | None:
+    reporter = reading.reporter
+    name = Path(os.path.relpath(path, reading.folder)).as_posix()
     reporter.sources[name] = text.splitlines()
     try:
         tree = gast.parse(text, filename=name)
+        exits.rewrite(tree)
     except (SyntaxError, ValueError) as error:  # ValueError: a NUL byte
         line, column = getattr(error, "lineno", 1) or 1, max((getattr(error, "offset", 1) or 1) - 1, 0)
         message = getattr(error, "msg", None) or str(error)
         reporter.add(Mistake(Span(line, column, line, column + 1, name), "syntax", message))
         return None
-    except RecursionError:
+    except (RecursionError, MemoryError):
         reporter.add(Mistake(Span(1, 0, 1, 1, name), "syntax", "an expression is nested too deeply"))
         return None
-    exits.rewrite(tree)
     source = Source(name, text, tree)
+    inside = replace(reading, open=(*reading.open, path.resolve()))
     for node in tree.body:
-        _top_level(source, node, reporter)
+        _top_level(source, node, path, inside)
     return source
 
 
-def _top_level(source: Source, node: Any, reporter: Reporter) -> None:
+# -- imports ---------------------------------------------------------------------------------------------------
+_LIBRARIES = {"numpy", "scipy", "math", "layerc", "jaxtyping", "typing", "__future__", "collections"}
+
+
+def _layer_file(dotted: str, node: Any, source: Source, path: Path, reading: Reading) -> Source | None:
+    """The layer file of an imported module, which lies beside the file; None if it is another module."""
+    if not dotted or dotted.split(".")[0] in _LIBRARIES:
+        return None
+    file = path.parent.joinpath(*dotted.split(".")).with_suffix(".py")
+    if not file.is_file():
+        return None
+    known = file.resolve()
+    if known in reading.open:
+        names = ", ".join(p.name for p in reading.open[reading.open.index(known) :])
+        raise Mistake(span_of(node, source.path), "import", f"layer files import each other in a circle: {names}, {file.name}", "move what both need into a third file")
+    if known not in reading.done:
+        try:
+            text = file.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeError) as error:
+            raise Mistake(span_of(node, source.path), "import", f"cannot read {file.name}: {error}") from None
+        reading.done[known] = _read(file, text, reading)
+    return reading.done[known]
+
+
+def _import(source: Source, node: Any, path: Path, reading: Reading) -> None:
+    for alias in node.names:
+        other = _layer_file(alias.name, node, source, path, reading)
+        top = alias.name if alias.asname else alias.name.split(".")[0]
+        if other is not None and (alias.asname or "." not in alias.name):
+            source.modules[alias.asname or top] = other
+        else:
+            source.imports[alias.asname or top] = _canonical(top)
+
+
+def _import_from(source: Source, node: Any, path: Path, reading: Reading) -> None:
+    module = node.module or ""
+    base = path
+    for _ in range((node.level or 0) - 1):
+        base = base.parent
+    other = _layer_file(module, node, source, base, reading)
+    for alias in node.names:
+        local = alias.asname or alias.name
+        if other is None and node.level and not module:  # from . import mylayers
+            found = _layer_file(alias.name, node, source, base, reading)
+            if found is not None:
+                source.modules[local] = found
+                continue
+        if alias.name == "*":
+            raise Mistake(span_of(node, source.path), "import", "import * is not part of a layer file", "name what is imported")
+        if other is None:
+            source.imports[local] = _canonical(f"{module}.{alias.name}" if module else alias.name)
+        elif other.defined(alias.name) is not None:
+            source.borrowed[local] = (other, alias.name)
+        elif alias.name in other.imports:
+            source.imports[local] = other.imports[alias.name]
+        else:
+            raise Mistake(span_of(node, source.path), "import", f"{other.path} defines no {alias.name}", nearest(alias.name, [*other.functions, *other.classes, *other.constants]))
+
+
+def _top_level(source: Source, node: Any, path: Path, reading: Reading) -> None:
+    reporter = reading.reporter
     match node:
-        case gast.Import(names=aliases):
-            for alias in aliases:
-                top = alias.name if alias.asname else alias.name.split(".")[0]
-                source.imports[alias.asname or top] = _canonical(top)
-        case gast.ImportFrom(module=module, names=aliases):
-            for alias in aliases:
-                source.imports[alias.asname or alias.name] = _canonical(f"{module}.{alias.name}" if module else alias.name)
+        case gast.Import() | gast.ImportFrom():
+            try:
+                (_import if isinstance(node, gast.Import) else _import_from)(source, node, path, reading)
+            except Mistake as mistake:
+                reporter.add(mistake)
         case gast.FunctionDef(name=name):
             source.functions[name] = node
         case gast.ClassDef(name=name):
@@ -104,10 +205,10 @@ def _top_level(source: Source, node: Any, reporter: Reporter) -> None:
         case gast.If(body=body, orelse=orelse):  # `if TYPE_CHECKING:` and `if __name__ == "__main__":`
             for child in [*body, *orelse]:
                 if isinstance(child, (gast.Import, gast.ImportFrom)):
-                    _top_level(source, child, reporter)
+                    _top_level(source, child, path, reading)
         case gast.Try(body=body):
             for child in body:
-                _top_level(source, child, reporter)
+                _top_level(source, child, path, reading)
         case gast.Expr() | gast.Pass():
             pass
         case _:

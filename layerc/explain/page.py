@@ -213,7 +213,7 @@ def _line(row: _Row, hues: Mapping[int, int]) -> str:
         if lines
     )
     focus = ' tabindex="0"' if row.forward else ""
-    return f'<div class="{" ".join(classes)}"{data}{focus}><i>{row.number}</i><code>{row.html or " "}</code></div>'
+    return f'<div class="{" ".join(classes)}"{data}{focus}><i>{row.number}</i><code>{row.html}</code></div>'
 
 
 def _kernels(kernels: Sequence[KernelFacts], blocks: Sequence[list[_Row]], hues: Mapping[int, int]) -> str:
