@@ -14,6 +14,7 @@ from ..transpile.program import (
 )
 from ..transpile.renaming import rename_block
 from .activity import active_names, flows, varied_names
+from .aliases import unaliased
 from .clean import clean
 from .cotangents import Cotangents
 from .finality import final_when_read, written_once
@@ -77,7 +78,7 @@ def _reversed(function: Function, name: str, versioned: set[str], lines: dict[st
     seeds = _seed(function, returned, reverser, cotangents)
     forward = reverser.block(inside, cotangents, {p.name for p in function.params})
     ends = _results(function, cotangents)
-    return clean(tidy(clean([*forward, *seeds, *cotangents.out, *ends])))
+    return unaliased(clean(tidy(clean([*forward, *seeds, *cotangents.out, *ends]))))
 
 
 def _arguments(function: Function) -> dict[str, Parameter]:

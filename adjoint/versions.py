@@ -54,8 +54,7 @@ def with_versions(body: Sequence[Stmt], entering: set[str], versioned: set[str],
 
 def _on_copies(branch: Sequence[Stmt], joined: dict[str, str], types: dict[str, Type]) -> tuple[Stmt, ...]:
     """A branch that writes into copies of arrays: their content before the `if` stays."""
-    written = stored(tuple(branch))
-    copies = [Assign(new, construct.call("copy", Name(n, types[n])) if n in written else Name(n, types[n])) for n, new in joined.items()]
+    copies = [Assign(new, construct.call("copy", Name(n, types[n]))) for n, new in joined.items()]
     return (*copies, *rename_block(branch, joined))
 
 

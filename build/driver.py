@@ -137,7 +137,7 @@ def _refuse_hidden_writes(module: Module) -> None:
                     Mistake(
                         store.span,
                         "aliasing",
-                        f"this writes into {written}, and {name}, which shares its memory, is read afterwards",
+                        f"this writes into {written}; {name}, which shares its memory, is read afterwards",
                         "write to the array itself, or take a copy: .T.copy(), .reshape(...).copy()",
                     )
                 )
@@ -180,6 +180,7 @@ def _write(stages: Stages, dtypes: tuple[str, ...], target: Path, portable: bool
         cdef=emit.cdef(jobs),
         gradients_text=stages.gradients.text,
         source_text=module.source,
+        imported=module.imported,
         portable=portable,
     )
     return target

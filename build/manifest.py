@@ -45,6 +45,7 @@ def layer_entry(
         "parameters": [_parameter(p) for p in layer.params],
         "methods": dict(methods),
         "sources": dict(sources),
+        **({"by_hand": list(layer.by_hand)} if layer.by_hand else {}),
     }
 
 

@@ -42,6 +42,7 @@ def write_package(
     cdef: str,
     gradients_text: str,
     source_text: str,
+    imported: Sequence[tuple[str, str]] = (),
     compiler: Compiler | None = None,
     portable: bool = False,
     prototypes: Sequence[Prototype] | None = None,
@@ -64,6 +65,7 @@ def write_package(
         "__init__.pyi": stubs.stub_text(manifest),
         "gradients.py": gradients_text,
         "_source.py": source_text,
+        **dict(imported),
         f"{stem}.c": c_text,
         f"{stem}.h": h_text,
     }
@@ -195,6 +197,7 @@ def _write(path: Path, text: str, old: Path) -> None:
     if _bytes(old) == text.encode():
         _carry(old, path)
     else:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode())
 
 

@@ -19,12 +19,13 @@ def reports(package: Path, names: list[str], shapes: Shapes, config: Mapping[str
     """
     module = imported(package)
     for name in names:
-        layer = getattr(module, name)
-        manifest = layer.compiled.manifest if isinstance(layer, type) else layer.manifest
+        layer: Any = getattr(module, name)
+        is_class = isinstance(layer, type)
+        manifest = layer.compiled.manifest if is_class else layer.manifest
         known = {p["name"]: p for p in manifest["parameters"]}
         settings = {n: v for n, v in config.items() if n in known and known[n]["role"] == "config"}
         examples, observations = _examples(manifest, {n: s for n, s in shapes.items() if n in known})
-        if isinstance(layer, type):
+        if is_class:
             yield layer(name=name, **settings).check(observations=observations, **examples)
         else:
             yield layer.check(observations=observations, **examples, **settings)
@@ -36,7 +37,9 @@ def _examples(manifest: Mapping[str, Any], shapes: Shapes) -> tuple[dict[str, tu
         return dict(shapes), 3
     declared = {p["name"]: parse(p["shape"]) for p in manifest["parameters"] if p["role"] == "input"}
     inputs = [n for n in shapes if n in declared]
-    if not inputs or not all(len(shapes[n]) > declared[n].rank - (declared[n].group is not None) for n in inputs):
+    if not inputs or not all(
+        len(shapes[n]) > declared[n].rank - (declared[n].group is not None) for n in inputs
+    ):
         return dict(shapes), 3
     lead = {shapes[n][0] for n in inputs}
     if len(lead) > 1:

@@ -144,7 +144,10 @@ def check(options: argparse.Namespace) -> None:
 
 
 def _test(
-    options: argparse.Namespace, layers: list[Layer], shapes: dict[str, tuple[int, ...]], config: dict[str, Any]
+    options: argparse.Namespace,
+    layers: list[Layer],
+    shapes: dict[str, tuple[int, ...]],
+    config: dict[str, Any],
 ) -> None:
     """The validity suite on a package of its own. Failed unless every layer passes."""
     from layerc.checking import reports

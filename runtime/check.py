@@ -1,54 +1,20 @@
-"""A layer's validity suite: MATLAB's checkLayer, and more. `report = L.mish.check((4, 5)); assert report.passed`"""
+"""A layer's validity suite: MATLAB's checkLayer, and more.
+
+report = L.mish.check((4, 5))
+assert report.passed, report
+"""
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from layerc.runtime import differences, threads
+from layerc.runtime.check_report import Report, Row, relative_error
 from layerc.runtime.check_subject import Arrays, Subject
 
 _ENOUGH = 20000  # elements with which threads are worth it
 _TOLERANCE = {"float64": 1e-9, "float32": 1e-4}
-
-
-@dataclass(frozen=True)
-class Row:
-    """One test: result is "passed", "FAILED" or "skipped"."""
-
-    test: str
-    result: str
-    figure: str = ""
-    note: str = ""
-
-
-@dataclass
-class Report:
-    """What came of a check. str(report) is the table, report.passed whether nothing failed."""
-
-    title: str
-    rows: list[Row] = field(default_factory=list)
-    seconds: float = 0.0
-
-    @property
-    def passed(self) -> bool:
-        return not self.failures
-
-    @property
-    def failures(self) -> list[Row]:
-        return [row for row in self.rows if row.result == "FAILED"]
-
-    def __bool__(self) -> bool:
-        return self.passed
-
-    def __str__(self) -> str:
-        table = [(row.test, row.result, row.figure, row.note) for row in self.rows]
-        wide = [max(len(cells[i]) for cells in table) for i in range(3)]
-        lines = ["  ".join(cell.ljust(w) for cell, w in zip(cells, wide)) + "  " + cells[3] for cells in table]
-        bad = len(self.failures)
-        end = f"{bad} of {len(table)} tests failed" if bad else f"all {len(table)} tests passed"
-        return "\n".join([self.title, *(f"  {line.rstrip()}" for line in lines), f"  {end} ({self.seconds:.2f} s)"])
 
 
 class _Skip(Exception):
@@ -253,7 +219,10 @@ class _Suite:
         one = {n: np.ascontiguousarray(a).reshape(np.shape(one[n])) for n, a in one.items()}
         found = self.subject.run("forward", one)
         if self.subject.has_backward:
-            found = {**found, **_of(self.subject.pull(one, found, {n: np.array(d[at]) for n, d in dy.items()}))}
+            found = {
+                **found,
+                **_of(self.subject.pull(one, found, {n: np.array(d[at]) for n, d in dy.items()})),
+            }
         return found
 
     def independent(self) -> Outcome:
@@ -268,11 +237,13 @@ class _Suite:
             changed[name][at] = other[name][at]
         before, after = self.subject.all(arrays), self.subject.all(changed)
         for name, a in before.items():
-            label, _, what = name.partition(": " if ": " in name else " of ")
+            _, _, what = name.partition(": " if ": " in name else " of ")
             role = self.core.roles.get(what, self.core.outputs.get(what, {}).get("role"))
             if role not in ("input", "output"):
                 continue
-            same = np.array_equal(np.delete(a, at, 0), np.delete(after[name], at, 0), equal_nan=a.dtype.kind == "f")
+            same = np.array_equal(
+                np.delete(a, at, 0), np.delete(after[name], at, 0), equal_nan=a.dtype.kind == "f"
+            )
             if not same:
                 raise _Fail(f"{name} of other examples depends on example {at}")
         return "", ""
@@ -292,7 +263,7 @@ class _Suite:
             threads.set_num_threads(known)
         for name, a in found[0].items():
             if a.tobytes() != found[1][name].tobytes():
-                raise _Fail(f"{name} differs", f"{_error(a, found[1][name]):.1e}")
+                raise _Fail(f"{name} differs", f"{relative_error(a, found[1][name]):.1e}")
         return "", f"{examples} examples" if not self.core.batched else ""
 
     def types(self) -> Outcome:
@@ -302,9 +273,7 @@ class _Suite:
         errors = []
         for draw in range(3):
             narrow = self.subject.arrays(np.dtype("float32"), self.several, draw)
-            wide = {
-                n: a.astype("float64") if self.core.dtypes[n] == "real" else a for n, a in narrow.items()
-            }
+            wide = {n: a.astype("float64") if self.core.dtypes[n] == "real" else a for n, a in narrow.items()}
             a, b = self.subject.run("forward", narrow), self.subject.run("forward", wide)
             both = {n: (a[n], b[n]) for n in a}
             if self.subject.has_backward:
@@ -312,7 +281,7 @@ class _Suite:
                 ga = self.subject.pull(narrow, a, dy)
                 gb = self.subject.pull(wide, b, {n: d.astype(b[n[1:]].dtype) for n, d in dy.items()})
                 both |= {f"gradient of {n}": (ga[n], gb[n]) for n in ga}
-            errors.append(max((_error(x, y), n) for n, (x, y) in both.items()))
+            errors.append(max((relative_error(x, y), n) for n, (x, y) in both.items()))
         error, name = sorted(errors)[1]
         if not error <= 1e-3:
             raise _Fail(f"{name} differs", f"{error:.1e}")
@@ -349,27 +318,14 @@ class _Suite:
 
     # -- comparing ---------------------------------------------------------------------------------------
     def close(self, found: Arrays, expected: Arrays, scale: Arrays | None = None) -> Outcome:
-        errors = [(_error(found[n], expected[n], None if scale is None else scale[n]), n) for n in found]
+        errors = [
+            (relative_error(found[n], expected[n], None if scale is None else scale[n]), n) for n in found
+        ]
         error, name = max(errors, default=(0.0, ""))
         allowed = _TOLERANCE["float32" if self.subject.narrow else "float64"]
         if not error <= allowed:
             raise _Fail(f"{name} differs", f"{error:.1e}")
         return f"{error:.1e}", ""
-
-
-def _error(a: np.ndarray, b: np.ndarray, scale: np.ndarray | None = None) -> float:
-    """The largest difference, relative to the largest value; infinity where one is NaN and the other not."""
-    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
-    if a.shape != b.shape:
-        return np.inf
-    with np.errstate(invalid="ignore"):
-        off = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, abs(a - b))
-    if not off.size or not off.any():
-        return 0.0
-    size = abs(b if scale is None else np.asarray(scale, np.float64))
-    largest = float(np.max(size[np.isfinite(size)], initial=0.0))
-    worst = float(np.max(off)) / (largest or 1.0)
-    return np.inf if np.isnan(worst) else worst
 
 
 def _of(gradients: Arrays) -> Arrays:

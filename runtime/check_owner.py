@@ -1,4 +1,4 @@
-"""A layer as its users hold it: a compiled function, or a class layer. What the validity suite asks of either."""
+"""A layer as its users hold it, compiled function or class layer: what the validity suite asks of either."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,10 @@ class ClassOwner:
     def first(self, shapes: Shapes, dtype: np.dtype) -> Arrays:
         """Params and states after `initialize` on inputs of these shapes."""
         fresh = self._initialized(shapes, dtype)
-        return {**{n: a.copy() for n, a in fresh.params.items()}, **{n: a.copy() for n, a in fresh.states.items()}}
+        return {
+            **{n: a.copy() for n, a in fresh.params.items()},
+            **{n: a.copy() for n, a in fresh.states.items()},
+        }
 
     def call(self, arrays: Arrays, options: Mapping[str, Any], batch: bool | None) -> Any:
         inputs = [arrays[n] for n in self.compiled.core.input_names]
@@ -51,8 +54,8 @@ class ClassOwner:
         return self._with(arrays).reference(*(arrays[n] for n in self.compiled.core.input_names))
 
     def states(self, arrays: Arrays, shapes: Shapes, dtype: np.dtype, batch: bool | None) -> str:
-        """What is wrong with the states, "" if nothing is: predict leaves them, forward keeps their shapes and
-        types, reset_state gives the first values."""
+        """What is wrong with the states, "" if nothing is: predict leaves them, forward keeps their shapes
+        and types, reset_state gives the first values."""
         layer = self._initialized(shapes, dtype)
         first = {n: a.copy() for n, a in layer.states.items()}
         layer.params.update({n: arrays[n] for n in layer.params})
@@ -96,17 +99,23 @@ def _differing(a: Mapping[str, np.ndarray], b: Mapping[str, np.ndarray]) -> str 
 
 
 def check_layer(
-    owner: Owner, shapes: Sequence[Any], named: Mapping[str, Any], config: Mapping[str, Any], observations: int
+    owner: Owner,
+    shapes: Sequence[Any],
+    named: Mapping[str, Any],
+    config: Mapping[str, Any],
+    observations: int,
 ) -> "Report":
-    """The report on a layer. shapes: of the arrays in order, of one example (whole ones if batched); named: by
-    name. Sizes that are not given are chosen. TypeError, ValueError for shapes the layer does not take."""
+    """The report on a layer. shapes: of the arrays in order, of one example (whole ones if batched); named:
+    by name. Sizes that are not given are chosen. TypeError, ValueError for shapes the layer does not take."""
     from layerc.runtime.check import check
     from layerc.runtime.check_subject import Subject
 
     core = owner.compiled.core
     takes = core.array_names if isinstance(owner, FunctionOwner) else core.input_names
     if len(shapes) > len(takes):
-        raise TypeError(f"{core.name}: check takes {len(takes)} shapes ({', '.join(takes)}), got {len(shapes)}")
+        raise TypeError(
+            f"{core.name}: check takes {len(takes)} shapes ({', '.join(takes)}), got {len(shapes)}"
+        )
     given = {**dict(zip(takes, shapes)), **named}
     whole = {n: (int(s),) if hasattr(s, "__index__") else tuple(map(int, s)) for n, s in given.items()}
     return check(Subject(owner, config, whole), observations)

@@ -1,6 +1,6 @@
 """A layer to be checked, with arrays to check it on: shapes that fit, values at which it is defined."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,10 +23,12 @@ _DRAWS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] 
 
 
 class Subject:
-    """A layer with a configuration, and shapes of one example (whole ones if batched); sizes that are not given
-    are chosen. ValueError, as the layer says it, where no shapes fit."""
+    """A layer with a configuration, and shapes of one example (whole ones if batched); sizes that are not
+    given are chosen. ValueError, as the layer says it, where no shapes fit."""
 
-    def __init__(self, owner: Owner, config: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    def __init__(
+        self, owner: Owner, config: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]
+    ) -> None:
         self.owner, self.compiled = owner, owner.compiled
         self.core = self.compiled.core
         self.config = self.core.settings.read(self.compiled.name, config)
@@ -36,8 +38,8 @@ class Subject:
 
     # -- shapes and values -------------------------------------------------------------------------------
     def _fitting(self, given: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-        """Shapes and a way to draw values with which the layer runs. ValueError, as the layer says it, if none
-        is found."""
+        """Shapes and a way to draw values with which the layer runs. ValueError, as the layer says it, if
+        none is found."""
         reason: Exception | None = None
         for sizes in _sizes(self.core.declared.values(), _TRIES):
             try:

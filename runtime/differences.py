@@ -102,7 +102,7 @@ def compare(
         return Finding(False, np.inf, f"has shape {g.shape} instead of {x.shape}")
     if not np.isfinite(g).all():
         at = np.unravel_index(int(np.argmin(np.isfinite(g))), g.shape)
-        return Finding(False, np.inf, f"is {g[at]} {_place(at)}")
+        return Finding(False, np.inf, f"is {g[at]} {_place([int(i) for i in at])}")
     if not x.size:
         return Finding(True, 0.0, "empty")
     return _Search(Differences(f, x, dy, precision), g, rng).run()
@@ -207,17 +207,23 @@ class _Search:
         if abs(l2 + r2) > 3 * abs(l1 + r1) and abs(l2 + r2) > allowed:
             return True  # the quotient grows as the step shrinks: a jump
         apart = abs(r2 - l2)
-        return apart > allowed and apart > 0.3 * abs(r1 - l1) and min(l2, r2) - allowed <= g <= max(l2, r2) + allowed
+        return (
+            apart > allowed
+            and apart > 0.3 * abs(r1 - l1)
+            and min(l2, r2) - allowed <= g <= max(l2, r2) + allowed
+        )
 
     # -- words -------------------------------------------------------------------------------------------
     def _wrong(self, one: _Element) -> Finding:
-        text = f"{_place(self._index(one.at))} backward gives {one.backward:.6g}, differences {one.differences:.6g}"
-        return Finding(False, one.off, f"worst {text}")
+        said = f"backward gives {one.backward:.6g}, differences {one.differences:.6g}"
+        return Finding(False, one.off, f"worst {_place(self._index(one.at))} {said}")
 
     def _diffuse(self, error: float, ratio: float) -> Finding:
         """Off along a direction, and in no element by itself."""
         passed = error <= self.precision.element
-        return Finding(passed, error, "" if passed else f"off along a direction by {ratio:.0f} times what is allowed")
+        return Finding(
+            passed, error, "" if passed else f"off along a direction by {ratio:.0f} times what is allowed"
+        )
 
     def _kinks(self) -> str:
         if not self.kinks:
@@ -235,4 +241,4 @@ def _product(d: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _place(index: Sequence[int]) -> str:
-    return f"at [{', '.join(str(int(i)) for i in index)}]" if len(index) else "there"
+    return f"at [{', '.join(map(str, index))}]" if len(index) else "there"

@@ -1,10 +1,12 @@
 """Loads a built package: its manifest, its library, its layers."""
 
+import contextlib
 import importlib.machinery
 import importlib.util
 import json
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -116,5 +118,21 @@ def _run(name: str, path: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with _beside(path.parent):
+        spec.loader.exec_module(module)
     return module
+
+
+@contextlib.contextmanager
+def _beside(directory: Path) -> Iterator[None]:
+    """Imports find the layer files that were built in; they are no one else's modules."""
+    stems = {p.stem for p in directory.glob("*.py")} - {"__init__", "_source"}
+    others = {name: sys.modules.pop(name) for name in stems & sys.modules.keys()}
+    sys.path.insert(0, str(directory))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(directory))
+        for name in stems:
+            sys.modules.pop(name, None)
+        sys.modules.update(others)

@@ -528,7 +528,7 @@ alias_rotation | x: real N
         b = c[::-1]
     return a, b
 
-branch_alias | x: real N; s: real 
+branch_alias | x: real N; s: real
     if s > 0:
         y = x
     else:

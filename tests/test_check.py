@@ -1,4 +1,3 @@
-# ruff: noqa: E501 (one line a case)
 """The validity suite: valid layers of every kind pass, and planted mistakes are found and named."""
 
 from __future__ import annotations
@@ -17,13 +16,15 @@ from layerc.runtime import get_num_threads
 from layerc.runtime.differences import compare
 from layerc.transpile.errors import InvalidFile
 
-HEAD = '''
+HEAD = """
 import numpy as np
 from layerc import Layer, Param, Random, State, config, i64, init, layer, real
 
-'''
+"""
 
-GOOD = HEAD + '''
+GOOD = (
+    HEAD
+    + """
 @layer
 def relu(x: real["*S"]) -> real["*S"]:
     return np.where(x > 0, x, 0)
@@ -89,9 +90,12 @@ class Scale(Layer):
 
     def predict(self, x: real["C *S"]) -> real["C *S"]:
         return x**self.power * self.gain[:, None]
-'''
+"""
+)
 
-BAD = HEAD + '''
+BAD = (
+    HEAD
+    + """
 @layer
 def scaled(x: real["N D"]) -> real["N D"]:
     return x * x
@@ -200,7 +204,8 @@ class Mean(Layer):
 
     def backward(self, dy):
         return dy
-'''
+"""
+)
 
 
 @pytest.fixture(scope="module")
@@ -289,7 +294,10 @@ def test_tests_that_do_not_apply_are_skipped(good):
 
 
 def test_random_layers_are_checked_with_one_seed(tmp_path, monkeypatch):
-    text = HEAD + "@layer\ndef noisy(x: real['N'], rng: Random) -> real['N']:\n    return x * rng.random(x.shape)\n"
+    text = (
+        HEAD
+        + "@layer\ndef noisy(x: real['N'], rng: Random) -> real['N']:\n    return x * rng.random(x.shape)\n"
+    )
     (tmp_path / "noise.py").write_text(text)
     try:
         driver.build(tmp_path / "noise.py")
@@ -407,7 +415,9 @@ def run(capsys, *words):
 
 @pytest.fixture
 def files(tmp_path):
-    (tmp_path / "valid.py").write_text(HEAD + "@layer\ndef sq(x: real['C *S']) -> real['C *S']:\n    return x * x\n")
+    (tmp_path / "valid.py").write_text(
+        HEAD + "@layer\ndef sq(x: real['C *S']) -> real['C *S']:\n    return x * x\n"
+    )
     (tmp_path / "wrong.py").write_text(
         (tmp_path / "valid.py").read_text() + "\n@sq.backward\ndef sq_b(x, dy):\n    return 2.01 * x * dy\n"
     )

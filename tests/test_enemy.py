@@ -379,7 +379,7 @@ class Package:
         self.compiled, self.text = compiled, text
 
     def gradients(self, name: str, *args: Any, dy: Any = None) -> tuple[Any, ...]:
-        args = tuple(np.asarray(a, float) if not isinstance(a, np.ndarray) or a.dtype.kind == "f" else a for a in args)
+        args = tuple(np.asarray(a, float) if isinstance(a, (float, list)) else np.asarray(a) for a in args)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # 0 / 0 where NumPy computes what `where` does not take
             y, pullback = getattr(self.compiled, name).vjp(*args)

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 (one line a case)
 """The page of `layerc explain`: what it holds, what it links, that it needs nothing else."""
 
 from __future__ import annotations
@@ -210,7 +209,9 @@ def test_c_lines(report, written, origin):
 
 def test_backward_c_lines_go_with_gradient_lines(report):
     of = {g[0]: t for t, _, g in report.lines("ema", "gradient")}
-    found = {of[n].strip() for t, _, g in report.lines("ema", "native") if "d_x[" in t and " = " in t for n in g}
+    found = {
+        of[n].strip() for t, _, g in report.lines("ema", "native") if "d_x[" in t and " = " in t for n in g
+    }
     assert any(t.startswith("d_x[t] = ") for t in found)
 
 
@@ -222,7 +223,16 @@ def test_names_that_passes_made_of_others():
 
 
 # -- colour -----------------------------------------------------------------------------------------------
-TEXTS = ["", "x", "x = '''a\nb'''\ny = 1\n", "def f(:\n", "a < b & c\n", '"""doc"""\n', "é = 'ü' # ö\n", "@layer\ndef f(): pass"]
+TEXTS = [
+    "",
+    "x",
+    "x = '''a\nb'''\ny = 1\n",
+    "def f(:\n",
+    "a < b & c\n",
+    '"""doc"""\n',
+    "é = 'ü' # ö\n",
+    "@layer\ndef f(): pass",
+]
 
 
 @pytest.mark.parametrize("text", TEXTS)

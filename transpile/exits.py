@@ -57,7 +57,7 @@ class _Function:
 
     def body(self) -> list[Any]:
         if not any(_leaving(n) for n in self.node.body):
-            return self.node.body  # type: ignore[no-any-return]
+            return self.node.body
         return self.block(self.node.body, Place()) or [_at(gast.Pass(), self.node)]
 
     # -- blocks ------------------------------------------------------------------------------------------------

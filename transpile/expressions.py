@@ -226,6 +226,8 @@ class Expressions(SpecialCalls):
     def apply(self, row: Row, args: Sequence[Expr], static: dict[str, Any], node: Any) -> Expr:
         folded = fold(row.name, args)
         if folded is not None:
+            if isinstance(folded, construct.Const) and isinstance(folded.value, int) and not -(2**63) <= folded.value < 2**63:
+                raise self.fail(node, "type", "the integer does not fit 64 bits", "write a float: 2.0 ** 64")
             return construct.replace(folded, span=self.span(node))
         if row.name == "logical_not" and args[0].type.dtype != "bool":
             if isinstance(node, gast.UnaryOp) and isinstance(node.op, gast.Invert):
@@ -334,11 +336,13 @@ class Expressions(SpecialCalls):
         if dotted in _DTYPES or dotted in _BUILTIN_DTYPES:
             return self._convert_call(node, dotted)
         row = BY_SPELLING.get(dotted)
-        if row is None or dotted[0].isupper():
+        if row is None or dotted[0].isupper() or dotted == "list":
             raise self._unknown(node, dotted)
         return self.call_row(row, node.args, node.keywords, node)
 
     def _unknown(self, node: Any, dotted: str) -> Mistake:
+        if dotted in ("list", "tuple"):
+            return self.fail(node, "unsupported", f"{dotted}() is not part of the subset", "arrays are looped over and indexed as they are")
         if dotted in UNSUPPORTED:
             message, _, help = UNSUPPORTED[dotted].partition(" -- ")
             return self.fail(node, "shape" if "shape" in message else "unsupported", f"{dotted} {message}", help)
@@ -365,6 +369,9 @@ class Expressions(SpecialCalls):
         target, attr = node.func.value, node.func.attr
         if isinstance(target, gast.Name) and target.id == "self":
             return self.self_call(node, attr)
+        layer = self._layer_class(target)
+        if layer is not None:
+            return self.class_call(node, *layer)
         receiver = self.value_or_list(target)
         if isinstance(receiver, (ListValue, Collected)):
             return self.list_call(receiver, node, attr)
@@ -380,10 +387,19 @@ class Expressions(SpecialCalls):
             gast.copy_location(args[0], node)
         return self.call_row(row, args, node.keywords, node, first=base)
 
+    def _layer_class(self, node: Any) -> tuple[Source, str] | None:
+        if isinstance(node, gast.Name) and node.id in self.env:
+            return None
+        found = self.source.defined(node.id) if isinstance(node, gast.Name) else self.source.member(node)
+        return found if found is not None and found[1] in found[0].classes else None
+
     def self_call(self, node: Any, attr: str) -> Value:
         raise NotImplementedError
 
-    def list_call(self, receiver: ListValue, node: Any, attr: str) -> Value:
+    def class_call(self, node: Any, source: Source, name: str) -> Value:
+        raise NotImplementedError
+
+    def list_call(self, receiver: ListValue | Collected, node: Any, attr: str) -> Value:
         raise NotImplementedError
 
     def inline(self, target: Closure, node: Any) -> Value:
@@ -394,12 +410,6 @@ class Expressions(SpecialCalls):
 
     def comprehension(self, node: Any) -> Value:
         raise NotImplementedError
-
-    def value_or_list(self, node: Any) -> Value:
-        return self.value(node)
-
-    def unlisted(self, value: Value, node: Any) -> Value:
-        return value
 
     def is_array_list(self, node: Any) -> bool:
         return False
@@ -467,6 +477,8 @@ class Expressions(SpecialCalls):
         if not isinstance(value, Tuple) or not value.items:
             raise self.fail(given, "type", "expected a list or tuple of arrays")
         items = [self.as_expr(v, given) for v in value.items]
+        if any(not i.type.rank for i in items):
+            raise self.fail(given, "shape", "scalars cannot be joined along an axis", "np.array([a, b]) makes an array of scalars")
         dtype = promote([i.type for i in items])
         return [construct.cast(i, dtype) for i in items]
 
@@ -547,6 +559,12 @@ class Expressions(SpecialCalls):
             arrays[:flat], static["axis"] = [flattened(a) for a in arrays[:flat]], 0
         if row.name == "outer":
             arrays[:] = [flattened(a) for a in arrays]
+        if row.name == "transpose" and isinstance(static["axes"], int):
+            static["axes"] = (static["axes"],)
+        if row.name == "transpose" and static["axes"] is not None:
+            rank = arrays[0].type.rank
+            if sorted(a + rank if a < 0 else a for a in static["axes"]) != list(range(rank)):
+                raise self.fail(node, "shape", f"the axes of a transpose are each of 0 to {rank - 1} once")
         if row.name == "norm" and static.get("ord") not in (None, Dim.of(2)):
             raise self.fail(node, "unsupported", "np.linalg.norm has the 2-norm only", "np.sum(np.abs(x)), np.max(np.abs(x))")
 

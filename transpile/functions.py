@@ -23,10 +23,39 @@ from .joins import Joins
 from .lists import Items, Key, Lists, Plan
 from .lowering.facts import assumed
 from .operations import BY_SPELLING
-from .program import Assert, Assign, At, Call, Const, Expr, Gather, If, Index, Name, Stmt, Type, While, children, walk
+from .program import (
+    Assert,
+    Assign,
+    At,
+    Call,
+    Const,
+    Expr,
+    Gather,
+    If,
+    Index,
+    Name,
+    Stmt,
+    Type,
+    While,
+    children,
+    walk,
+)
 from .source import Source
 from .typing import TypingError
-from .values import RETURN, Broken, Closure, Collected, Fresh, Later, ListValue, Static, Tuple, Value, View, plain
+from .values import (
+    RETURN,
+    Broken,
+    Closure,
+    Collected,
+    Fresh,
+    Later,
+    ListValue,
+    Static,
+    Tuple,
+    Value,
+    View,
+    plain,
+)
 from .writes import Writes, mutated_names, target_names
 
 
@@ -43,7 +72,7 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Expressions):
         self.out: list[Stmt] = []
         self.own_node = function
         self.states: dict[str, Type] = {}  # State fields, which may be assigned
-        self.methods: dict[str, Any] = {}  # the other methods of its class, which it may call
+        self.methods: dict[str, tuple[Source, Any]] = {}  # those of its class, which it may call
         self.calling: tuple[Any, ...] = ()  # the helpers being inlined
         self.frames: list[tuple[object, dict[str, Value]]] = []  # the functions around, with their variables
         self.path: Key = ()

@@ -10,6 +10,7 @@ from .construct import value_of
 from .errors import Suppressed
 from .lists import appended_names, popped_names
 from .program import Assign, Const, Name
+from .suggestions import nearest
 from .values import RETURN, Broken, Closure, Collected, Later, ListValue, Static, Tuple, Value, View
 from .writes import mutated_names
 
@@ -26,15 +27,19 @@ class Inlining:
         seen = self._seen_by(target)
         written = mutated_names(function, target.source.imports.keys())
         env: dict[str, Value] = {name: value for name, value in seen.items() if name != RETURN}
+        if target.method:
+            env |= {name: value for name, value in self.env.items() if name.startswith("self.")}
         env |= {name: self._argument(name, value, written, node) for name, value in bound.items()}
         self.frames.append((self.frame, self.env))
         self.enter(function, target.source)
         self.env, self.path, self.calling = env, (*self.path, id(node)), (*self.calling, function)
         try:
             if isinstance(function, gast.Lambda):
-                return self.value(function.body)  # type: ignore[no-any-return]
+                return self.value(function.body)
             self.block(function.body)
             result = self.env.get(RETURN, Static(None))
+            if target.method:  # it may have assigned states
+                outer[0].update({name: value for name, value in self.env.items() if name.startswith("self.")})
         finally:
             (self.env, self.source, self.mutated, self.path, self.calling, self.frame, self.popped, self.appending) = outer
             self.frames.pop()
@@ -44,22 +49,42 @@ class Inlining:
             raise Suppressed
         return result
 
+    def self_call(self: Any, node: Any, attr: str) -> Value:
+        """self.helper(x): another method of the class."""
+        if attr not in self.methods:
+            fields = {name[5:] for name in self.env if name.startswith("self.")}
+            what = "is a field, not a method" if attr in fields else "is no method of the layer"
+            raise self.fail(node, "name", f"self.{attr} {what}", nearest(attr, self.methods))
+        source, method = self.methods[attr]
+        return self.inline(Closure(method, source, None, attr, method=True), node)
+
+    def class_call(self: Any, node: Any, source: Any, name: str) -> Value:
+        """Base.predict(self, x): the method of another layer class, on the fields of this one."""
+        attr = node.func.attr
+        method = next((m for m in source.classes[name].body if isinstance(m, gast.FunctionDef) and m.name == attr), None)
+        if method is None:
+            raise self.fail(node, "name", f"{name} has no method {attr}")
+        if not node.args or not (isinstance(node.args[0], gast.Name) and node.args[0].id == "self"):
+            raise self.fail(node, "type", f"{name}.{attr} takes the layer first", f"{name}.{attr}(self, ...), in a class with the same fields")
+        call = gast.copy_location(gast.Call(func=node.func, args=node.args[1:], keywords=node.keywords), node)
+        return self.inline(Closure(method, source, None, attr, method=True), call)
+
     def _seen_by(self: Any, target: Closure) -> dict[str, Value]:
         """The variables around a nested function, as they are now."""
         if target.frame is None:
             return {}
         if target.frame is self.frame:
-            return self.env  # type: ignore[no-any-return]
+            return self.env
         for frame, env in reversed(self.frames):
             if frame is target.frame:
-                return env  # type: ignore[no-any-return]
+                return env
         return target.env or {}
 
     def _argument(self: Any, id: str, value: Value, mutated: set[str], node: Any) -> Value:
         if isinstance(value, (Tuple, Static, Closure, ListValue, Collected, Later, Broken, View)):
             return value
         if id in mutated and self._is_view(value):
-            return self._as_view(value, node)  # type: ignore[no-any-return]
+            return self._as_view(value, node)
         if isinstance(value, (Name, Const)):
             return value
         name = self.fresh(id)
@@ -70,7 +95,7 @@ class Inlining:
         args = target.node.args
         if args.vararg or args.kwarg:
             raise self.fail(node, "unsupported", f"{target.name} takes * or ** arguments", "write the arguments out")
-        positional = [a.id for a in [*args.posonlyargs, *args.args]]
+        positional = [a.id for a in [*args.posonlyargs, *args.args]][target.method :]
         ids = positional + [a.id for a in args.kwonlyargs]
         if len(node.args) > len(positional):
             raise self.fail(node, "type", f"{target.name} takes {len(positional)} arguments, got {len(node.args)}")
@@ -93,7 +118,7 @@ class Inlining:
         outer = self.env, self.source
         self.env, self.source = dict(self._seen_by(target)), target.source
         try:
-            return self.value(node)  # type: ignore[no-any-return]
+            return self.value(node)
         finally:
             self.env, self.source = outer
 

@@ -42,8 +42,8 @@ class Iteration:
         self.counters.add(var)
 
         def body() -> tuple[None, list[Any]]:
-            out, env = self.out, self.env
-            self.out, self.env = [], dict(env)
+            out: list[Any] = self.out
+            self.out, self.env = [], dict(self.env)
             self.facts[var] = _bounds(loop)
             try:
                 if direct:
@@ -101,8 +101,8 @@ class Iteration:
 
     def _zipped(self: Any, parts: list[Range], node: Any) -> Range:
         """All parts by one counter from 0; the shortest ends the loop."""
-        counts = [_count(p) for p in parts]
-        if any(c is None for c in counts):
+        counts = [c for c in map(_count, parts) if c is not None]
+        if len(counts) < len(parts):
             raise self.fail(node, "unsupported", "zip needs lengths known from shapes")
         shortest = counts[0]
         for count in counts[1:]:

@@ -10,10 +10,41 @@ from typing import Any
 
 from . import construct
 from .dims import Dim
-from .program import Assign, Const, Expr, If, Name, Pop, Span, Stmt, Store, Type, assigned, item_exprs, names, read, walk_stmts
+from .program import (
+    Assign,
+    Const,
+    Expr,
+    If,
+    Name,
+    Pop,
+    Span,
+    Stmt,
+    Store,
+    Type,
+    assigned,
+    item_exprs,
+    names,
+    read,
+    walk_stmts,
+)
 from .renaming import rename_block
 from .typing import TypingError, broadcast, promote
-from .values import RETURN, Broken, Closure, Collected, Later, ListValue, Static, Tuple, Value, View, leaves, map_leaves, plain, shown
+from .values import (
+    RETURN,
+    Broken,
+    Closure,
+    Collected,
+    Later,
+    ListValue,
+    Static,
+    Tuple,
+    Value,
+    View,
+    leaves,
+    map_leaves,
+    plain,
+    shown,
+)
 from .writes import root_of, target_names
 
 _OBJECTS = (Static, Closure, ListValue, Collected, View)
@@ -147,7 +178,7 @@ class Joins:
                 value = self.as_expr(value, node)
             if _is_object(value):
                 return value
-            return self._carry(id, path, value, promoted.get((id, path)), node)  # type: ignore[no-any-return]
+            return self._carry(id, path, value, promoted.get((id, path)), node)
 
         value = self.env[id]
         if isinstance(value, Later):
@@ -185,7 +216,7 @@ class Joins:
 
     def _wider(self: Any, start: dict[str, Value], reassigned: list[str], node: Any) -> dict[tuple[str, tuple[int, ...]], Type]:
         """Carried variables whose type after the body is not the one before: the type that holds both."""
-        wider = {}
+        wider: dict[tuple[str, tuple[int, ...]], Type] = {}
         for id in reassigned:
             before, after = start[id], self.env.get(id)
             if after is None or isinstance(after, Broken):
@@ -197,7 +228,7 @@ class Joins:
             if was.keys() != now.keys():
                 continue
             for path, value in was.items():
-                if not _is_object(value) and _is_array(now[path]):
+                if isinstance(value, Name) and _is_array(now[path]):
                     type = self._holding_both(id, value.type, self.as_expr(now[path], node).type, node)
                     if type != value.type:
                         wider[id, path] = type
@@ -232,7 +263,7 @@ class Joins:
             raise self.fail(
                 node, "type", f"{shown(id)} is {before} before the loop and {after} after its body", "give it its final type before the loop"
             ) from None
-        return self._lasting(id, Type(dtype, shape), node)  # type: ignore[no-any-return]
+        return self._lasting(id, Type(dtype, shape), node)
 
     def _lasting(self: Any, id: str, type: Type, node: Any) -> Type:
         """A type that a variable can have after a loop as well: its shape does not name the loop's counter."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +30,13 @@ def check_file(path: Path, text: str | None = None) -> Module:
     layers = [_guarded(_function_layer, source, node, reporter) for node in source.functions.values() if _decorated(source, node)]
     layers += [_guarded(_class_layer, source, node, reporter) for node in source.classes.values() if _is_layer_class(source, node)]
     found = sorted((layer for layer in layers if layer is not None), key=lambda layer: layer.span.line)
+    files = {s.path: s.text for s in source.imported()}
     if not layers and not reporter.mistakes:
         from .program import Span
 
         reporter.add(Mistake(Span(1, 0, 1, 1, source.path), "layer", "there is no layer in this file", "mark a function with @layer, or derive a class from Layer"))
     reporter.raise_if_any()
-    return Module(source.path, source.text, tuple(found))
+    return Module(source.path, source.text, tuple(found), tuple(sorted(files.items())))
 
 
 def _guarded(make: Any, source: Source, node: Any, reporter: Reporter) -> Layer | None:
@@ -61,8 +62,16 @@ def _decorator(source: Source, node: Any) -> Any:
     return None
 
 
-def _is_layer_class(source: Source, node: Any) -> bool:
-    return any(source.resolve(base) == "layerc.Layer" for base in node.bases)
+def _is_layer_class(source: Source, node: Any, seen: tuple[Any, ...] = ()) -> bool:
+    """Whether it derives from Layer, maybe through a class of this file or of an imported one."""
+    for base in node.bases:
+        if source.resolve(base) == "layerc.Layer":
+            return True
+        known = source.defined(base.id) if isinstance(base, gast.Name) else source.member(base)
+        if known is not None and known[1] in known[0].classes and node not in seen:
+            if _is_layer_class(known[0], known[0].classes[known[1]], (*seen, node)):
+                return True
+    return False
 
 
 def _options(source: Source, decorator: Any) -> dict[str, Any]:
@@ -87,9 +96,15 @@ def _function_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
     custom = None
     if custom_node is not None:
         custom, mode = _checked_backward(source, custom_node, function, params, reporter, skip=0), "custom"
+    mode = _possible(mode, function)
     doc = gast.get_docstring(node) or ""
     text = source.excerpt(node)
     return Layer(node.name, "function", function.params, function, None, mode, custom, doc, text, span_of(node, source.path))
+
+
+def _possible(mode: str, function: Function) -> str:
+    """No gradient is derived for a layer that takes nothing differentiable."""
+    return mode if mode != "auto" or any(p.role in ("input", "param") and p.type.is_float for p in function.params) else "none"
 
 
 def _custom_backward(source: Source, name: str) -> Any:
@@ -135,13 +150,15 @@ def _literal(node: Any) -> Any:
 
 
 def _checked(
-    source: Source, node: Any, params: list[Parameter], reporter: Reporter, batched: bool, name: str, fields: list[Parameter] | None = None
+    source: Source, node: Any, params: list[Parameter], reporter: Reporter, batched: bool, name: str,
+    fields: list[Parameter] | None = None, methods: dict[str, tuple[Source, Any]] | None = None,
 ) -> Function:
     """Types a function: again, as long as that finds out more about how long its lists become."""
     plans: dict[Key, Plan] = {}
     for last in (False, False, False, False, True):
         scratch = Reporter(reporter.sources)
         checker = FunctionChecker(source, scratch, Fresh(), node, plans)
+        checker.methods = methods or {}
         _enter(checker, source, node, params, fields or [])
         checker.block(node.body)
         if checker.found == plans or last:
@@ -161,8 +178,8 @@ def _enter(checker: FunctionChecker, source: Source, node: Any, params: list[Par
     _reserve(checker, [*params, *fields], source)
     for param in params:
         checker.env[param.name] = _entry(param)
-    for field in fields:
-        checker.env[f"self.{field.name}"] = _entry(field)
+    for own in fields:
+        checker.env[f"self.{own.name}"] = _entry(own)
     for param in params:  # a function may write into its arguments: into a copy of them
         if param.name in checker.mutated and param.type.rank:
             _copied_if_stored(checker, param, node)
@@ -230,11 +247,11 @@ def _results(source: Source, node: Any, checker: FunctionChecker, params: list[P
         outputs.append(_fitted(source, where, name, annotation, expr))
         role = {"input": "output", "param": "param", "memory": "memory"}.get(annotation.role, annotation.role)
         results.append(Result(name, role, annotation.type, annotation.text))
-    for field in params:
-        current = checker.env.get(f"self.{field.name}")
-        if field.role == "state" and current is not None and current != _entry(field):
-            outputs.append(construct.convert(checker.as_expr(current, where), field.type))
-            results.append(Result(field.name, "state", field.type, field.shape_text))
+    for state in params:
+        current = checker.env.get(f"self.{state.name}")
+        if state.role == "state" and current is not None and current != _entry(state):
+            outputs.append(construct.convert(checker.as_expr(current, where), state.type))
+            results.append(Result(state.name, "state", state.type, state.shape_text))
     return tuple(results), tuple(outputs)
 
 
@@ -243,12 +260,25 @@ def _declared(source: Source, node: Any, checker: FunctionChecker) -> list[tuple
     if returns is None:
         return None
     if isinstance(returns, gast.Dict):
+        if not returns.keys or not all(isinstance(k, gast.Constant) and isinstance(k.value, str) and k.value.isidentifier() for k in returns.keys):
+            raise Mistake(span_of(returns, source.path), "annotation", "the outputs must have names", 'write -> {"y": real["N"], "z": real[""]}')
         return [(k.value, parse_annotation(v, source, checker.fresh)) for k, v in zip(returns.keys, returns.values, strict=True)]
     if isinstance(returns, gast.Subscript) and isinstance(returns.value, gast.Name) and returns.value.id in ("tuple", "Tuple"):
         elts = returns.slice.elts if isinstance(returns.slice, gast.Tuple) else [returns.slice]
-        names = ["y"] if len(elts) == 1 else [f"y{i + 1}" for i in range(len(elts))]
-        return [(n, parse_annotation(e, source, checker.fresh)) for n, e in zip(names, elts, strict=True)]
+        found = [parse_annotation(e, source, checker.fresh) for e in elts]
+        return list(zip(_result_names(found), found, strict=True))
     return [("y", parse_annotation(returns, source, checker.fresh))]
+
+
+def _result_names(results: list[Annotation]) -> list[str]:
+    """y, or y1, y2, ...; and memory, or memory1, ..., for what only a backward gets."""
+    names, counts = [], {"y": 0, "memory": 0}
+    for result in results:
+        base = "memory" if result.role == "memory" else "y"
+        counts[base] += 1
+        alone = sum((r.role == "memory") == (base == "memory") for r in results) == 1
+        names.append(base if alone else f"{base}{counts[base]}")
+    return names
 
 
 def _fitted(source: Source, where: Any, name: str, annotation: Annotation, expr: Expr) -> Expr:
@@ -266,47 +296,101 @@ def _fitted(source: Source, where: Any, name: str, annotation: Annotation, expr:
 
 
 # -- classes ---------------------------------------------------------------------------------------------------
-def _class_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
-    fresh = Fresh()
-    fields: list[Parameter] = []
-    methods: dict[str, Any] = {}
-    batched, mode = False, "auto"
+_CLASS_PARTS = "fields with annotations, batched = True, methods"
+
+
+@dataclass
+class _Class:
+    """What a layer class declares, and what it inherits from layer classes that it derives from."""
+
+    fields: dict[str, Parameter] = field(default_factory=dict)
+    methods: dict[str, tuple[Source, Any]] = field(default_factory=dict)
+    batched: bool = False
+    mode: str = "auto"
+
+
+def _collect(source: Source, node: Any, reporter: Reporter, fresh: Fresh, seen: tuple[Any, ...] = ()) -> _Class:
+    found = _Class()
+    if node in seen:
+        raise Mistake(span_of(node, source.path), "layer", f"{node.name} derives from itself")
+    for base in reversed(node.bases):
+        known = source.defined(base.id) if isinstance(base, gast.Name) else source.member(base)
+        if known is not None and known[1] in known[0].classes:
+            above = _collect(known[0], known[0].classes[known[1]], reporter, fresh, (*seen, node))
+            found = _Class({**found.fields, **above.fields}, {**found.methods, **above.methods}, above.batched, above.mode)
     for child in node.body:
         match child:
             case gast.AnnAssign(target=gast.Name(id=id)):
-                fields.append(_field(source, child, id, fresh))
+                found.fields.pop(id, None)
+                found.fields[id] = _field(source, child, id, fresh)
             case gast.Assign(targets=[gast.Name(id="batched")], value=gast.Constant(value=bool(value))):
-                batched = value
+                found.batched = value
             case gast.Assign(targets=[gast.Name(id="backward")], value=gast.Constant(value=None)):
-                mode = "none"
+                found.mode = "none"
             case gast.FunctionDef(name=name):
-                methods[name] = child
+                found.methods[name] = (source, child)
+                _check_method(source, child, reporter)
             case gast.Expr(value=gast.Constant()) | gast.Pass():
                 pass
             case _:
-                reporter.add(Mistake(span_of(child, source.path), "layer", "this is not part of a layer class", "fields with annotations, batched = True, methods"))
+                reporter.add(Mistake(span_of(child, source.path), "layer", "this is not part of a layer class", _CLASS_PARTS))
+    return found
+
+
+def _check_method(source: Source, node: Any, reporter: Reporter) -> None:
+    if node.name.startswith("__"):
+        reporter.add(Mistake(span_of(node, source.path), "layer", f"a layer class has no {node.name}", "fields are declared, initialize(self, *shapes) sets them"))
+    elif node.decorator_list:
+        reporter.add(Mistake(span_of(node.decorator_list[0], source.path), "layer", "a method of a layer has no decorators", "write it as a function outside the class"))
+    elif not [*node.args.posonlyargs, *node.args.args] or [*node.args.posonlyargs, *node.args.args][0].id != "self":
+        reporter.add(Mistake(span_of(node, source.path), "layer", f"the first argument of {node.name} must be self", f"def {node.name}(self, ...)"))
+
+
+def _class_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
+    fresh = Fresh()
+    mistakes = len(reporter.mistakes)
+    found = _collect(source, node, reporter, fresh)
+    if len(reporter.mistakes) > mistakes:
+        raise Suppressed
+    fields, methods = list(found.fields.values()), found.methods
     if "predict" not in methods and "forward" not in methods:
         raise Mistake(span_of(node, source.path), "layer", f"{node.name} has neither predict nor forward", "define predict(self, x)")
-    for name, method in methods.items():
-        if name.startswith("__"):
-            reporter.add(Mistake(span_of(method, source.path), "layer", f"a layer class has no {name}", "fields are declared, initialize(self, *shapes) sets them"))
     made = {}
     for name in ("predict", "forward"):
         if name in methods:
-            params = _parameters(source, methods[name], Fresh(set(fresh.used)), skip=1)
-            made[name] = _checked(source, methods[name], params, reporter, batched, f"{node.name}.{name}", fields)
+            home, method = methods[name]
+            params = _parameters(home, method, Fresh(set(fresh.used)), skip=1)
+            made[name] = _checked(home, method, params, reporter, found.batched, f"{node.name}.{name}", fields, methods)
     predict = made.get("predict", made.get("forward"))
     assert predict is not None
     forward = made.get("forward") if "predict" in made else None
     main = forward or predict
+    if forward is not None:
+        _check_alike(source, node, predict, forward)
     inputs = [p for p in main.params if p not in fields]
-    custom = None
+    custom, mode = None, found.mode
     if "backward" in methods:
-        custom, mode = _checked_backward(source, methods["backward"], main, inputs, reporter, skip=1, fields=fields), "custom"
-    text = source.excerpt(node)
+        home, method = methods["backward"]
+        custom, mode = _checked_backward(home, method, main, inputs, reporter, skip=1, fields=fields, methods=methods), "custom"
+    mode = _possible(mode, main)
+    by_hand = tuple(name for name in ("initialize", "reset_state") if name in methods)
     return Layer(
-        node.name, "class", tuple(main.params), predict, forward, mode, custom, gast.get_docstring(node) or "", text, span_of(node, source.path)
+        node.name, "class", tuple(main.params), predict, forward, mode, custom, gast.get_docstring(node) or "", source.excerpt(node),
+        span_of(node, source.path), by_hand,
     )
+
+
+def _check_alike(source: Source, node: Any, predict: Function, forward: Function) -> None:
+    """predict and forward take the same arguments and give the same outputs: only states and memory may differ."""
+
+    def face(f: Function) -> list[tuple[str, str, Type]]:
+        arguments = [(p.name, p.role, p.type) for p in f.params if p.role in ("input", "config")]
+        return arguments + [(r.name, r.role, r.type) for r in f.results if r.role == "output"]
+
+    if [(n, r) for n, r, _ in face(predict)] != [(n, r) for n, r, _ in face(forward)] or not all(
+        a.dtype == b.dtype and a.rank == b.rank for (_, _, a), (_, _, b) in zip(face(predict), face(forward), strict=True)
+    ):
+        raise Mistake(span_of(node, source.path), "layer", f"predict and forward of {node.name} differ in their arguments or results", "give both the same signature")
 
 
 def _field(source: Source, node: Any, id: str, fresh: Fresh) -> Parameter:
@@ -370,6 +454,9 @@ def cotangents_of(function: Function) -> list[tuple[Result, Parameter]]:
 def backward_inputs(function: Function) -> dict[str, Parameter]:
     """What a backward may name: the forward's arguments, its outputs, and the cotangents of its outputs."""
     known = {p.name: p for p in function.params}
+    for result in function.results:
+        if result.role == "memory":
+            known.setdefault(result.name, Parameter(result.name, "memory", result.type, result.shape_text))
     for result, cotangent in cotangents_of(function):
         if result.role == "output":
             known.setdefault(result.name, Parameter(result.name, "output", result.type, result.shape_text))
@@ -378,7 +465,8 @@ def backward_inputs(function: Function) -> dict[str, Parameter]:
 
 
 def _checked_backward(
-    source: Source, node: Any, function: Function, inputs: list[Parameter], reporter: Reporter, skip: int, fields: list[Parameter] | None = None
+    source: Source, node: Any, function: Function, inputs: list[Parameter], reporter: Reporter, skip: int,
+    fields: list[Parameter] | None = None, methods: dict[str, tuple[Source, Any]] | None = None,
 ) -> Function:
     known = backward_inputs(function)
     taken = []
@@ -389,7 +477,7 @@ def _checked_backward(
     configs = [p for p in function.params if p.role == "config" and p not in taken and p not in (fields or [])]
     stripped = replace_returns(node)
     used_fields = [f for f in fields or [] if f not in taken]
-    checked = _checked(source, stripped, [*taken, *configs], reporter, function.batched, f"{function.name}.backward", used_fields)
+    checked = _checked(source, stripped, [*taken, *configs], reporter, function.batched, f"{function.name}.backward", used_fields, methods)
     owners = [p for p in function.params if p.role in ("input", "param")]
     return _as_gradient(source, node, checked, owners)
 

@@ -93,11 +93,11 @@ class Lists:
             self._run([_nest(node)])
         finally:
             self.env = outer
-        return self.unlisted(made, node)  # type: ignore[no-any-return]
+        return self.unlisted(made, node)
 
     def _one(self: Any, target: Any, item: Value, node: Any) -> Value:
         self.assign(target, item, node)
-        return self.value(node.elt)  # type: ignore[no-any-return]
+        return self.value(node.elt)
 
     def _run(self: Any, nodes: list[Any]) -> None:
         mistakes = len(self.reporter.mistakes)
@@ -108,7 +108,7 @@ class Lists:
     # -- growing -----------------------------------------------------------------------------------------------
     def list_call(self: Any, receiver: Any, node: Any, attr: str) -> Value:
         if isinstance(receiver, ListValue):
-            return self._stack_call(receiver, node, attr)  # type: ignore[no-any-return]
+            return self._stack_call(receiver, node, attr)
         if node.keywords or attr not in ("append", "extend") or len(node.args) != 1:
             raise self.fail(node, "unsupported", f"lists have no method {attr} here", "append and extend; pop for lists that a while loop fills")
         value = self.value_or_list(node.args[0])
@@ -260,8 +260,8 @@ class Lists:
     def value_or_list(self: Any, node: Any) -> Value:
         """The value of a node, where a list may stand for itself."""
         if isinstance(node, gast.Name) and isinstance(self.env.get(node.id), (Collected, ListValue)):
-            return self.env[node.id]  # type: ignore[no-any-return]
-        return self.value(node)  # type: ignore[no-any-return]
+            return self.env[node.id]
+        return self.value(node)
 
     def is_array_list(self: Any, node: Any) -> bool:
         """Whether Python would see a list where an array stands for it: arithmetic then means something else."""
@@ -274,7 +274,7 @@ class Lists:
         axis = self._only_axis(node)
         expr = self._whole_list(node)
         if expr is None:
-            return super().call_np_stack(node)  # type: ignore[misc,no-any-return]
+            return super().call_np_stack(node)  # type: ignore[misc]
         rank = expr.type.rank
         if not -rank <= axis < rank:
             raise TypingError("shape", f"axis {axis} is out of range")
@@ -287,7 +287,7 @@ class Lists:
     def call_np_concatenate(self: Any, node: Any) -> Value:
         expr = self._whole_list(node)
         if expr is None:
-            return self.plain_call(node, "np.concatenate")  # type: ignore[no-any-return]
+            return self.plain_call(node, "np.concatenate")
         axis, rank = self._only_axis(node), expr.type.rank - 1
         if not -rank <= axis < rank:
             raise TypingError("shape", f"axis {axis} is out of range")
@@ -303,7 +303,7 @@ class Lists:
     def call_np_vstack(self: Any, node: Any) -> Value:
         expr = self._whole_list(node)
         if expr is None:
-            return super().call_np_vstack(node)  # type: ignore[misc,no-any-return]
+            return super().call_np_vstack(node)  # type: ignore[misc]
         return expr if expr.type.rank == 2 else self.call_np_concatenate(node)
 
     def call_sum(self: Any, node: Any) -> Value:
@@ -334,13 +334,13 @@ class Lists:
                 node, "shape", "the length of this list depends on values, so the shape of its items together would",
                 "make an array of the largest size and store into it: ys = np.zeros((n, d)); ys[i] = v",
             )
-        return None if isinstance(value, (Tuple, Static)) else self.as_expr(value, node)  # type: ignore[no-any-return]
+        return None if isinstance(value, (Tuple, Static)) else self.as_expr(value, node)
 
     def _only_axis(self: Any, node: Any) -> int:
         given = node.args[1] if len(node.args) == 2 else next((k.value for k in node.keywords if k.arg == "axis"), None)
         if len(node.args) > 2 or any(k.arg != "axis" for k in node.keywords):
             raise self.fail(node, "type", "it takes a list of arrays and axis")
-        return self._static_int(given) if given is not None else 0  # type: ignore[no-any-return]
+        return self._static_int(given) if given is not None else 0
 
     # -- stacks: what a while loop saves -----------------------------------------------------------------------
     def _stack_call(self: Any, receiver: ListValue, node: Any, attr: str) -> Value:

@@ -277,6 +277,7 @@ class Layer:
     doc: str
     source: str
     span: Span = field(default=NOWHERE, compare=False)
+    by_hand: tuple[str, ...] = ()  # initialize, reset_state: methods that are run as they are
 
 
 @dataclass(frozen=True)
@@ -284,6 +285,7 @@ class Module:
     path: str
     source: str
     layers: tuple[Layer, ...]
+    imported: tuple[tuple[str, str], ...] = ()  # the layer files it imports from: path, text
 
 
 # -- walking ---------------------------------------------------------------------------------------------------

@@ -200,8 +200,15 @@ def _top_level(source: Source, node: Any, path: Path, reading: Reading) -> None:
             source.batched = tuple(e.value for e in elts if isinstance(e, gast.Constant))
         case gast.Assign(targets=[gast.Name(id=name)], value=value):
             source.constants[name] = value
-        case gast.AnnAssign(target=gast.Name(id=name), value=value) if value is not None:
-            source.constants[name] = value
+        case gast.Assign(targets=targets, value=value) if all(isinstance(t, gast.Name) for t in targets):
+            source.constants.update({t.id: value for t in targets})
+        case gast.Assign(targets=[gast.Tuple(elts=elts)], value=gast.Tuple(elts=values)) if len(elts) == len(values) and all(
+            isinstance(e, gast.Name) for e in elts
+        ):
+            source.constants.update({e.id: v for e, v in zip(elts, values, strict=True)})
+        case gast.AnnAssign(target=gast.Name(id=name), value=value):
+            if value is not None:
+                source.constants[name] = value
         case gast.If(body=body, orelse=orelse):  # `if TYPE_CHECKING:` and `if __name__ == "__main__":`
             for child in [*body, *orelse]:
                 if isinstance(child, (gast.Import, gast.ImportFrom)):

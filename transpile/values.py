@@ -33,6 +33,7 @@ class Closure:
     env: dict[str, Value] | None = None
     name: str = "lambda"
     frame: object = None
+    method: bool = False  # of the class of the function being typed: it sees self
 
 
 @dataclass(eq=False)
@@ -96,7 +97,7 @@ def leaves(value: Value, path: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int
 def map_leaves(value: Value, f: Any, path: tuple[int, ...] = ()) -> Value:
     """The same nested tuples over f(place, value)."""
     if not isinstance(value, Tuple):
-        return f(path, value)  # type: ignore[no-any-return]
+        return f(path, value)
     return Tuple(tuple(map_leaves(v, f, (*path, k)) for k, v in enumerate(value.items)))
 
 

@@ -1,6 +1,6 @@
 """Syntax colouring: source text to lines of HTML, every token in a <span> of one letter's class.
 
-k keyword   t type   f function called or defined   s string   c comment   n number   p preprocessor   o decorator
+k keyword   t type   f function   s string   c comment   n number   p preprocessor   o decorator
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from layerc.build.driver import Part, Stages, compile_module
 from layerc.transpile import emit, ir, passes
+from layerc.transpile.dims import Dim
 from layerc.transpile.program import Layer, Module, Parameter
 
 
@@ -47,8 +48,8 @@ def _kernel(part: Part) -> KernelFacts:
         method=part.method,
         name=emit.symbol(final, "f32"),
         c=text,
-        nests=_nests(part.kernel.body),
-        fused=_nests(seen["fuse"].body),
+        nests=_nests(part.kernel.body, final.batch),
+        fused=_nests(seen["fuse"].body, final.batch),
         loops=sum(line.lstrip().startswith("for (") for line in text.splitlines()),
         temps=len(temps := _temps(part.kernel)),
         kept=sum(any(_root(t) == _root(left) for left in _temps(final)) for t in temps),
@@ -67,12 +68,16 @@ def _inside(stmt: ir.Stmt) -> Iterator[tuple[ir.Stmt, ...]]:
             yield orelse
 
 
-def _nests(body: tuple[ir.Stmt, ...]) -> int:
-    """Outermost loops over independent elements; loops in order, and branches, are looked into."""
+def _nests(body: tuple[ir.Stmt, ...], batch: str | None) -> int:
+    """Outermost loops over independent elements; the loop over the batch, loops in order and branches are
+    looked into."""
     return sum(
-        1 if isinstance(stmt, ir.For) and stmt.kind == "map" else sum(_nests(inner) for inner in _inside(stmt))
-        for stmt in body
+        1 if _is_nest(stmt, batch) else sum(_nests(inner, batch) for inner in _inside(stmt)) for stmt in body
     )
+
+
+def _is_nest(stmt: ir.Stmt, batch: str | None) -> bool:
+    return isinstance(stmt, ir.For) and stmt.kind == "map" and (batch is None or stmt.hi != Dim.of(batch))
 
 
 def _temps(kernel: ir.Kernel) -> list[str]:

@@ -19,6 +19,7 @@ from layerc.transpile.program import (
     For,
     Function,
     If,
+    Name,
     Pop,
     Push,
     Return,
@@ -118,6 +119,10 @@ def definitions(function: Function) -> Names:
         for name in _written(stmt, function, taken) if stmt.span.line else ():
             reads = frozenset().union(*(names(e) for e in stmt_exprs(stmt)))
             found.setdefault(name, []).append(Definition(stmt.span.line, reads))
+    final = function.body[-1]
+    for result, value in zip(function.results, final.values if isinstance(final, Return) else ()):
+        if isinstance(value, Name) and value.id != result.name:  # they are one array in C
+            found[result.name] = [*found.get(result.name, []), *found.get(value.id, [])]
     return found
 
 
@@ -155,7 +160,8 @@ class _Line:
 
 
 _WRITE = re.compile(
-    r"^(?:const )?(?:[A-Za-z_]\w* )?(?P<name>[A-Za-z_]\w*)(?P<index>\[.*?\])? (?:[-+*|&^]|<<)?= (?P<value>.*);$"
+    r"^(?:const )?(?:[A-Za-z_]\w* )?(?P<name>[A-Za-z_]\w*)(?P<index>\[.*?\])?"
+    r" (?:[-+*|&^]|<<)?= (?P<value>.*);$"
 )
 
 
@@ -185,7 +191,8 @@ def _named(line: _Line, found: Names) -> Lines:
     if len(candidates) < 2:
         return frozenset(d.line for d in candidates)
     reads = {re.sub(r"(_\d+)+$|v(_\d+)*$", "", name) for name in line.reads} | set(line.reads)
-    far = [len(d.reads - reads) + len((reads & found.keys()) - d.reads) for d in candidates]
+    spoken = set(found).union(*(d.reads for ds in found.values() for d in ds))
+    far = [len(d.reads - reads) + len((reads & spoken) - d.reads) for d in candidates]
     return frozenset(d.line for d, distance in zip(candidates, far) if distance == min(far))
 
 
@@ -201,8 +208,8 @@ def _fed(lines: list[_Line]) -> None:
 
 
 def _headers(lines: list[_Line]) -> None:
-    """A loop, to its closing brace, goes with what is in it, if that comes from a few lines; a pragma with its
-    loop."""
+    """A loop, to its closing brace, goes with what is in it, if that comes from a few lines; a pragma with
+    its loop."""
     for at in reversed(range(len(lines))):
         line = lines[at]
         if line.text.endswith("{") and line.text.startswith(("for ", "if ", "} else")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -39,19 +40,17 @@ def page(module: Module, name: str | None = None) -> str:
             f"<title>{title}, explained</title>",
             f"<style>\n{_asset('style.css')}</style></head><body>",
             f'<header class="top"><h1>{title}</h1><p>as layerc {VERSION} reads, differentiates and compiles'
-            f' it</p><nav>{jumps}</nav></header><main>',
+            f" it</p><nav>{jumps}</nav></header><main>",
             sections,
             f"</main><footer>{_HOW}</footer><script>\n{_asset('script.js')}</script></body></html>\n",
         ]
     )
 
 
-_HOW = (
-    "<p>Point at a line to see what became of it; click to hold it, Escape to let go. Gradient lines are linked"
-    " by the statements they reverse or repeat. C lines are linked by the names they write, which come from the"
-    " source; what has no such name goes with the lines that read it, and the rest belongs to its kernel only."
-    "</p>"
-)
+_HOW = """\
+<p>Point at a line to see what became of it; click to hold it, Escape to let go. Gradient lines are linked by
+the statements they reverse or repeat. C lines are linked by the names they write, which come from the source;
+what has no such name goes with the lines that read it, and the rest belongs to its kernel only.</p>"""
 
 
 def _asset(name: str) -> str:
@@ -74,11 +73,15 @@ def _section(module: Module, layer: Layer, found: Facts) -> str:
     grad, of_gradient = _gradient(module, layer, found)
     kernels = found.kernels[layer.name]
     blocks = [_kernel(k, module, layer, found, of_gradient) for k in kernels]
-    linked = set().union(*(row.forward for row in grad)) | set().union(*(r.forward for b in blocks for r in b))
+    linked = set().union(*(row.forward for row in grad)) | set().union(
+        *(r.forward for b in blocks for r in b)
+    )
     forward = _forward(module, layer, linked)
     hues = {row.number: n % _HUES for n, row in enumerate(r for r in forward if r.forward)}
     doc = layer.doc.strip().splitlines()
-    kind = {"class": "class"}.get(layer.kind, "function") + (", whole batches" if layer.predict.batched else "")
+    kind = {"class": "class"}.get(layer.kind, "function") + (
+        ", whole batches" if layer.predict.batched else ""
+    )
     panes = [
         _pane("forward", "Forward", Path(module.path).name, _code(forward, hues)),
         _pane("gradient", "Gradient", _gradient_note(layer), _code(grad, hues) or _nothing(layer)),
@@ -102,13 +105,12 @@ def _nothing(layer: Layer) -> str:
 
 
 def _forward(module: Module, layer: Layer, linked: Iterable[int]) -> list[_Row]:
-    """The layer's own lines, then those of helpers that other lines come from."""
+    """The layer's own lines, and before or after them those of the functions that it calls."""
     lines, html = module.source.splitlines(), colour.python(module.source)
     wanted = set(range(_first(lines, layer.span.line), layer.span.end_line + 1))
     if layer.custom is not None:  # shown as the gradient
         wanted -= set(range(_first(lines, layer.custom.span.line), layer.custom.span.end_line + 1))
-    for line in sorted(set(linked) - wanted):
-        wanted |= _around(lines, line)
+    wanted |= _helpers(module.source, wanted)
     marks = set(linked)
     rows = [_Row(n, html[n - 1], frozenset({n} & marks)) for n in sorted(wanted) if 0 < n <= len(lines)]
     while rows and not lines[rows[-1].number - 1].strip():
@@ -123,19 +125,20 @@ def _first(lines: Sequence[str], line: int) -> int:
     return line
 
 
-def _around(lines: Sequence[str], line: int) -> set[int]:
-    """The lines of the top-level definition that a line is in."""
-    if not 0 < line <= len(lines):
-        return set()
-    start = line
-    while start > 1 and (not lines[start - 1].strip() or lines[start - 1][0].isspace()):
-        start -= 1
-    end = line
-    while end < len(lines) and (not lines[end].strip() or lines[end][0].isspace()):
-        end += 1
-    while end > line and not lines[end - 1].strip():
-        end -= 1
-    return set(range(start, end + 1))
+def _helpers(source: str, wanted: Iterable[int]) -> set[int]:
+    """The lines of the file's functions that these lines call, and those call."""
+    tree = ast.parse(source)
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    calls = [
+        node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    ]
+    found, waiting = set[int](), set(wanted)
+    while waiting:
+        names = {call.func.id for call in calls if call.lineno in waiting and isinstance(call.func, ast.Name)}
+        called = [functions[name] for name in names & functions.keys()]
+        waiting = {n for f in called for n in range(f.lineno, (f.end_lineno or f.lineno) + 1)} - found
+        found |= waiting
+    return found
 
 
 def _gradient(module: Module, layer: Layer, found: Facts) -> tuple[list[_Row], dict[int, links.Lines]]:
@@ -181,9 +184,8 @@ def _method(layer: Layer, method: str) -> Function:
 
 # -- code -------------------------------------------------------------------------------------------------
 def _pane(kind: str, title: str, note: str, body: str) -> str:
-    return (
-        f'<div class="pane {kind}"><div class="head"><h3>{title}</h3><span>{escape(note)}</span></div>{body}</div>'
-    )
+    head = f'<div class="head"><h3>{title}</h3><span>{escape(note)}</span></div>'
+    return f'<div class="pane {kind}">{head}{body}</div>'
 
 
 def _code(rows: Sequence[_Row], hues: Mapping[int, int]) -> str:
@@ -252,11 +254,13 @@ def _loops(kernels: Sequence[KernelFacts]) -> str:
         for k in kernels
     )
     before, after = sum(k.nests for k in kernels), sum(k.fused for k in kernels)
-    share = f"{100 * (before - after) / before:.0f}% of the loop nests were fused away" if after < before else (
-        "no two loop nests run over one space"
+    share = (
+        f"{100 * (before - after) / before:.0f}% of the loop nests were fused away"
+        if after < before
+        else ("no two loop nests run over one space")
     )
     return (
         f'<table class="loops"><caption>{share}</caption><thead><tr><th>kernel</th><th></th>'
-        "<th>nests before → after fusing</th><th>loops in C</th><th>arrays between statements</th></tr></thead>"
-        f"<tbody>{body}</tbody></table>"
+        "<th>nests before → after fusing</th><th>loops in C</th><th>arrays between statements</th></tr>"
+        f"</thead><tbody>{body}</tbody></table>"
     )

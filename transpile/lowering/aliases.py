@@ -26,7 +26,6 @@ from ..program import (
     walk_stmts,
 )
 
-
 # The position of a statement, and the loops around it.
 Where = tuple[int, frozenset[int]]
 
@@ -83,7 +82,9 @@ class Writes:
         return True
 
     def seen(self, view: Stmt, store: Stmt, written: str, reader: str) -> bool:
-        """Whether `reader`, sharing memory with `written` since the view was made, is read after the store."""
+        """Whether `reader`, sharing memory with `written` since the view was made, is read after the
+        store.
+        """
         made, _ = self.at[id(view)]
         where, loops = self.at[id(store)]
         if where < made or any(made < a < where for a, _ in self.assigns.get(written, ())):
@@ -119,15 +120,17 @@ def is_view(expr: Expr) -> bool:
 
 
 def hidden_writes(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, str, str]]:
-    """Stores that NumPy would show in another name, where a name is a transposed or reshaped view: (store, name, root).
+    """Stores that NumPy would show in another name: (the store, the other name, the one written into).
 
-    Views made by slicing are written through (see functions.py); of others, names are values here. That differs only if one of
-    the two is written into while the other is still read.
+    Views made by slicing are written through; a transposed or reshaped view is a value of its own here. That
+    differs only if one of the two is written into while the other is still read.
     """
     writes = Writes.of(body)
     roots: dict[str, set[str]] = {}
     for stmt in walk_stmts(body):
-        if not (isinstance(stmt, Assign) and stmt.value.type.rank and is_view(stmt.value) and _moves(stmt.value)):
+        if not (
+            isinstance(stmt, Assign) and stmt.value.type.rank and is_view(stmt.value) and _moves(stmt.value)
+        ):
             continue
         near = {e.id for e in walk(stmt.value) if isinstance(e, Name) and e.type.rank}
         roots[stmt.name] = near.union(*(roots.get(n, set()) for n in near))

@@ -50,7 +50,7 @@ class Elements(Context):
             case None:
                 raise self.fail(f"{id} has no value here")
             case view:
-                return self.element(view, index)  # type: ignore[arg-type]
+                return self.element(view, index)
 
     def pulled(self, base: Type, items: tuple[Any, ...], index: tuple[Dim, ...]) -> tuple[Dim, ...]:
         """The index into an array that an index into array[items] means."""

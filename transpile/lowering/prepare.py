@@ -60,7 +60,9 @@ class Prepare(Indexing):
                             ),
                         )
                     case "alias":
-                        return self.prepare(definition(expr, dict(zip(ROWS[op].arrays, expr.args, strict=True))))
+                        return self.prepare(
+                            definition(expr, dict(zip(ROWS[op].arrays, expr.args, strict=True)))
+                        )
                 if op == "cast":
                     return replace(expr, args=(self.prepare(expr.args[0]),))
                 if op in ("reshape", "ravel"):
@@ -214,7 +216,7 @@ class Prepare(Indexing):
 
     def _shared(self, expr: Expr) -> Expr:
         """Costly parts that occur twice are computed once."""
-        counts: dict[Expr, int] = {}
+        counts: dict[Call, int] = {}
         for part in walk(expr):
             if isinstance(part, Call):
                 counts[part] = counts.get(part, 0) + 1

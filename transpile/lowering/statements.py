@@ -70,13 +70,11 @@ class Statements(Reductions):
             case If():
                 self._if(stmt)
             case Assert(cond, message):
-                self.check(
-                    self._condition(cond), stmt.error, message.replace("{", "{{").replace("}", "}}")
-                )
+                self.check(self._condition(cond), stmt.error, message.replace("{", "{{").replace("}", "}}"))
             case Push(list, value):
                 self._push(list, value)
-            case Pop(name, list, type):
-                self._pop(name, list, type)
+            case Pop(name, list, kind):
+                self._pop(name, list, kind)
             case Return(values):
                 self.results(values)
             case Comment():

@@ -26,7 +26,7 @@ from .accumulate import neutral
 from .depend import Memory, injective
 from .fuse import fuse_body
 from .jam import rename_buffers
-from .tree import Body, Names, accesses, map_bodies, touched, walk
+from .tree import Body, Names, accesses, map_bodies, roots, touched, walk
 from .work import WORTH, work
 
 CHUNKS = 64  # at most, of a loop whose iterations share nothing
@@ -50,7 +50,9 @@ class _State:
         self.names = Names.of(kernel)
         self.made: list[Buffer] = []
         self.memory = Memory.of(kernel)
-        self.uses = Counter(a.buffer for a in accesses(kernel.body))
+        self.root = roots(kernel)  # one memory may go by several names
+        self.uses = Counter(self.root[a.buffer] for a in accesses(kernel.body))
+        self.last: tuple[For, Counter[str], set[str]] | None = None
 
     def body(self, body: Body) -> Body:
         return tuple(new for stmt in body for new in self.stmt(stmt))
@@ -154,13 +156,22 @@ class _State:
     def is_private(self, name: str, loop: For) -> bool:
         return (
             self.table[name].kind in ("temp", "list")
-            and any(a.mode == "w" for a in accesses(loop.body) if a.buffer == name)
+            and self.root.get(name, name) in self.touches(loop)[1]
             and not self.outside(loop, name)
         )
 
     def outside(self, loop: For, name: str) -> bool:
         """Whether the buffer is touched outside the loop."""
-        return self.uses[name] != sum(a.buffer == name for a in accesses((loop,)))
+        root = self.root.get(name, name)
+        return self.uses[root] != self.touches(loop)[0][root]
+
+    def touches(self, loop: For) -> tuple[Counter[str], set[str]]:
+        """How often the loop touches each buffer, and which it overwrites; of the last loop asked for, kept."""
+        if self.last is None or self.last[0] is not loop:
+            counts = Counter(self.root.get(a.buffer, a.buffer) for a in accesses((loop,)))
+            written = {self.root.get(a.buffer, a.buffer) for a in accesses(loop.body) if a.mode == "w"}
+            self.last = (loop, counts, written)
+        return self.last[1:]
 
     def count(self, loop: For, shared: list[Buffer], flat: bool) -> Dim:
         length = loop.hi - loop.lo

@@ -36,12 +36,23 @@ def work(stmt: Stmt, table: Mapping[str, Buffer], facts: Facts | None = None) ->
                 length = largest(length, facts)
             except ValueError:
                 length = Dim.of(UNKNOWN)
-            total += length * _sum(body, table, {**facts, var: (lo, hi - 1)})
+            total += _without(var, length * _sum(body, table, {**facts, var: (lo, hi - 1)}), (lo, hi - 1))
         case While(before, _, body):
             total = (total + _sum(before + body, table, facts)) * UNKNOWN
         case If(_, then, orelse):
             total += _sum(then + orelse, table, facts)
     return total
+
+
+def _without(var: str, total: Dim, bounds: tuple[Dim, Dim]) -> Dim:
+    """An estimate that does not name the loop's own variable."""
+    if var not in total.symbols():
+        return total
+    try:
+        total = largest(total, {var: bounds})
+    except ValueError:
+        pass
+    return total.subs({var: Dim.of(UNKNOWN)})
 
 
 def _sum(body: Body, table: Mapping[str, Buffer], facts: Facts) -> Dim:

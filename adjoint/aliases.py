@@ -1,0 +1,44 @@
+"""Values stay values: a name that NumPy would make an alias of an array written into gets a copy.
+
+    before: m = m_saved[k]; ...; m[i] -= f        after: m = np.copy(m_saved[k]); ...; m[i] -= f
+
+The adjoint means values when it assigns; its text means them too only where nothing is written through the alias, or under it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..transpile import construct
+from ..transpile.program import Assign, Expr, Gather, Index, Mask, Name, Stmt, blocks, stored
+from ..transpile.renaming import map_stmt
+
+
+def unaliased(body: Sequence[Stmt], written: set[str] | None = None, later: frozenset[str] = frozenset()) -> tuple[Stmt, ...]:
+    """`written`: arrays that the function writes into anywhere; `later`: those that the statements after this block may write into."""
+    written = stored(tuple(body)) if written is None else written
+    done: list[Stmt] = []
+    for stmt in reversed(body):
+        if blocks(stmt):
+            around = later | stored((stmt,))
+            stmt = map_stmt(stmt, lambda e: e, lambda b, around=around: unaliased(b, written, around), lambda n: n)
+        elif isinstance(stmt, Assign) and _aliased(stmt.value) and (stmt.name in written or _root(stmt.value) in later):
+            stmt = Assign(stmt.name, construct.call("copy", stmt.value), stmt.span)
+        later = later | stored((stmt,))
+        done.append(stmt)
+    return tuple(reversed(done))
+
+
+def _aliased(expr: Expr) -> bool:
+    """Whether NumPy gives an array that exists, or a part of one."""
+    while isinstance(expr, Index) and not any(isinstance(i, (Gather, Mask)) for i in expr.items):
+        if not expr.type.rank:
+            return False
+        expr = expr.base
+    return isinstance(expr, Name) and bool(expr.type.rank)
+
+
+def _root(expr: Expr) -> str | None:
+    while isinstance(expr, Index):
+        expr = expr.base
+    return expr.id if isinstance(expr, Name) else None
