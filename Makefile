@@ -10,10 +10,10 @@ FUZZ_ARGS ?=
 PLACE := $(shell pwd | cksum | cut -d' ' -f1)
 ready = .venv/.ready-$(PLACE)-$(1)
 
-.PHONY: help setup demo test lint oracles bench fuzz wheel layers clean distclean
+.PHONY: help setup demo test test-all lint oracles bench fuzz wheel layers clean distclean
 
 help:  ## this list
-	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
 setup: $(call ready,test) layers  ## .venv with layerc in place and all that the tests need
 
@@ -22,6 +22,9 @@ demo: $(call ready,demo) layers  ## compile the example layers and train a net w
 
 test: $(call ready,test) layers  ## the quick test suite
 	$(PY) -m pytest -n $(JOBS) --dist loadfile -m "not slow" --ignore=tests/oracles $(PYTEST_ARGS)
+
+test-all: $(call ready,test) layers  ## the quick suite and what takes minutes
+	$(PY) -m pytest -n $(JOBS) --dist loadfile --ignore=tests/oracles $(PYTEST_ARGS)
 
 lint: $(call ready,test)  ## ruff, its formatter (check only) and mypy
 	$(PY) -m ruff check .

@@ -1,6 +1,6 @@
 """Copies the tables of the last whole benchmark run into README.md, between its bench marks.
 
-    python benchmarks/readme.py        after `make bench`; nothing is typed by hand
+python benchmarks/readme.py        after `make bench`; nothing is typed by hand
 """
 
 import json
@@ -22,9 +22,17 @@ def main() -> int:
         print(f"{path} is missing: run `make bench` first")
         return 1
     run = json.loads(path.read_text())
-    blocks = [report.time_block(run, "gradient", "Forward and every gradient, float32"), report.ratio_block(run)]
+    blocks = [
+        report.time_block(run, "gradient", "Forward and every gradient, float32"),
+        report.ratio_block(run),
+    ]
     lines = [*report.machine_lines(run), "again: `make bench && python benchmarks/readme.py`"]
-    text = tables.markdown(blocks).replace("## ", "### ") + "\n" + "\n".join(f"- {line}" for line in lines) + "\n\n"
+    text = (
+        tables.markdown(blocks).replace("## ", "### ")
+        + "\n"
+        + "\n".join(f"- {line}" for line in lines)
+        + "\n\n"
+    )
     README.write_text(MARKS.sub(lambda m: m.group(1) + text + m.group(2), README.read_text()))
     print(f"wrote {README}")
     return 0

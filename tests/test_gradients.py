@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +23,37 @@ from layerc.transpile.layers import check_file
 TOLERANCE = {"f4": 1e-4, "f8": 1e-11}
 
 
+# Compiling is what takes the time: every third case runs in `make test`, the others in `make test-all`.
+QUICK = [case for position, case in enumerate(CASES) if position % 3 == 0]
+ALL = [pytest.param(c, id=c.name, marks=[] if c in QUICK else [pytest.mark.slow]) for c in CASES]
+
+
 @pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    folder = tmp_path_factory.mktemp("cases")
-    source = HEAD + "\n\n".join(c.source.replace(f"def {c.name}(", f"@layer\ndef {c.name}(") for c in CASES)
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Case], Any]:
+    """The compiled function of a case; its group is built when the first one is asked for."""
+    built: dict[str, Any] = {}
+
+    def find(case: Case) -> Any:
+        group = "quick" if case in QUICK else "rest"
+        if group not in built:
+            members = [c for c in CASES if (c in QUICK) == (case in QUICK)]
+            built[group] = load(build_cases(members, tmp_path_factory.mktemp(group)), f"cases_{group}")
+        return getattr(built[group], case.name)
+
+    return find
+
+
+def build_cases(cases: list[Case], folder: Path) -> Path:
+    source = HEAD + "\n\n".join(c.source.replace(f"def {c.name}(", f"@layer\ndef {c.name}(") for c in cases)
     (folder / "cases.py").write_text(source)
-    target = build(folder / "cases.py")
-    spec = importlib.util.spec_from_file_location("cases_compiled", target / "__init__.py", submodule_search_locations=[str(target)])
+    return build(folder / "cases.py")
+
+
+def load(target: Path, name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, target / "__init__.py", submodule_search_locations=[str(target)])
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["cases_compiled"] = module
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
 
@@ -62,12 +84,12 @@ def tupled(y: Any) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-def test_one_example(package: Any, case: Case, dtype: str) -> None:
+@pytest.mark.parametrize("case", ALL)
+def test_one_example(compiled: Callable[[Case], Any], case: Case, dtype: str) -> None:
     for seed in (0, 1):
         expected = Expected(case, dtype, seed)
         before = {k: v.copy() for k, v in expected.args.items()}
-        y, pullback = getattr(package, case.name).vjp(*expected.args.values())
+        y, pullback = compiled(case).vjp(*expected.args.values())
         close(tupled(y), expected.ys, dtype, "output")
         close(pullback(*expected.dys), expected.gradients, dtype, "gradient", 20)
         close(pullback(*expected.dys), expected.gradients, dtype, "gradient, second call", 20)
@@ -76,13 +98,13 @@ def test_one_example(package: Any, case: Case, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-def test_batches(package: Any, case: Case, dtype: str) -> None:
+@pytest.mark.parametrize("case", ALL)
+def test_batches(compiled: Callable[[Case], Any], case: Case, dtype: str) -> None:
     """Each example of a batch is what it is alone, bit for bit whatever the number of threads; a batch of none is empty."""
     first, second = Expected(case, dtype, 0), Expected(case, dtype, 1)
     batch = [np.stack([a, b, a]) for a, b in zip(first.args.values(), second.args.values(), strict=True)]
     dys = [np.stack([a, b, a]) for a, b in zip(first.dys, second.dys, strict=True)]
-    function = getattr(package, case.name)
+    function = compiled(case)
     results = []
     for threads in (1, 2):
         layerc.set_num_threads(threads)
@@ -100,11 +122,11 @@ def test_batches(package: Any, case: Case, dtype: str) -> None:
     assert [g.shape for g in pullback(*(d[:0] for d in dys))] == [(0, *v.shape) for v in first.args.values()]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-def test_strided_arguments(package: Any, case: Case) -> None:
+@pytest.mark.parametrize("case", ALL)
+def test_strided_arguments(compiled: Callable[[Case], Any], case: Case) -> None:
     expected = Expected(case, "f4", 0)
     strided = [_strided(v) for v in expected.args.values()]
-    y, pullback = getattr(package, case.name).vjp(*strided)
+    y, pullback = compiled(case).vjp(*strided)
     close(tupled(y), expected.ys, "f4", "output")
     close(pullback(*[_strided(d) for d in expected.dys]), expected.gradients, "f4", "gradient", 20)
 

@@ -1,15 +1,18 @@
 """`break`, `continue` and `return` anywhere, as flags and branches: afterwards a function returns at the end of its branches only.
 
-    for i in range(n):                    going, result = True, ...
+    for i in range(n):                    going, looping, result = True, True, <later>
         if x[i] < 0:                      for i in range(n):
-            break                             if going:
+            break                             if going and looping:
         if x[i] > 9:              ->              if x[i] < 0:
             return s                                  looping = False
         s += x[i]                                 elif x[i] > 9:
-    return -s                                         result = s; going = False
-                                                  else: s += x[i]
-                                          if going: return -s
-                                          else: return result
+    return -s                                         result, going = s, False
+                                                  else:
+                                                      s += x[i]
+                                          if going:
+                                              return -s
+                                          else:
+                                              return result
 
 What follows an `if` that always leaves moves into its other branch. Flags are needed only where the place to go on is further out.
 The names made here, <going 1>, cannot be a user's; the checker gives each a readable one.
