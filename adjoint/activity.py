@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..transpile.program import Assign, Call, Const, Expr, Function, Index, Name, Pop, Push, Return, Stmt, Store, blocks, walk_stmts
+from ..transpile.program import (
+    Assign, Call, Const, Expr, Function, Index, Name, Pop, Push, Return, Stmt, Store, blocks, stmt_exprs, walk, walk_stmts,
+)
 from .rules import differentiable
 
 
@@ -35,6 +37,19 @@ def active_names(function: Function, body: Sequence[Stmt]) -> set[str]:
                 useful |= flows(value)
     _fixpoint(useful, stmts, _backward)
     return varied & useful
+
+
+def chosen_names(body: Sequence[Stmt]) -> set[str]:
+    """Names whose value reaches a branch of a `where`, which may pass it by."""
+    stmts = list(walk_stmts(tuple(body)))
+    found: set[str] = set()
+    for stmt in stmts:
+        for expr in stmt_exprs(stmt):
+            for e in walk(expr):
+                if isinstance(e, Call) and e.op == "where":
+                    found |= flows(e)
+    _fixpoint(found, stmts, _backward)
+    return found
 
 
 def varied_names(inputs: set[str], body: Sequence[Stmt]) -> set[str]:
@@ -78,4 +93,4 @@ def _backward(stmt: Stmt, useful: set[str]) -> set[str]:
     return set()
 
 
-__all__ = ["active_names", "blocks", "flows", "varied_names"]
+__all__ = ["active_names", "blocks", "chosen_names", "flows", "varied_names"]

@@ -13,7 +13,7 @@ from ..transpile.program import (
     Assign, Comment, Expr, Function, Layer, Module, Name, Parameter, Pop, Result, Return, Stmt, Store, read, stored, walk, walk_stmts,
 )
 from ..transpile.renaming import rename_block
-from .activity import active_names, flows, varied_names
+from .activity import active_names, chosen_names, flows, varied_names
 from .aliases import unaliased
 from .clean import clean
 from .cotangents import Cotangents
@@ -67,6 +67,7 @@ def _reversed(function: Function, name: str, versioned: set[str], lines: dict[st
         like={p.name for p in function.params},
         lines=lines,
         versioned=set(versioned),
+        chosen=chosen_names(function.body),
         written_once=written_once(function.body, varied_names(inputs, function.body)) - versioned,
         outputs=_outputs(function, final),
     )

@@ -40,6 +40,7 @@ class Reverser:
     like: set[str]
     lines: dict[str, list[str]]  # path -> source lines, for the comments
     versioned: set[str] = field(default_factory=set)
+    chosen: set[str] = field(default_factory=set)  # names that a `where` may pass by
     only_written: set[str] = field(default_factory=set)  # those of them that only the return reads
     outputs: dict[Expr, Name] = field(default_factory=dict)  # a returned expression -> the parameter that holds its value
     written_once: set[str] = field(default_factory=set)  # arrays each place of which is written once, over a constant
@@ -85,7 +86,7 @@ class Reverser:
         if cotangent is None:
             return [stmt]
         point = Point(self, cots, stmt.span)
-        value = point.pull(value, cotangent, Name(name, value.type, value_of(value)))
+        value = point.pull(value, cotangent, Name(name, value.type, value_of(value)), guarded=name in self.chosen)
         return [*point.kept, replace(stmt, value=value)]
 
     def _taken_variable(self, name: str, cots: Cotangents) -> Expr:
@@ -123,7 +124,7 @@ class Reverser:
             if overwritten and any(isinstance(i, Gather) for i in stmt.items):
                 piece = self._of_last_writers(stmt, piece, cots)
             point = Point(self, cots, stmt.span)
-            value = point.pull(value, unbroadcast(piece, value.type), None, quote=False)
+            value = point.pull(value, unbroadcast(piece, value.type), None, quote=False, guarded=array in self.chosen)
             kept = point.kept
         self.quote(stmt.span, cots.out, start)
         return [*kept, replace(stmt, value=value)]
@@ -181,7 +182,7 @@ class Reverser:
         """A new name for a later value of a variable."""
         new = self.fresh(name)
         self.types[new] = self.types[name]
-        for facts in (self.active, self.versioned):
+        for facts in (self.active, self.versioned, self.chosen):
             if name in facts:
                 facts.add(new)
         return new
@@ -332,6 +333,41 @@ class Reverser:
             out.insert(start, Comment(f"{span.line}: {lines[span.line - 1].strip()}", span))
 
 
+# Rows with an infinite derivative somewhere, or an overflow: there, 0 times the derivative is NaN.
+_SINGULAR = set(
+    "divide reciprocal sqrt cbrt power log log2 log10 log1p logaddexp exp exp2 expm1 sinh cosh tan arcsin arccos arccosh arctanh arctan2"
+    " logit gammaln xlogy".split()
+)
+
+
+def singular(expr: Expr) -> bool:
+    return isinstance(expr, Call) and expr.op in _SINGULAR and not (expr.op == "divide" and isinstance(expr.args[1], Const))
+
+
+@dataclass(frozen=True)
+class Mask:
+    """The choices of `where` above an expression, whose cotangent is zero where they pass it by.
+
+    Through elementwise operations the zeros are put in last, so that no derivative multiplies them: where(x > 0, dy / x, 0), not
+    where(x > 0, dy, 0) / x. `guarded`: the zeros are in the cotangent, and a singular derivative must leave them zero.
+    """
+
+    choices: tuple[tuple[Expr, bool], ...] = ()  # (condition, whether the expression is chosen where it is true)
+    guarded: bool = False
+
+    def under(self, condition: Expr, when: bool) -> Mask:
+        return Mask((*self.choices, (condition, when)), self.guarded)
+
+    def inside(self) -> Mask:
+        """After the zeros are put in."""
+        return Mask((), self.guarded or bool(self.choices))
+
+    def over(self, cotangent: Expr) -> Expr:
+        for condition, when in reversed(self.choices):
+            cotangent = construct.call("where", condition, *((cotangent, const(0)) if when else (const(0), cotangent)))
+        return cotangent
+
+
 @dataclass
 class Point:
     """One statement being reversed: pulls a cotangent through its expression."""
@@ -342,10 +378,10 @@ class Point:
     kept: list[Stmt] = field(default_factory=list)  # values given a name for the reverse sweep, in order
     known: dict[Expr, Name] = field(default_factory=dict)
 
-    def pull(self, expr: Expr, cotangent: Expr, result: Name | None, quote: bool = True) -> Expr:
+    def pull(self, expr: Expr, cotangent: Expr, result: Name | None, quote: bool = True, guarded: bool = False) -> Expr:
         """Adds the contributions of `expr` to the names in it; returns expr over the values given names."""
         start = len(self.cots.out)
-        self._pull(expr, simplify(cotangent), result)
+        self._pull(expr, simplify(cotangent), result, mask=Mask(guarded=guarded))
         self.cots.flush()
         if quote:
             self.reverser.quote(self.span, self.cots.out, start)
@@ -361,8 +397,10 @@ class Point:
             self.kept.append(Assign(known[expr].id, _map(expr, self._replace), self.span))
             self.known[expr] = known[expr]
 
-    def _pull(self, expr: Expr, cotangent: Expr, result: Name | None = None, role: str = "") -> None:
+    def _pull(self, expr: Expr, cotangent: Expr, result: Name | None = None, role: str = "", mask: Mask = Mask()) -> None:
         active = self.reverser.active
+        if not (isinstance(expr, Call) and ROWS[expr.op].kind == "elementwise"):
+            cotangent, mask = mask.over(cotangent), mask.inside()
         match expr:
             case Name(id=id):
                 if id in active:
@@ -370,19 +408,26 @@ class Point:
             case Index():
                 self._index(expr, cotangent)
             case Call() if defined(expr):
-                self._pull(definition(expr, dict(zip(ROWS[expr.op].arrays, expr.args, strict=True))), cotangent, None, role)
+                self._pull(definition(expr, dict(zip(ROWS[expr.op].arrays, expr.args, strict=True))), cotangent, None, role, mask)
             case Call():
                 wanted = [w and bool(flows(a) & active) for a, w in zip(expr.args, differentiable(expr), strict=True)]
                 if not any(wanted):
                     return
-                if count_dy(expr, wanted) > 1:
+                guarded = mask.guarded and not mask.choices and singular(expr)
+                if count_dy(expr, wanted) > 1 or guarded:
                     cotangent = self._once(cotangent, expr, role)
                 y = self._result(expr, wanted, result)
                 args = [self._argument(expr, k, wanted) for k in range(len(expr.args))]
                 known = self._shared(expr, wanted, args, y, cotangent)
                 for k, arg in enumerate(expr.args):
-                    if wanted[k]:
-                        self._into(arg, pullback(expr, args, y, cotangent, k, known), _role(expr, k))
+                    if wanted[k] and expr.op == "where" and any(singular(e) for e in walk(arg)):
+                        self._into(arg, cotangent, _role(expr, k), mask.under(args[0], k == 1))
+                    elif wanted[k]:
+                        contribution = pullback(expr, args, y, cotangent, k, known)
+                        if guarded:
+                            none = construct.call("equal", cotangent, const(0))
+                            contribution = construct.call("where", none, const(0), contribution)
+                        self._into(arg, contribution, _role(expr, k), mask)
 
     def _shared(self, expr: Call, wanted: list[bool], args: list[Expr], y: Expr, cotangent: Expr) -> dict[str, Expr]:
         """What several rules of a row read: under a name, if they read it more than once."""
@@ -397,13 +442,15 @@ class Point:
         self.cots.emit(Assign(held.id, value))
         return {name: held}
 
-    def _into(self, arg: Expr, cotangent: Expr, role: str) -> None:
+    def _into(self, arg: Expr, cotangent: Expr, role: str, mask: Mask) -> None:
         """A contribution to an argument; elementwise operations may have broadcast it."""
         if isinstance(arg, Name):
             if arg.id in self.reverser.active:
-                self.cots.add(arg.id, cotangent)
+                self.cots.add(arg.id, mask.over(cotangent))
             return
-        self._pull(arg, unbroadcast(cotangent, arg.type), None, role)
+        if cotangent.type.shape != arg.type.shape:
+            cotangent, mask = unbroadcast(mask.over(cotangent), arg.type), mask.inside()
+        self._pull(arg, cotangent, None, role, mask)
 
     def _once(self, cotangent: Expr, call: Call, role: str) -> Expr:
         """A cotangent that is used more than once gets a name, unless it is as short as one."""

@@ -36,6 +36,8 @@ def _step(expr: Expr) -> Expr | None:
         if thinner is not None:
             return thinner
     match expr:
+        case Call(op="add", args=[Call(op="where", args=[c, a, Const(value=0)]), Call(op="where", args=[d, Const(value=0), b])]) if c == d:
+            return construct.call("where", c, a, b)
         case Call(op="add", args=[a, Call(op="negative", args=[b])]):
             return construct.call("subtract", a, b)
         case Call(op="add", args=[Call(op="negative", args=[a]), b]):

@@ -136,7 +136,9 @@ class Statements(Reductions):
             return value
         if not value.type.rank or not is_view(value):
             return None
-        root = next(e for e in walk(value) if isinstance(e, Name) and e.type.rank)
+        root = next((e for e in walk(value) if isinstance(e, Name)), None)  # a view may spread a scalar
+        if root is None:
+            return None
         if not all(self.writes.settled(r, stmt) for r in self._roots(root)):
             return None
         return self.prepare(value)
