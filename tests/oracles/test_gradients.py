@@ -187,7 +187,7 @@ def layers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         files.append((folder / f"cases_{k}.py", cases))
         files[-1][0].write_text(source)
     build = [sys.executable, "-m", "layerc.cli", "build"]
-    for pair in itertools.batched(files, 2):
+    for pair in (files[k : k + 2] for k in range(0, len(files), 2)):
         running = [subprocess.Popen([*build, str(f)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for f, _ in pair]
         for process in running:
             output, _ = process.communicate()

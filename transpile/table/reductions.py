@@ -49,6 +49,7 @@ _OTHERS = (
 )
 _MEAN = "np.mean(a, axis=axis, keepdims=True)"
 _MAX = "np.max(a, axis=axis, keepdims=True)"
+_TOP = f"np.where(np.isfinite({_MAX}), {_MAX}, 0)"  # as SciPy: inf - inf is not to be met
 
 add(
     Row("sum", "np.sum sum", _ARGS, "reduce", _keep, ("unreduce(dy)",), reduce=(0, "add")),
@@ -81,7 +82,7 @@ add(
     Row(
         "logsumexp", "special.logsumexp", _ARGS, "compose", _floating,
         ("unreduce(dy) * np.exp(a - unreduce(y))",),
-        define=f"np.log(np.sum(np.exp(a - {_MAX}), axis=axis, keepdims=keepdims)) + np.max(a, axis=axis, keepdims=keepdims)",
+        define=f"np.log(np.sum(np.exp(a - {_TOP}), axis=axis, keepdims=keepdims)) + {_TOP.replace('True', 'keepdims')}",
     ),
     Row(
         "softmax", "special.softmax", "a, axis: axes = None", "compose", _map,
@@ -91,6 +92,6 @@ add(
     Row(
         "log_softmax", "special.log_softmax", "a, axis: axes = None", "compose", _map,
         ("dy - np.exp(y) * np.sum(dy, axis=axis, keepdims=True)",),
-        define=f"a - {_MAX} - np.log(np.sum(np.exp(a - {_MAX}), axis=axis, keepdims=True))",
+        define=f"a - {_TOP} - np.log(np.sum(np.exp(a - {_TOP}), axis=axis, keepdims=True))",
     ),
 )
