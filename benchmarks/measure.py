@@ -97,6 +97,7 @@ class Bench:
         """One twin's first call and a short look at its speed: ({..}, its results)."""
         self._wait()
         try:
+            worker.ask("ready", case.name)
             seconds, y, gradients = worker.ask("prepare", case.name, variant, limit=self.options.limit)
             looks = [np.median(self._turn(worker.peer, variant, WHAT[0])) for _ in range(LOOKS)]
         except PeerFailed as reason:

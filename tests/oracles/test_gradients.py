@@ -159,6 +159,7 @@ NUMPY = Namespace(
     add=type("add", (), {"at": staticmethod(_add_at), "__call__": lambda self, a, b: boxed(jnp.add)(a, b)})(),
     split=_split,
     array=boxed(lambda v, dtype=None: jnp.asarray(v, dtype)),
+    take=boxed(lambda a, indices, axis=None: jnp.take(a, jnp.asarray(indices), axis)),
 )
 SPECIAL = Namespace(jax.scipy.special, log_expit=boxed(jax.nn.log_sigmoid), softmax=boxed(jax.nn.softmax), log_softmax=boxed(jax.nn.log_softmax))
 
