@@ -14,9 +14,7 @@ from setuptools import Command, Distribution, setup
 from setuptools.command.build import build
 
 ROOT = Path(__file__).resolve().parent
-FOLDERS: dict[str, str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"][
-    "package-dir"
-]
+FOLDERS: dict[str, str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-dir"]
 
 
 def packages() -> list[str]:
@@ -65,9 +63,7 @@ class build_layers(Command):
 
     def output(self, source):
         beside = self.inplace or self.editable_mode
-        return (
-            ROOT / "runtime" if beside else Path(self.build_lib) / "layerc/runtime"
-        ) / f"{source.stem}_compiled"
+        return (ROOT / "runtime" if beside else Path(self.build_lib) / "layerc/runtime") / f"{source.stem}_compiled"
 
     def run(self):
         sources = self.layer_files()

@@ -5,7 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..transpile.program import (
-    Assign, Call, Const, Expr, Function, Index, Name, Pop, Push, Return, Stmt, Store, blocks, stmt_exprs, walk, walk_stmts,
+    Assign,
+    Call,
+    Const,
+    Expr,
+    Function,
+    Index,
+    Name,
+    Pop,
+    Push,
+    Return,
+    Stmt,
+    Store,
+    blocks,
+    stmt_exprs,
+    walk,
+    walk_stmts,
 )
 from .rules import differentiable
 
@@ -27,7 +42,9 @@ def flows(expr: Expr) -> set[str]:
 
 def active_names(function: Function, body: Sequence[Stmt]) -> set[str]:
     """Names that are both varied and useful."""
-    varied = {p.name for p in function.params if p.role in ("input", "param", "output", "cotangent") and p.type.is_float}
+    varied = {
+        p.name for p in function.params if p.role in ("input", "param", "output", "cotangent") and p.type.is_float
+    }
     stmts = list(walk_stmts(tuple(body)))
     _fixpoint(varied, stmts, _forward)
     useful: set[str] = set()

@@ -2,7 +2,8 @@
 
     before: m = m_saved[k]; ...; m[i] -= f        after: m = np.copy(m_saved[k]); ...; m[i] -= f
 
-The adjoint means values when it assigns; its text means them too only where nothing is written through the alias, or under it.
+The adjoint means values when it assigns; its text means them too only where nothing is written through the
+alias, or under it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from ..transpile.program import Assign, Expr, Gather, Index, Mask, Name, Stmt, b
 from ..transpile.renaming import map_stmt
 
 
-def unaliased(body: Sequence[Stmt], written: set[str] | None = None, later: frozenset[str] = frozenset()) -> tuple[Stmt, ...]:
+def unaliased(
+    body: Sequence[Stmt], written: set[str] | None = None, later: frozenset[str] = frozenset()
+) -> tuple[Stmt, ...]:
     """`written`: arrays that the function writes into anywhere; `later`: those that the statements after this block may write into."""
     written = stored(tuple(body)) if written is None else written
     done: list[Stmt] = []

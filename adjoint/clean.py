@@ -1,6 +1,6 @@
 """Removes what no result needs: liveness backward over structured statements.
 
-    before: t = np.exp(x); h_saved[i] = h; d_x = dy * y; return d_x      after: d_x = dy * y; return d_x
+before: t = np.exp(x); h_saved[i] = h; d_x = dy * y; return d_x      after: d_x = dy * y; return d_x
 """
 
 from __future__ import annotations
@@ -8,7 +8,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..transpile.program import Assert, Assign, Comment, Expr, For, If, Pop, Push, Return, Stmt, Store, While, item_exprs, names
+from ..transpile.program import (
+    Assert,
+    Assign,
+    Comment,
+    Expr,
+    For,
+    If,
+    Pop,
+    Push,
+    Return,
+    Stmt,
+    Store,
+    While,
+    item_exprs,
+    names,
+)
 
 
 def clean(body: Sequence[Stmt]) -> tuple[Stmt, ...]:

@@ -1,7 +1,7 @@
 """Where cotangents gather while a block is reversed.
 
-In straight-line code the contributions to a name wait until its definition and are summed there. A name that a loop, a branch or an
-index adds to has a variable `d_<name>` from then on.
+In straight-line code the contributions to a name wait until its definition and are summed there. A name that a
+loop, a branch or an index adds to has a variable `d_<name>` from then on.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ..transpile import construct
 from ..transpile.construct import const
-from ..transpile.program import Assign, Call, Const, Expr, Item, Name, Stmt, Store, Type, names, assigned, names
+from ..transpile.program import Assign, Call, Const, Expr, Item, Name, Stmt, Store, Type, assigned, names
 from .rules import unbroadcast
 from .simplify import simplify, total
 
@@ -28,7 +28,9 @@ class Cotangents:
     variables: dict[str, Name] = field(default_factory=dict)
     settled: set[Expr] = field(default_factory=set)  # variables of their own that contributions were given
     waiting: dict[str, list[Expr]] = field(default_factory=dict)  # for variables, until the statement is done
-    parts: dict[tuple[str, tuple[Item, ...], bool], list[Expr]] = field(default_factory=dict)  # the same for parts of them
+    parts: dict[tuple[str, tuple[Item, ...], bool], list[Expr]] = field(
+        default_factory=dict
+    )  # the same for parts of them
 
     def owns(self, name: str) -> bool:
         return self.local is None or name in self.local
@@ -94,7 +96,11 @@ class Cotangents:
                 if variable in names(term) and term != Name(variable, term.type):
                     held = Name(self.fresh(f"d_{name}_part"), term.type)
                     self.types[held.id] = term.type
-                    self.out.append(Assign(held.id, term if _makes_array(term) or not term.type.rank else construct.call("copy", term)))
+                    self.out.append(
+                        Assign(
+                            held.id, term if _makes_array(term) or not term.type.rank else construct.call("copy", term)
+                        )
+                    )
                     terms[k] = held
 
     # -- variables ---------------------------------------------------------------------------------------------
@@ -114,7 +120,11 @@ class Cotangents:
         if start is None:
             start = self.zeros(name)
         elif own and type.rank and not _makes_array(start):
-            start = construct.call("copy", construct.convert(start, type)) if start.type != type else construct.call("copy", start)
+            start = (
+                construct.call("copy", construct.convert(start, type))
+                if start.type != type
+                else construct.call("copy", start)
+            )
         variable = Name(self.fresh(f"d_{name}"), type)
         self.types[variable.id] = type
         self.emit(Assign(variable.id, start))
@@ -172,4 +182,15 @@ def _summed(terms: Sequence[Expr], type: Type) -> Expr:
 
 def _makes_array(expr: Expr) -> bool:
     """Whether NumPy gives a new, writable array for it."""
-    return isinstance(expr, Call) and expr.op not in ("broadcast_to", "transpose", "reshape", "swapaxes", "moveaxis", "flip", "squeeze", "expand_dims", "ravel", "diagonal")
+    return isinstance(expr, Call) and expr.op not in (
+        "broadcast_to",
+        "transpose",
+        "reshape",
+        "swapaxes",
+        "moveaxis",
+        "flip",
+        "squeeze",
+        "expand_dims",
+        "ravel",
+        "diagonal",
+    )

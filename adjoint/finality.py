@@ -2,8 +2,8 @@
 
     R = np.zeros((n, n)); for i ...: for j ...: R[i, j] = f(R[i - 1, j], R[i, j - 1])
 
-Every element is written before it is read and never again, so what the reverse sweep reads is what the forward sweep read, and nothing
-need be saved.
+Every element is written before it is read and never again, so what the reverse sweep reads is what the forward
+sweep read, and nothing need be saved.
 """
 
 from __future__ import annotations
@@ -13,7 +13,23 @@ from dataclasses import dataclass
 
 from ..transpile.construct import value_of
 from ..transpile.dims import ZERO, Dim
-from ..transpile.program import Assign, At, Expr, For, If, Index, Item, Name, Stmt, Store, While, blocks, children, stmt_exprs, walk_stmts
+from ..transpile.program import (
+    Assign,
+    At,
+    Expr,
+    For,
+    If,
+    Index,
+    Item,
+    Name,
+    Stmt,
+    Store,
+    While,
+    blocks,
+    children,
+    stmt_exprs,
+    walk_stmts,
+)
 from .activity import flows
 
 
@@ -137,4 +153,4 @@ def _with_depth(body: Sequence[Stmt], depth: int) -> list[tuple[Stmt, int]]:
     return found
 
 
-__all__ = ["If", "ZERO", "apart", "final_when_read", "place_of", "walk_stmts", "written_once"]
+__all__ = ["ZERO", "If", "apart", "final_when_read", "place_of", "walk_stmts", "written_once"]

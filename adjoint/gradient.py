@@ -10,7 +10,23 @@ from ..transpile import construct
 from ..transpile.layers import backward_inputs, cotangents_of
 from ..transpile.printer import print_function
 from ..transpile.program import (
-    Assign, Comment, Expr, Function, Layer, Module, Name, Parameter, Pop, Result, Return, Stmt, Store, read, stored, walk, walk_stmts,
+    Assign,
+    Comment,
+    Expr,
+    Function,
+    Layer,
+    Module,
+    Name,
+    Parameter,
+    Pop,
+    Result,
+    Return,
+    Stmt,
+    Store,
+    read,
+    stored,
+    walk,
+    walk_stmts,
 )
 from ..transpile.renaming import rename_block
 from .activity import active_names, chosen_names, flows, varied_names
@@ -58,7 +74,9 @@ def _reversed(function: Function, name: str, versioned: set[str], lines: dict[st
     assert isinstance(final, Return)
     known = _arguments(function)
     own = {s.name for s in walk_stmts(function.body) if isinstance(s, Assign)}
-    types = name_types(function.body, {p.name: p.type for p in known.values() if p.role != "output" or p.name not in own})
+    types = name_types(
+        function.body, {p.name: p.type for p in known.values() if p.role != "output" or p.name not in own}
+    )
     inputs = {p.name for p in function.params if p.role in ("input", "param") and p.type.is_float}
     reverser = Reverser(
         active=active_names(function, function.body),
@@ -101,7 +119,9 @@ def _outputs(function: Function, final: Return) -> dict[Expr, Name]:
     written = stored(function.body)
     found: dict[Expr, Name] = {}
     for result, value in zip(function.results, final.values, strict=True):
-        if result.role != "output" or (result.name in taken and not (isinstance(value, Name) and value.id == result.name)):
+        if result.role != "output" or (
+            result.name in taken and not (isinstance(value, Name) and value.id == result.name)
+        ):
             continue
         if isinstance(value, Name):
             if value.id in written or value.id not in makers:
@@ -151,7 +171,9 @@ def _finished(function: Function, name: str, body: tuple[Stmt, ...], doc: str) -
     taken = [p for p in known.values() if p.name in needed]
     covered = {d.symbol for p in taken for d in p.type.shape}
     for owner in owners:  # a shape must be read off some argument
-        if not all(s in covered or s in {p.name for p in function.params} for d in owner.type.shape for s in d.symbols()):
+        if not all(
+            s in covered or s in {p.name for p in function.params} for d in owner.type.shape for s in d.symbols()
+        ):
             taken.append(owner)
             covered |= {d.symbol for d in owner.type.shape}
     order = list(known.values())
@@ -187,9 +209,17 @@ def gradient_file(module: Module) -> str:
     batched = [f"d_{layer.name}" for layer in layers if layer.predict.batched]
     head = [
         f'"""Gradients of {module.path}, written by layerc. They run under plain NumPy; edit one and give it back as `backward`."""',
-        "", "from __future__ import annotations", "", "from typing import TYPE_CHECKING", "", "import numpy as np",
-        *(["from scipy import special"] if special else []), "",
-        "if TYPE_CHECKING:", "    from layerc import Param, State, bool_, f32, f64, i32, i64, real", "",
+        "",
+        "from __future__ import annotations",
+        "",
+        "from typing import TYPE_CHECKING",
+        "",
+        "import numpy as np",
+        *(["from scipy import special"] if special else []),
+        "",
+        "if TYPE_CHECKING:",
+        "    from layerc import Param, State, bool_, f32, f64, i32, i64, real",
+        "",
         f"__layers__ = {_names([f'd_{layer.name}' for layer in layers])}",
         *([f"__batched__ = {_names(batched)}"] if batched else []),
     ]

@@ -7,7 +7,8 @@ from typing import Any
 
 from ..transpile import construct
 from ..transpile.construct import const, dim
-from ..transpile.dims import ONE, ZERO as NONE, Dim
+from ..transpile.dims import ONE, Dim
+from ..transpile.dims import ZERO as NONE
 from ..transpile.program import Call, Expr, NewAxis, Slice, Type
 from ..transpile.table.rearrange import diagonal_axes, tile_counts
 
@@ -33,8 +34,11 @@ def matrix_macros(args: Sequence[Expr], fit: Fit) -> dict[str, Any]:
         return construct.call("solve", swapped(a), dy)
 
     return {
-        "swap": swapped, "product": product_, "solve_back": solve_back,
-        "fit_a": lambda e: fit(e, a.type), "fit_b": lambda e: fit(e, b.type),
+        "swap": swapped,
+        "product": product_,
+        "solve_back": solve_back,
+        "fit_a": lambda e: fit(e, a.type),
+        "fit_b": lambda e: fit(e, b.type),
         "on_matrix": lambda e: column(e, 2) if e.type.rank else e,
     }
 
@@ -95,14 +99,22 @@ def _spread_diagonal(call: Call, expr: Expr, type: Type) -> Expr:
 
 
 def _inside(call: Call, expr: Expr, type: Type) -> Expr:
-    """The part of a padded array that is the array itself. A width that may be negative, for all that is known at build, is not
-    the bound of a slice: such axes are indexed."""
+    """The part of a padded array that is the array itself. A width that may be negative, for all that is known
+    at build, is not the bound of a slice: such axes are indexed."""
     items: list[Any] = []
     for (before, after), extent in zip(call.get("pad_width"), type.shape, strict=True):
         if before == after == NONE:
             items.append(construct.full_slice(extent))
         else:
-            items.append(Slice(dim(before) if before != NONE else None, dim(before + extent) if after != NONE else None, 1, before, extent))
+            items.append(
+                Slice(
+                    dim(before) if before != NONE else None,
+                    dim(before + extent) if after != NONE else None,
+                    1,
+                    before,
+                    extent,
+                )
+            )
     return construct.index(expr, items)
 
 

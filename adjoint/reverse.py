@@ -1,8 +1,9 @@
 """Reverses a block of statements: the forward sweep that it needs, and the sweep that carries cotangents back.
 
-Values that a rule needs are read from names that still hold them. A loop saves, at the start of each iteration, the variables it
-carries; its reverse restores them, runs the body again and then backward, so whatever the body computes is at hand. What turns out not
-to be needed - a save, a recomputation, a whole forward loop - is removed afterwards by `clean`.
+Values that a rule needs are read from names that still hold them. A loop saves, at the start of each iteration,
+the variables it carries; its reverse restores them, runs the body again and then backward, so whatever the body
+computes is at hand. What turns out not to be needed - a save, a recomputation, a whole forward loop - is
+removed afterwards by `clean`.
 """
 
 from __future__ import annotations
@@ -16,8 +17,32 @@ from ..transpile.dims import product
 from ..transpile.errors import Mistake
 from ..transpile.operations import ROWS
 from ..transpile.program import (
-    Assert, Assign, At, Call, Comment, Const, Expr, For, Gather, If, Index, Item, Name, NewAxis, Pop, Push, Slice, Span, Stmt, Store, Type, While,
-    names, stored, walk, walk_stmts,
+    Assert,
+    Assign,
+    At,
+    Call,
+    Comment,
+    Const,
+    Expr,
+    For,
+    Gather,
+    If,
+    Index,
+    Item,
+    Name,
+    NewAxis,
+    Pop,
+    Push,
+    Slice,
+    Span,
+    Stmt,
+    Store,
+    Type,
+    While,
+    names,
+    stored,
+    walk,
+    walk_stmts,
 )
 from ..transpile.templates import definition
 from .activity import flows
@@ -42,7 +67,9 @@ class Reverser:
     versioned: set[str] = field(default_factory=set)
     chosen: set[str] = field(default_factory=set)  # names that a `where` may pass by
     only_written: set[str] = field(default_factory=set)  # those of them that only the return reads
-    outputs: dict[Expr, Name] = field(default_factory=dict)  # a returned expression -> the parameter that holds its value
+    outputs: dict[Expr, Name] = field(
+        default_factory=dict
+    )  # a returned expression -> the parameter that holds its value
     written_once: set[str] = field(default_factory=set)  # arrays each place of which is written once, over a constant
 
     def fresh(self, base: str) -> str:
@@ -75,7 +102,9 @@ class Reverser:
             case Assert() | Comment():
                 return []
             case Push() | Pop():
-                raise Mistake(stmt.span, "derivative", "lists are not differentiated yet", "write into an array: saved[i] = value")
+                raise Mistake(
+                    stmt.span, "derivative", "lists are not differentiated yet", "write into an array: saved[i] = value"
+                )
         raise AssertionError(stmt)
 
     def _assign(self, stmt: Assign, name: str, value: Expr, cots: Cotangents) -> list[Stmt]:
@@ -154,7 +183,9 @@ class Reverser:
 
     # -- loops -------------------------------------------------------------------------------------------------
     def _loop(self, stmt: For | While, cots: Cotangents, before: set[str]) -> list[Stmt]:
-        rebound = _rebound(stmt.body) | ({s.base.id for s in walk_stmts(stmt.body) if isinstance(s, Store)} & self.versioned)
+        rebound = _rebound(stmt.body) | (
+            {s.base.id for s in walk_stmts(stmt.body) if isinstance(s, Store)} & self.versioned
+        )
         carried = rebound & before
         inside, leaving = with_versions(stmt.body, carried, self.versioned, self.types, self.version)
         touched = [n for n in sorted(self._touched(inside)) if n not in carried]
@@ -199,7 +230,9 @@ class Reverser:
                 found.add(s.base.id)
         return {n for n in found - inner if n in self.active}
 
-    def _inner(self, cots: Cotangents, body: Sequence[Stmt], carried: set[str], flowing: set[str], touched: Sequence[str]) -> Cotangents:
+    def _inner(
+        self, cots: Cotangents, body: Sequence[Stmt], carried: set[str], flowing: set[str], touched: Sequence[str]
+    ) -> Cotangents:
         """Cotangents of a nested block: outer names have variables, its own names wait in it."""
         for name in [*touched, *sorted(flowing)]:
             if name not in cots.variables and cots.owns(name):
@@ -221,7 +254,9 @@ class Reverser:
             if entering is None:
                 entering = inner.zeros(name)
             if entering != variable:
-                ending.append((variable, construct.convert(entering, variable.type) if variable.type.rank else entering))
+                ending.append(
+                    (variable, construct.convert(entering, variable.type) if variable.type.rank else entering)
+                )
         reassigned = {v.id for v, _ in ending}
         if len(ending) > 1 and any(names(e) & (reassigned - {v.id}) for v, e in ending):
             held = []
@@ -288,7 +323,9 @@ class Reverser:
     # -- branches ----------------------------------------------------------------------------------------------
     def _if(self, stmt: If, cots: Cotangents, before: set[str]) -> list[Stmt]:
         changed = _rebound((stmt,))
-        results = {n for n in changed if n in self.active and (n in cots.variables or cots.pending.get(n) or not cots.owns(n))}
+        results = {
+            n for n in changed if n in self.active and (n in cots.variables or cots.pending.get(n) or not cots.owns(n))
+        }
         touched = sorted(self._touched((*stmt.then, *stmt.orelse)))
         if not any(n in self.active for n in [*touched, *results]):
             return [stmt]
@@ -305,7 +342,9 @@ class Reverser:
                 cots.take(name)
         return [stmt]
 
-    def _branch(self, body: Sequence[Stmt], cots: Cotangents, results: set[str], before: set[str]) -> tuple[list[Stmt], list[Stmt]]:
+    def _branch(
+        self, body: Sequence[Stmt], cots: Cotangents, results: set[str], before: set[str]
+    ) -> tuple[list[Stmt], list[Stmt]]:
         own = _rebound(body)
         entering = own & before
         inside, leaving = with_versions(body, entering, self.versioned, self.types, self.version)
@@ -341,15 +380,20 @@ _SINGULAR = set(
 
 
 def singular(expr: Expr) -> bool:
-    return isinstance(expr, Call) and expr.op in _SINGULAR and not (expr.op == "divide" and isinstance(expr.args[1], Const))
+    return (
+        isinstance(expr, Call)
+        and expr.op in _SINGULAR
+        and not (expr.op == "divide" and isinstance(expr.args[1], Const))
+    )
 
 
 @dataclass(frozen=True)
 class Mask:
     """The choices of `where` above an expression, whose cotangent is zero where they pass it by.
 
-    Through elementwise operations the zeros are put in last, so that no derivative multiplies them: where(x > 0, dy / x, 0), not
-    where(x > 0, dy, 0) / x. `guarded`: the zeros are in the cotangent, and a singular derivative must leave them zero.
+    Through elementwise operations the zeros are put in last, so that no derivative multiplies them: where(x >
+    0, dy / x, 0), not where(x > 0, dy, 0) / x. `guarded`: the zeros are in the cotangent, and a singular
+    derivative must leave them zero.
     """
 
     choices: tuple[tuple[Expr, bool], ...] = ()  # (condition, whether the expression is chosen where it is true)
@@ -397,7 +441,9 @@ class Point:
             self.kept.append(Assign(known[expr].id, _map(expr, self._replace), self.span))
             self.known[expr] = known[expr]
 
-    def _pull(self, expr: Expr, cotangent: Expr, result: Name | None = None, role: str = "", mask: Mask = Mask()) -> None:
+    def _pull(
+        self, expr: Expr, cotangent: Expr, result: Name | None = None, role: str = "", mask: Mask = Mask()
+    ) -> None:
         active = self.reverser.active
         if not (isinstance(expr, Call) and ROWS[expr.op].kind == "elementwise"):
             cotangent, mask = mask.over(cotangent), mask.inside()
@@ -408,7 +454,13 @@ class Point:
             case Index():
                 self._index(expr, cotangent)
             case Call() if defined(expr):
-                self._pull(definition(expr, dict(zip(ROWS[expr.op].arrays, expr.args, strict=True))), cotangent, None, role, mask)
+                self._pull(
+                    definition(expr, dict(zip(ROWS[expr.op].arrays, expr.args, strict=True))),
+                    cotangent,
+                    None,
+                    role,
+                    mask,
+                )
             case Call():
                 wanted = [w and bool(flows(a) & active) for a, w in zip(expr.args, differentiable(expr), strict=True)]
                 if not any(wanted):
@@ -499,10 +551,18 @@ class Point:
             return
         extents = construct.item_extents(expr.base, expr.items)
         if all(isinstance(i, NewAxis) or construct.is_full(i, e) for i, e in zip(expr.items, extents, strict=True)):
-            back = construct.index(cotangent, [At(const(0)) if isinstance(i, NewAxis) else construct.full_slice(e) for i, e in zip(expr.items, extents, strict=True)])
+            back = construct.index(
+                cotangent,
+                [
+                    At(const(0)) if isinstance(i, NewAxis) else construct.full_slice(e)
+                    for i, e in zip(expr.items, extents, strict=True)
+                ],
+            )
             self._pull(expr.base, simplify(back))
             return
-        items = tuple(replace(i, index=self._replace(i.index)) if isinstance(i, (At, Gather)) else i for i in expr.items)
+        items = tuple(
+            replace(i, index=self._replace(i.index)) if isinstance(i, (At, Gather)) else i for i in expr.items
+        )
         scatter = any(isinstance(i, Gather) for i in items)
         if isinstance(expr.base, Name):
             self.cots.add_part(expr.base.id, items, cotangent, scatter)
@@ -526,13 +586,30 @@ def cost(expr: Expr) -> int:
     for e in walk(expr):
         if isinstance(e, Call):
             row = ROWS[e.op]
-            total += row.flops if row.kind == "elementwise" else 100 if row.kind in ("reduce", "product", "compose", "body") else 0
+            total += (
+                row.flops
+                if row.kind == "elementwise"
+                else 100
+                if row.kind in ("reduce", "product", "compose", "body")
+                else 0
+            )
     return total
 
 
 _NOUNS = {
-    "add": "sum", "subtract": "diff", "multiply": "prod", "divide": "ratio", "where": "choice", "sum": "total", "abs": "size",
-    "max": "largest", "min": "smallest", "all": "every", "any": "some", "matmul": "product", "negative": "minus",
+    "add": "sum",
+    "subtract": "diff",
+    "multiply": "prod",
+    "divide": "ratio",
+    "where": "choice",
+    "sum": "total",
+    "abs": "size",
+    "max": "largest",
+    "min": "smallest",
+    "all": "every",
+    "any": "some",
+    "matmul": "product",
+    "negative": "minus",
 }
 
 
@@ -578,7 +655,12 @@ def _reads_of(expr: Expr) -> set[str]:
 def _trips(stmt: For) -> construct.Dim:
     start, stop = value_of(stmt.start), value_of(stmt.stop)
     if start is None or stop is None:
-        raise Mistake(stmt.span, "derivative", "the bounds of this loop depend on values, which the gradient cannot save for", "loop to a fixed bound and use if, or use while")
+        raise Mistake(
+            stmt.span,
+            "derivative",
+            "the bounds of this loop depend on values, which the gradient cannot save for",
+            "loop to a fixed bound and use if, or use while",
+        )
     span = stop - start if stmt.step > 0 else start - stop
     return (span + (abs(stmt.step) - 1)) // abs(stmt.step)
 
@@ -608,7 +690,9 @@ def _without_stores(body: Sequence[Stmt], own: set[str]) -> list[Stmt]:
             case For() | While():
                 stmt = replace(stmt, body=tuple(_without_stores(stmt.body, own)))
             case If():
-                stmt = replace(stmt, then=tuple(_without_stores(stmt.then, own)), orelse=tuple(_without_stores(stmt.orelse, own)))
+                stmt = replace(
+                    stmt, then=tuple(_without_stores(stmt.then, own)), orelse=tuple(_without_stores(stmt.orelse, own))
+                )
         kept.append(stmt)
     return kept
 

@@ -87,15 +87,22 @@ def _environment(call: Call, args: Sequence[Expr], y: Expr, dy: Expr) -> dict[st
     return {**dict(call.static), **names, **_macros(call, args), "y": y, "dy": dy}
 
 
-def pullback(call: Call, args: Sequence[Expr], y: Expr, dy: Expr, argument: int, known: dict[str, Expr] | None = None) -> Expr:
+def pullback(
+    call: Call, args: Sequence[Expr], y: Expr, dy: Expr, argument: int, known: dict[str, Expr] | None = None
+) -> Expr:
     """The cotangent of one argument, in the shape of that argument or, for an elementwise operation, of the result.
 
-    args, y: expressions for the values of the arguments and the result; known: of what rules share. Raises Mistake where there is no
-    derivative.
+    args, y: expressions for the values of the arguments and the result; known: of what rules share. Raises
+    Mistake where there is no derivative.
     """
     row = ROWS[call.op]
     if row.grad == MISSING:
-        raise Mistake(call.span, "derivative", f"{row.python} has no derivative here", "write a backward for this layer, or backward=None")
+        raise Mistake(
+            call.span,
+            "derivative",
+            f"{row.python} has no derivative here",
+            "write a backward for this layer, or backward=None",
+        )
     if row.grad == "pieces":
         return _piece(call, args, dy, argument)
     if row.grad == "einsum":
@@ -129,7 +136,9 @@ def _macros(call: Call, args: Sequence[Expr]) -> dict[str, Any]:
     macros: dict[str, Any] = {
         "like": lambda e: construct.call("reshape", e, shape=a.shape) if e.type.shape != a.shape else e,
         "unbroadcast": lambda e: unbroadcast(e, args[-1].type),
-        "inverse": lambda axes: None if axes is None else tuple(sorted(range(len(axes)), key=lambda k: axes[k] % len(axes))),
+        "inverse": lambda axes: (
+            None if axes is None else tuple(sorted(range(len(axes)), key=lambda k: axes[k] % len(axes)))
+        ),
         "matmul_left": lambda dy, b: _matmul_left(dy, args[0], b),
         "matmul_right": lambda a, dy: _matmul_right(a, dy, args[1]),
         "outer_left": lambda dy, b: construct.call("matmul", dy, b),
@@ -139,10 +148,16 @@ def _macros(call: Call, args: Sequence[Expr]) -> dict[str, Any]:
     for name in ("dot", "inner"):
         macros[f"{name}_left"] = lambda dy, b: _by_einsum(call, args, dy, 0)
         macros[f"{name}_right"] = lambda a, dy: _by_einsum(call, args, dy, 1)
-    if "axis" in static and (static["axis"] is None or isinstance(static["axis"], (int, tuple))) and ROWS[call.op].kind in ("reduce", "compose"):
+    if (
+        "axis" in static
+        and (static["axis"] is None or isinstance(static["axis"], (int, tuple)))
+        and ROWS[call.op].kind in ("reduce", "compose")
+    ):
         axes = normal_axes(static["axis"], a.rank)
         macros["unreduce"] = lambda e: _unreduce(e, a, axes)
-        macros["rereduce"] = lambda e: construct.call("sum", e, axis=static["axis"], keepdims=static.get("keepdims", False))
+        macros["rereduce"] = lambda e: construct.call(
+            "sum", e, axis=static["axis"], keepdims=static.get("keepdims", False)
+        )
         macros["count"] = dim(product(a.shape[k] for k in axes))
     return macros
 
@@ -151,7 +166,9 @@ def _unreduce(expr: Expr, type: Type, axes: tuple[int, ...]) -> Expr:
     """Spreads a reduced value over the axes it was reduced along."""
     if expr.type.rank and expr.type.rank < type.rank:
         rest = iter(expr.type.shape)
-        expr = construct.index(expr, [NewAxis() if k in axes else construct.full_slice(next(rest)) for k in range(type.rank)])
+        expr = construct.index(
+            expr, [NewAxis() if k in axes else construct.full_slice(next(rest)) for k in range(type.rank)]
+        )
     return construct.call("broadcast_to", expr, shape=type.shape)
 
 
@@ -161,7 +178,9 @@ def _matmul_left(dy: Expr, a: Expr, b: Expr) -> Expr:
         return unbroadcast(full, a.type)
     if a.type.rank == 1:
         dy = construct.call("expand_dims", dy, axis=dy.type.rank - 1)
-        return unbroadcast(construct.call("squeeze", construct.call("matmul", dy, swapped(b)), axis=dy.type.rank - 2), a.type)
+        return unbroadcast(
+            construct.call("squeeze", construct.call("matmul", dy, swapped(b)), axis=dy.type.rank - 2), a.type
+        )
     return unbroadcast(construct.call("matmul", dy, swapped(b)), a.type)
 
 
@@ -192,7 +211,8 @@ def _einsum(call: Call, args: Sequence[Expr], dy: Expr, argument: int) -> Expr:
 def _einsum_left(specs: list[str], out: str, args: Sequence[Expr], dy: Expr, argument: int) -> Expr:
     """The einsum of the cotangent with the other operands, over what this operand does not index.
 
-    A letter that the operand repeats, as in "ii->i", is spread by an identity matrix; one that only it has, as in "ij->i", by ones.
+    A letter that the operand repeats, as in "ii->i", is spread by an identity matrix; one that only it has, as
+    in "ij->i", by ones.
     """
     others = [(s, a) for k, (s, a) in enumerate(zip(specs, args, strict=True)) if k != argument]
     target, unused = "", (c for c in string.ascii_letters if c not in "".join([*specs, out]))

@@ -36,7 +36,10 @@ def _step(expr: Expr) -> Expr | None:
         if thinner is not None:
             return thinner
     match expr:
-        case Call(op="add", args=[Call(op="where", args=[c, a, Const(value=0)]), Call(op="where", args=[d, Const(value=0), b])]) if c == d:
+        case Call(
+            op="add",
+            args=[Call(op="where", args=[c, a, Const(value=0)]), Call(op="where", args=[d, Const(value=0), b])],
+        ) if c == d:
             return construct.call("where", c, a, b)
         case Call(op="add", args=[a, Call(op="negative", args=[b])]):
             return construct.call("subtract", a, b)
@@ -88,7 +91,9 @@ def _without_broadcasts(expr: Call) -> Expr | None:
     """f(broadcast_to(a), b) is f(a, b) where b has the full shape; f(broadcast_to(a), 2) is broadcast_to(f(a, 2))."""
     spread = [isinstance(a, Call) and a.op == "broadcast_to" for a in expr.args]
     if any(spread) and all(s or not a.type.rank for s, a in zip(spread, expr.args, strict=True)):
-        thin = construct.call(expr.op, *(a.args[0] if s else a for s, a in zip(spread, expr.args, strict=True)), **dict(expr.static))  # type: ignore[union-attr]
+        thin = construct.call(
+            expr.op, *(a.args[0] if s else a for s, a in zip(spread, expr.args, strict=True)), **dict(expr.static)
+        )  # type: ignore[union-attr]
         if thin.type.dtype == expr.type.dtype:
             return construct.call("broadcast_to", thin, shape=expr.type.shape)
     for k, arg in enumerate(expr.args):
@@ -108,7 +113,12 @@ def _index(expr: Index) -> Expr | None:
     rest = [item for k, item in enumerate(expr.items) if k not in taken]
     extents = construct.item_extents(expr.base, expr.items)
     full = all(construct.is_full(item, extents[k]) for k, item in enumerate(expr.items) if k not in taken)
-    if not taken or not full or any(extents[k] != ONE for k in taken) or not rest and expr.base.type.rank != len(taken):
+    if (
+        not taken
+        or not full
+        or any(extents[k] != ONE for k in taken)
+        or (not rest and expr.base.type.rank != len(taken))
+    ):
         return None
     match expr.base:
         case Call(op="sum", args=[a]) if expr.base.get("keepdims"):
@@ -116,7 +126,10 @@ def _index(expr: Index) -> Expr | None:
             if list(axes) == taken:
                 return construct.call("sum", a, axis=expr.base.get("axis"), keepdims=False)
         case Index(base=inner, items=items) if [k for k, i in enumerate(items) if isinstance(i, NewAxis)] == taken:
-            if all(isinstance(i, NewAxis) or construct.is_full(i, e) for i, e in zip(items, construct.item_extents(inner, items), strict=True)):
+            if all(
+                isinstance(i, NewAxis) or construct.is_full(i, e)
+                for i, e in zip(items, construct.item_extents(inner, items), strict=True)
+            ):
                 return inner
     return None
 

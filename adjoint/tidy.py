@@ -1,7 +1,7 @@
 """Last touches on a gradient: values that have a name are read by it, and what is written once is not added to zeros.
 
-    before: c = np.cos(E); d = np.zeros_like(x); for t ...: d[t] += np.cos(E) * g
-    after:  c = np.cos(E); d = np.empty_like(x); for t ...: d[t] = c * g
+before: c = np.cos(E); d = np.zeros_like(x); for t ...: d[t] += np.cos(E) * g
+after:  c = np.cos(E); d = np.empty_like(x); for t ...: d[t] = c * g
 """
 
 from __future__ import annotations
@@ -13,7 +13,23 @@ from ..transpile import construct
 from ..transpile.construct import value_of
 from ..transpile.dims import ZERO
 from ..transpile.program import (
-    Assign, Call, Const, Expr, For, If, Name, Pop, Stmt, Store, While, assigned, blocks, map_children, names, stmt_exprs, walk_stmts,
+    Assign,
+    Call,
+    Const,
+    Expr,
+    For,
+    If,
+    Name,
+    Pop,
+    Stmt,
+    Store,
+    While,
+    assigned,
+    blocks,
+    map_children,
+    names,
+    stmt_exprs,
+    walk_stmts,
 )
 from ..transpile.renaming import map_stmt
 from .finality import apart, place_of

@@ -3,8 +3,8 @@
     before: h = a * h; y = h * h            (inside a loop that carries h)
     after:  h_2 = a * h; y = h_2 * h_2      and {h: h_2}: h enters the block, h_2 leaves it
 
-A name that a nested loop or branch changes is copied first, so its old value stays readable. Arrays written in place keep their
-name, except those in `versioned`: each write to them makes a new array.
+A name that a nested loop or branch changes is copied first, so its old value stays readable. Arrays written in
+place keep their name, except those in `versioned`: each write to them makes a new array.
 """
 
 from __future__ import annotations
@@ -14,14 +14,31 @@ from dataclasses import replace
 
 from ..transpile import construct
 from ..transpile.program import (
-    Assign, Expr, For, If, Name, Pop, Stmt, Store, Type, assigned, blocks, map_children, read, stmt_exprs, stored, walk_stmts,
+    Assign,
+    Expr,
+    For,
+    If,
+    Name,
+    Pop,
+    Stmt,
+    Store,
+    Type,
+    assigned,
+    blocks,
+    map_children,
+    read,
+    stmt_exprs,
+    stored,
+    walk_stmts,
 )
 from ..transpile.renaming import rename_block, rename_stmt
 
 Fresh = Callable[[str], str]
 
 
-def with_versions(body: Sequence[Stmt], entering: set[str], versioned: set[str], types: dict[str, Type], fresh: Fresh) -> tuple[list[Stmt], dict[str, str]]:
+def with_versions(
+    body: Sequence[Stmt], entering: set[str], versioned: set[str], types: dict[str, Type], fresh: Fresh
+) -> tuple[list[Stmt], dict[str, str]]:
     """The block with unique names, and for each name it changes: the name that holds its value at the end."""
     current: dict[str, str] = {}
     defined = set(entering)
@@ -30,7 +47,9 @@ def with_versions(body: Sequence[Stmt], entering: set[str], versioned: set[str],
         joined: dict[str, str] = {}
         if isinstance(stmt, If):
             joined = {n: fresh(n) for n in sorted(stored((stmt,)) & versioned)}
-            stmt = replace(stmt, then=_on_copies(stmt.then, joined, types), orelse=_on_copies(stmt.orelse, joined, types))
+            stmt = replace(
+                stmt, then=_on_copies(stmt.then, joined, types), orelse=_on_copies(stmt.orelse, joined, types)
+            )
         changes = _changes(stmt, versioned)
         compound = bool(blocks(stmt))
         renamed = rename_stmt(stmt, current) if not compound else _rename_reads(stmt, current, changes)

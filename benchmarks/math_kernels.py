@@ -18,9 +18,7 @@ from pathlib import Path
 import numpy as np
 
 PROBE = Path(__file__).parent.parent / "tests" / "math_probe.c"
-FLAGS = (
-    "-std=gnu11 -O3 -march=native -mprefer-vector-width=512 -fno-math-errno -fno-trapping-math -fopenmp-simd"
-)
+FLAGS = "-std=gnu11 -O3 -march=native -mprefer-vector-width=512 -fno-math-errno -fno-trapping-math -fopenmp-simd"
 N, RUNS = 4096, 40
 
 # Kernels whose C name differs from NumPy's; None: libm has no such function.
@@ -91,9 +89,7 @@ def compiled(folder: Path) -> tuple[ctypes.CDLL, ctypes.CDLL, str]:
     )
     if report.returncode:
         sys.exit(report.stderr)
-    (folder / "libm.c").write_text(
-        DRIVER + "\n".join(libm_loop(loop, n) for loop, (_, n) in kernels().items())
-    )
+    (folder / "libm.c").write_text(DRIVER + "\n".join(libm_loop(loop, n) for loop, (_, n) in kernels().items()))
     subprocess.run(
         [cc, "-O2", "-fno-math-errno", "-fno-tree-vectorize", folder / "libm.c", *shared, folder / "libm.so"],
         check=True,
@@ -113,9 +109,7 @@ def main(chosen: list[str]) -> None:
             return np.nan
         dtype = np.float32 if loop.endswith("32") else np.float64
         low, high = DOMAIN.get(loop.rsplit("_", 1)[0], (-5, 5))
-        arrays = [rng.uniform(low, high, N).astype(dtype) for _ in range(arity)] + [np.empty(N, dtype)] * (
-            3 - arity
-        )
+        arrays = [rng.uniform(low, high, N).astype(dtype) for _ in range(arity)] + [np.empty(N, dtype)] * (3 - arity)
         return libm.best(
             getattr(library, loop), ctypes.c_long(N), *(ctypes.c_void_p(a.ctypes.data) for a in arrays), RUNS
         )
@@ -131,9 +125,7 @@ def main(chosen: list[str]) -> None:
             line, arity = kernels()[loop]
             a, b = nanoseconds(ours, loop, arity), nanoseconds(libm, loop, arity)
             compare = f"{b:8.2f}{b / a:7.1f}" if b == b else f"{'':15}"
-            row += (
-                f"{a:{8 if loop.endswith('32') else 10}.2f}{compare}{'yes' if line in vectorised else '-':>5}"
-            )
+            row += f"{a:{8 if loop.endswith('32') else 10}.2f}{compare}{'yes' if line in vectorised else '-':>5}"
         print(row, flush=True)
 
 

@@ -27,12 +27,7 @@ def main() -> int:
         report.ratio_block(run),
     ]
     lines = [*report.machine_lines(run), "again: `make bench && python benchmarks/readme.py`"]
-    text = (
-        tables.markdown(blocks).replace("## ", "### ")
-        + "\n"
-        + "\n".join(f"- {line}" for line in lines)
-        + "\n\n"
-    )
+    text = tables.markdown(blocks).replace("## ", "### ") + "\n" + "\n".join(f"- {line}" for line in lines) + "\n\n"
     README.write_text(MARKS.sub(lambda m: m.group(1) + text + m.group(2), README.read_text()))
     print(f"wrote {README}")
     return 0

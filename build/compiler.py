@@ -24,9 +24,7 @@ BASE_FLAGS = ("-std=gnu11", "-O3", "-fPIC")
 # Each makes the code faster and is dropped where the compiler does not know it; the results stay the same.
 OPTIONAL_FLAGS = ("-fno-math-errno", "-fno-trapping-math", "-mprefer-vector-width=512", "-fopenmp")
 # For this very CPU: the first that is taken. On x86 -mcpu is an old name of -mtune, elsewhere it says it all.
-NATIVE_FLAGS = (
-    ("-march=native",) if platform.machine() in ("x86_64", "AMD64") else ("-mcpu=native", "-march=native")
-)
+NATIVE_FLAGS = ("-march=native",) if platform.machine() in ("x86_64", "AMD64") else ("-mcpu=native", "-march=native")
 WRAPPER_FLAGS = ("-std=gnu11", "-O1", "-fPIC")  # for code that has to run on any CPU
 LINK_FLAGS = ("-shared", "-Wl,-Bsymbolic", "-Wl,--build-id=none")
 DARWIN_LINK_FLAGS = ("-shared", "-undefined", "dynamic_lookup")
@@ -143,9 +141,7 @@ def probe(command: tuple[str, ...], flags: Sequence[str], native: bool) -> Compi
     base = [f for f in flags if f not in OPTIONAL_FLAGS]
     _macros(command, base)
     wanted = [f for f in flags if f in OPTIONAL_FLAGS]
-    kept = tuple(base) + tuple(
-        wanted if _takes(command, wanted) else [f for f in wanted if _takes(command, [f])]
-    )
+    kept = tuple(base) + tuple(wanted if _takes(command, wanted) else [f for f in wanted if _takes(command, [f])])
     best = next(((f,) for f in NATIVE_FLAGS if _takes(command, [f])), ()) if native else ()
     macros = _macros(command, [*kept, *best])
     version = _first_line(_output([*command, "--version"]))
@@ -190,9 +186,7 @@ double try(double x, int64_t n) { return exp(x) + (double)n; }
 def _output(command: Sequence[str]) -> str:
     """What the command prints. CompilerFailed where it cannot be run or fails."""
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL
-        )
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
     except OSError as error:
         raise CompilerFailed(command, str(error)) from None
     if done.returncode:

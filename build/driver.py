@@ -188,9 +188,7 @@ def _write(stages: Stages, dtypes: tuple[str, ...], target: Path, portable: bool
 
 def _entry(stages: Stages, layer: Layer, dtypes: tuple[str, ...]) -> dict[str, Any]:
     parts = stages.of(layer)
-    entries = {
-        p.method: method_entry(p.function, {d: emit.symbol(p.kernel, d) for d in dtypes}) for p in parts
-    }
+    entries = {p.method: method_entry(p.function, {d: emit.symbol(p.kernel, d) for d in dtypes}) for p in parts}
     methods = {name: entry for name, entry in entries.items() if "_" not in name}
     wanted = {name.partition("_")[2]: entry for name, entry in entries.items() if "_" in name}
     if wanted:

@@ -31,9 +31,7 @@ def manifest(
     }
 
 
-def layer_entry(
-    layer: Layer, backward: str, methods: Mapping[str, Any], sources: Mapping[str, str]
-) -> dict[str, Any]:
+def layer_entry(layer: Layer, backward: str, methods: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
     return {
         "name": layer.name,
         "kind": layer.kind,
@@ -91,9 +89,7 @@ def _output(result: Result, value: Expr, groups: frozenset[str]) -> dict[str, An
 def parameter_shape(param: Parameter) -> str:
     """The shape as the user wrote it, but every axis has a name: the results may be made of it."""
     words = param.shape_text.split()
-    return " ".join(
-        _dim_text(d) if w in _ANONYMOUS else w for w, d in zip(words, param.type.shape, strict=True)
-    )
+    return " ".join(_dim_text(d) if w in _ANONYMOUS else w for w, d in zip(words, param.type.shape, strict=True))
 
 
 def result_shape(result: Result, type: Type, groups: frozenset[str]) -> str:
@@ -122,9 +118,7 @@ def _argument_text(param: Parameter) -> str:
         return f"{param.name}: Random"
     text = param.type.dtype if param.role == "config" else _type_text(param.type.dtype, param.shape_text)
     text = {"param": f"Param[{text}]", "state": f"State[{text}]"}.get(param.role, text)
-    return f"{param.name}: {text}" + (
-        "" if param.required or param.role != "config" else f" = {param.default!r}"
-    )
+    return f"{param.name}: {text}" + ("" if param.required or param.role != "config" else f" = {param.default!r}")
 
 
 def _type_text(dtype: str, shape: str) -> str:

@@ -76,10 +76,7 @@ def read_prototypes(header: str) -> list[Prototype]:
 
 def dispatcher(header: str, functions: Sequence[Prototype]) -> str:
     """C text that exports every function and passes the call on to the variant for this CPU."""
-    return (
-        "\n\n".join([f'#include "{header}"', _choose(), *[_forward(*function) for function in functions]])
-        + "\n"
-    )
+    return "\n\n".join([f'#include "{header}"', _choose(), *[_forward(*function) for function in functions]]) + "\n"
 
 
 def _forward(name: str, parameters: str) -> str:
@@ -100,8 +97,7 @@ def _supported(level: Level) -> str:
 def _choose() -> str:
     """C text that finds the level when the library is loaded."""
     conditions = [
-        f"{_supported(level)} ? {number}" if level.features else str(number)
-        for number, level in enumerate(X86_LEVELS)
+        f"{_supported(level)} ? {number}" if level.features else str(number) for number, level in enumerate(X86_LEVELS)
     ]
     return (
         "static int lc_level;\n\n__attribute__((constructor)) static void lc_choose_level(void)\n{\n"

@@ -48,9 +48,7 @@ def stub_text(manifest: Mapping[str, Any]) -> str:
         "",
         '_Array = TypeVar("_Array")  # NumPy, or any with __dlpack__',
     ]
-    bodies = [
-        _function_stub(layer) if layer["kind"] == "function" else _class_stub(layer) for layer in layers
-    ]
+    bodies = [_function_stub(layer) if layer["kind"] == "function" else _class_stub(layer) for layer in layers]
     return "\n".join([*head, "", "\n\n".join(bodies), "", _all(layers)]) + "\n"
 
 

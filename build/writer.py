@@ -152,9 +152,7 @@ def _target(directory: Path) -> Path:
         if target.exists() and not target.is_dir():
             raise UnusableOutput(f"{directory}: there is a file of this name")
         if target.is_dir() and any(target.iterdir()) and not _is_package(target):
-            raise UnusableOutput(
-                f"{directory}: the directory holds other files and is no package built by layerc"
-            )
+            raise UnusableOutput(f"{directory}: the directory holds other files and is no package built by layerc")
     except OSError as error:
         raise UnusableOutput(f"{directory}: {error.strerror or error}") from None
     return target

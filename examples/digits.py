@@ -125,10 +125,7 @@ def train(L: Any, training: list[np.ndarray], test: list[np.ndarray]) -> tuple[N
     seconds = time.perf_counter() - start
     accuracy = validation.statistics["accuracy.accuracy"]
     wrong = round((1 - accuracy) * len(test[0]))
-    print(
-        f"\n    {solver.state.iter} iterations in {seconds:.1f} s, "
-        f"{1e6 * seconds / solver.state.iter:.0f} us each"
-    )
+    print(f"\n    {solver.state.iter} iterations in {seconds:.1f} s, {1e6 * seconds / solver.state.iter:.0f} us each")
     print(f"    test accuracy {styled('1;32', f'{accuracy:.2%}')}: {wrong} of {len(test[0])} wrong")
     return net, accuracy
 

@@ -35,9 +35,7 @@ class ElementType:
 
     def __getitem__(self, shape: str) -> "ArrayType":
         if not isinstance(shape, str):
-            raise TypeError(
-                f'{self.name}[...] takes one shape string, as in {self.name}["N D"], not {shape!r}'
-            )
+            raise TypeError(f'{self.name}[...] takes one shape string, as in {self.name}["N D"], not {shape!r}')
         return ArrayType(self, parse(shape))
 
     def __repr__(self) -> str:
@@ -117,9 +115,7 @@ class Spelling:
 
     def __getitem__(self, item: object) -> ArrayType:
         if not (isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], str)):
-            raise TypeError(
-                f'{self.name}[...] takes an array type and a shape, as in {self.name}[Array, "N D"]'
-            )
+            raise TypeError(f'{self.name}[...] takes an array type and a shape, as in {self.name}[Array, "N D"]')
         return self.element[item[1]]
 
     def __repr__(self) -> str:
@@ -260,8 +256,6 @@ def _outputs(annotation: object, where: str) -> tuple[tuple[tuple[str, ArrayType
             continue
         kind = array_type(part)
         if kind is None:
-            raise TypeError(
-                f'{where}: cannot read the return annotation {part!r}; write for example -> real["N"]'
-            )
+            raise TypeError(f'{where}: cannot read the return annotation {part!r}; write for example -> real["N"]')
         outputs.append((name, kind))
     return tuple(outputs), single, memory

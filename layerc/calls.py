@@ -118,9 +118,7 @@ def call(
     arrays = [(a.name, a.type, values[a.name]) for a in signature.having("input", "param", "state")]
     dtype = choose_real(where, [*arrays, *shared])
     ready = {name: take_array(where, name, kind, value, dtype) for name, kind, value in arrays}
-    settings = {
-        a.name: check_config(where, a.name, a.type, values[a.name]) for a in signature.having("config")
-    }
+    settings = {a.name: check_config(where, a.name, a.type, values[a.name]) for a in signature.having("config")}
     rest = {a.name: values[a.name] for a in signature.having("random")} | settings
     inputs = [(a.name, a.type.shape, ready[a.name].shape) for a in signature.inputs]
     size = None if batched else batch_size(inputs, where, batch, ranks)
@@ -158,9 +156,7 @@ class _Example:
     def run(self, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         signature = self.signature
         declared = [(name, kind.shape, np.shape(value)) for name, kind, value in self.shared]
-        declared += [
-            (a.name, a.type.shape, arrays[a.name].shape) for a in signature.arguments if a.name in arrays
-        ]
+        declared += [(a.name, a.type.shape, arrays[a.name].shape) for a in signature.arguments if a.name in arrays]
         binding = bind(declared, self.config, signature.name)
         flat = {name: flattened(arrays[name], shape) for name, shape, _ in declared if name in arrays}
         result = run_body(self.body, self.dtype, {**flat, **self.rest})
@@ -217,15 +213,11 @@ def flattened(array: np.ndarray, shape: Shape) -> Any:
     return flat if shape.rank else flat[()]
 
 
-def restore(
-    where: str, name: str, kind: ArrayType, value: np.ndarray, binding: Binding, dtype: np.dtype
-) -> np.ndarray:
+def restore(where: str, name: str, kind: ArrayType, value: np.ndarray, binding: Binding, dtype: np.dtype) -> np.ndarray:
     """An output as declared: checked against the binding, groups unfolded, cast to its element type."""
     shape, wanted = kind.shape, dtype if kind.element == real else kind.element.dtype
     if value.ndim != shape.rank:
-        raise ValueError(
-            f'{where}: output {name!r}: declared "{shape}", but the function returned {value.shape}'
-        )
+        raise ValueError(f'{where}: output {name!r}: declared "{shape}", but the function returned {value.shape}')
     unfolded: list[int] = []
     for dim, size in zip(shape.dims, value.shape):
         axes = binding.get(dim.name) if isinstance(dim, Group) else None
@@ -237,7 +229,6 @@ def restore(
     except ValueError:
         sizes = {n: binding[n] for n in sorted(shape.names & binding.keys())}
         raise ValueError(
-            f'{where}: output {name!r}: declared "{shape}" with {sizes}, '
-            f"but the function returned {value.shape}"
+            f'{where}: output {name!r}: declared "{shape}" with {sizes}, but the function returned {value.shape}'
         ) from None
     return result.astype(wanted, copy=False)

@@ -37,9 +37,7 @@ def _examples(manifest: Mapping[str, Any], shapes: Shapes) -> tuple[dict[str, tu
         return dict(shapes), 3
     declared = {p["name"]: parse(p["shape"]) for p in manifest["parameters"] if p["role"] == "input"}
     inputs = [n for n in shapes if n in declared]
-    if not inputs or not all(
-        len(shapes[n]) > declared[n].rank - (declared[n].group is not None) for n in inputs
-    ):
+    if not inputs or not all(len(shapes[n]) > declared[n].rank - (declared[n].group is not None) for n in inputs):
         return dict(shapes), 3
     lead = {shapes[n][0] for n in inputs}
     if len(lead) > 1:

@@ -131,9 +131,7 @@ class Layer:
             return
         every = {**self.param_fields, **self.state_fields}
         drawn = {name: self._draw(field, binding, seed, element) for name, field in every.items()}
-        first = self._by_hand(
-            "initialize", shapes, element, {n: v for n, v in drawn.items() if v is not None}
-        )
+        first = self._by_hand("initialize", shapes, element, {n: v for n, v in drawn.items() if v is not None})
         values = {n: self._settle(f, first.get(n), binding, seed, element) for n, f in every.items()}
         self.__dict__.update(
             params={name: values[name] for name in self.param_fields},
@@ -178,9 +176,7 @@ class Layer:
         every = (*self.param_fields, *self.state_fields)
         return {name: inner.__dict__[name] for name in every if name in inner.__dict__}
 
-    def _settle(
-        self, field: ArrayField, value: Any, binding: Binding, seed: int, dtype: np.dtype
-    ) -> np.ndarray:
+    def _settle(self, field: ArrayField, value: Any, binding: Binding, seed: int, dtype: np.dtype) -> np.ndarray:
         """A first value as an array of the field's type and shape; `value` is an init or array-like."""
         element = dtype if field.type.element == real else field.type.element.dtype
         if value is None:
@@ -282,9 +278,7 @@ class Layer:
                 )
             new = values[0] if values else old
             if new.size != old.size:
-                raise ValueError(
-                    f"{self._where}: state {name!r} has shape {old.shape}, was assigned {new.shape}"
-                )
+                raise ValueError(f"{self._where}: state {name!r} has shape {old.shape}, was assigned {new.shape}")
             states[name] = np.array(new, dtype=old.dtype).reshape(old.shape)
         return states
 

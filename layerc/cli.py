@@ -34,9 +34,7 @@ EXIT_CODES = "exit status: 0 done, 1 mistakes in the layer file, 2 usage, 3 no w
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
-        prog="layerc", description=TEACH, epilog=EXIT_CODES, formatter_class=_Formatter
-    )
+    top = argparse.ArgumentParser(prog="layerc", description=TEACH, epilog=EXIT_CODES, formatter_class=_Formatter)
     top.add_argument("--version", action="version", version=f"layerc {__version__}")
     found = top.add_subparsers(dest="command", metavar="command", title="commands")
     build = _command(found, "build", commands.build, "compile a layer file to a package")
@@ -64,9 +62,7 @@ def parser() -> argparse.ArgumentParser:
     grad.add_argument("--order", type=int, default=1, metavar="N", help="differentiate N times (default 1)")
     show = _command(found, "show", commands.show, "print a stage of the compilation")
     _target(show)
-    show.add_argument(
-        "--stage", required=True, help="typed, ir, ir:PASS or c; passes: " + ", ".join(commands.passes())
-    )
+    show.add_argument("--stage", required=True, help="typed, ir, ir:PASS or c; passes: " + ", ".join(commands.passes()))
     check = _command(
         found, "check", commands.check, "print types and inferred shapes, and test that the layers are valid"
     )
@@ -123,9 +119,7 @@ def _values(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=N,M",
         help="shapes of the inputs, with the batch axis: x=32,64,28,28",
     )
-    parser.add_argument(
-        "--config", nargs="+", default=[], metavar="NAME=VALUE", help="configuration: kernel=3"
-    )
+    parser.add_argument("--config", nargs="+", default=[], metavar="NAME=VALUE", help="configuration: kernel=3")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -86,10 +86,7 @@ def build(options: argparse.Namespace) -> None:
     if first is not None and made.name.isidentifier():
         arguments = ", ".join(p["name"] for p in first["parameters"] if p["role"] != "config")
         use = f"L.{first['name']}({arguments})" if first["kind"] == "function" else f"L.{first['name']}()"
-        print(
-            f"next: import {made.name} as L; {use}"
-            + (f"  (in {made.parent})" if str(made.parent) != "." else "")
-        )
+        print(f"next: import {made.name} as L; {use}" + (f"  (in {made.parent})" if str(made.parent) != "." else ""))
 
 
 class _Progress:
@@ -233,9 +230,7 @@ def _print_layer(layer: dict[str, Any]) -> None:
         if layer["kind"] == "class" and param["role"] in ("param", "state", "config"):
             shape = f"['{param['shape']}']" if param["shape"] else ""
             print(f"    {param['role']:<7} {param['name']}: {param['dtype']}{shape}")
-    kernels = sorted(
-        {kernel for method in layer["methods"].values() for kernel in method["kernels"].values()}
-    )
+    kernels = sorted({kernel for method in layer["methods"].values() for kernel in method["kernels"].values()})
     gradient = {"auto": "derived", "custom": "by hand", "none": "none"}[layer["backward"]]
     print(f"    gradient {gradient}; C functions {', '.join(kernels)}")
 

@@ -27,9 +27,7 @@ class LayerFunction:
     `@layer(backward=None)`.
     """
 
-    def __init__(
-        self, fn: Function, *, batched: bool = False, backward: "Function | str | None" = "auto"
-    ) -> None:
+    def __init__(self, fn: Function, *, batched: bool = False, backward: "Function | str | None" = "auto") -> None:
         functools.update_wrapper(self, fn)
         self.fn = fn
         self.name: str = fn.__name__

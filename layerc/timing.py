@@ -86,8 +86,7 @@ def _arrays(
         )
     inputs = {p["name"]: parse(p["shape"]) for p in wanted if p["role"] == "input"}
     batched = not manifest["batched"] and all(
-        len(shapes[n]) > shape.rank or (shape.group is not None and len(shapes[n]) > 1)
-        for n, shape in inputs.items()
+        len(shapes[n]) > shape.rank or (shape.group is not None and len(shapes[n]) > 1) for n, shape in inputs.items()
     )
     own = {n: shapes[n][1:] if batched else shapes[n] for n in inputs}
     binding = bind([(n, shape, own[n]) for n, shape in inputs.items()], config, manifest["name"])

@@ -63,7 +63,7 @@ _MODULES = {
     "CoffeeLounge": "layerc.runtime.lounge",
 }
 
-__all__ = sorted(_MODULES)  # noqa: PLE0605
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> object:

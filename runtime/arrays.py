@@ -37,9 +37,7 @@ def take(where: str, name: str, value: object) -> np.ndarray:
             return np.from_dlpack(value)  # type: ignore[arg-type]
         except Exception as error:
             kind = f"{type(value).__module__}.{type(value).__qualname__}"
-            raise TypeError(
-                f"{where}: argument {name!r}: cannot read this {kind} as a CPU array: {error}"
-            ) from None
+            raise TypeError(f"{where}: argument {name!r}: cannot read this {kind} as a CPU array: {error}") from None
     raise TypeError(f"{where}: argument {name!r}: expected an array, got {type(value).__name__}")
 
 
@@ -71,9 +69,7 @@ def weak(where: str, name: str, value: object, dtype: np.dtype) -> np.ndarray:
     try:
         kind = "i" if type(value) is int else np.asarray(value).dtype.kind
         if kind not in {"f": "fi", "i": "i", "b": "b"}[dtype.kind] and value != []:
-            given = (
-                "a list of others" if isinstance(value, list | tuple) else f"{type(value).__name__} {value!r}"
-            )
+            given = "a list of others" if isinstance(value, list | tuple) else f"{type(value).__name__} {value!r}"
             raise TypeError(f"{where}: argument {name!r}: expected {dtype}, got {given}")
         return np.asarray(value, dtype=dtype, order="C")
     except (ValueError, OverflowError) as error:
@@ -104,9 +100,7 @@ class Destination:
         return self.given
 
 
-def destinations(
-    where: str, specs: Sequence[Spec], out: Any, read: Sequence[np.ndarray]
-) -> list[Destination | None]:
+def destinations(where: str, specs: Sequence[Spec], out: Any, read: Sequence[np.ndarray]) -> list[Destination | None]:
     """Check what was given as `out=`: one array, or a tuple of one for each output (None: make it).
 
     read: the arrays that the kernel reads; it cannot write to them. No two given arrays may overlap.

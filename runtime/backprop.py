@@ -78,8 +78,7 @@ class Analysis:
         steps = [
             i
             for i in reversed(range(len(self.graph.steps)))
-            if i in self.live
-            and (self.learns(i) or any(w in self.cause for w in self.graph.steps[i].bottoms))
+            if i in self.live and (self.learns(i) or any(w in self.cause for w in self.graph.steps[i].bottoms))
         ]
         return Plan(tuple(steps), self.needed)
 
@@ -95,9 +94,7 @@ class Analysis:
                 continue
             names = ", ".join(repr(p.name) for p in self.states[i].parameters if not p.frozen)
             if not step.layer.can_do_bp:
-                raise TopologyError(
-                    f"{titled(step.layer)} has parameters ({names}) but cannot do bp; freeze them"
-                )
+                raise TopologyError(f"{titled(step.layer)} has parameters ({names}) but cannot do bp; freeze them")
             if i not in self.live:
                 blobs = ", ".join(repr(self.graph.wires[w].name) for w in step.tops)
                 raise TopologyError(

@@ -151,9 +151,7 @@ class CompiledFunction(Described):
         addresses = core.addresses(call.arrays)
         return evaluate(core.name, call.case.predict, call.arrays, addresses, out, call)[0]
 
-    def vjp(
-        self, *arrays: Any, out: Any = None, batch: bool | None = None, **options: Any
-    ) -> tuple[Any, Pullback]:
+    def vjp(self, *arrays: Any, out: Any = None, batch: bool | None = None, **options: Any) -> tuple[Any, Pullback]:
         """Evaluate, and return the result with its pullback. Arguments and errors as in a call.
 
         NotImplementedError if the author disabled the gradient.

@@ -31,9 +31,7 @@ def wired(layers: Sequence[Layer], data: Sequence[Any] | None, batch_size: int, 
             raise TopologyError(f"{titled(layer)} is a source; a chain has its own")
         bottoms = layer.bottoms or ((last, LABEL) if _reads_label(layer) else (last,))
         sinks = layer.is_sink
-        one = layer.replace(
-            name=name, bottoms=bottoms, **({} if sinks or layer.tops_given else {"tops": [name]})
-        )
+        one = layer.replace(name=name, bottoms=bottoms, **({} if sinks or layer.tops_given else {"tops": [name]}))
         chained.append(one)
         if one.tops:
             last = one.tops[0]

@@ -241,9 +241,7 @@ class _Suite:
             role = self.core.roles.get(what, self.core.outputs.get(what, {}).get("role"))
             if role not in ("input", "output"):
                 continue
-            same = np.array_equal(
-                np.delete(a, at, 0), np.delete(after[name], at, 0), equal_nan=a.dtype.kind == "f"
-            )
+            same = np.array_equal(np.delete(a, at, 0), np.delete(after[name], at, 0), equal_nan=a.dtype.kind == "f")
             if not same:
                 raise _Fail(f"{name} of other examples depends on example {at}")
         return "", ""
@@ -318,9 +316,7 @@ class _Suite:
 
     # -- comparing ---------------------------------------------------------------------------------------
     def close(self, found: Arrays, expected: Arrays, scale: Arrays | None = None) -> Outcome:
-        errors = [
-            (relative_error(found[n], expected[n], None if scale is None else scale[n]), n) for n in found
-        ]
+        errors = [(relative_error(found[n], expected[n], None if scale is None else scale[n]), n) for n in found]
         error, name = max(errors, default=(0.0, ""))
         allowed = _TOLERANCE["float32" if self.subject.narrow else "float64"]
         if not error <= allowed:

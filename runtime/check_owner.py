@@ -113,9 +113,7 @@ def check_layer(
     core = owner.compiled.core
     takes = core.array_names if isinstance(owner, FunctionOwner) else core.input_names
     if len(shapes) > len(takes):
-        raise TypeError(
-            f"{core.name}: check takes {len(takes)} shapes ({', '.join(takes)}), got {len(shapes)}"
-        )
+        raise TypeError(f"{core.name}: check takes {len(takes)} shapes ({', '.join(takes)}), got {len(shapes)}")
     given = {**dict(zip(takes, shapes)), **named}
     whole = {n: (int(s),) if hasattr(s, "__index__") else tuple(map(int, s)) for n, s in given.items()}
     return check(Subject(owner, config, whole), observations)

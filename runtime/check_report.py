@@ -37,17 +37,13 @@ class Report:
     def __str__(self) -> str:
         table = [(row.test, row.result, row.figure, row.note) for row in self.rows]
         wide = [max(len(cells[i]) for cells in table) for i in range(3)]
-        lines = [
-            "  ".join(cell.ljust(w) for cell, w in zip(cells, wide)) + "  " + cells[3] for cells in table
-        ]
+        lines = ["  ".join(cell.ljust(w) for cell, w in zip(cells, wide)) + "  " + cells[3] for cells in table]
         bad = len(self.failures)
         skipped = sum(row.result == "skipped" for row in self.rows)
         ran = len(table) - skipped
         end = f"{bad} of {ran} tests failed" if bad else f"all {ran} tests passed"
         end += f", {skipped} skipped" if skipped else ""
-        return "\n".join(
-            [self.title, *(f"  {line.rstrip()}" for line in lines), f"  {end} ({self.seconds:.2f} s)"]
-        )
+        return "\n".join([self.title, *(f"  {line.rstrip()}" for line in lines), f"  {end} ({self.seconds:.2f} s)"])
 
 
 def relative_error(a: np.ndarray, b: np.ndarray, scale: np.ndarray | None = None) -> float:

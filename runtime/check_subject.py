@@ -26,9 +26,7 @@ class Subject:
     """A layer with a configuration, and shapes of one example (whole ones if batched); sizes that are not
     given are chosen. ValueError, as the layer says it, where no shapes fit."""
 
-    def __init__(
-        self, owner: Owner, config: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]
-    ) -> None:
+    def __init__(self, owner: Owner, config: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> None:
         self.owner, self.compiled = owner, owner.compiled
         self.core = self.compiled.core
         self.config = self.core.settings.read(self.compiled.name, config)
@@ -61,9 +59,7 @@ class Subject:
                 break
         return self._anything(given, reason)
 
-    def _anything(
-        self, given: Mapping[str, tuple[int, ...]], reason: Exception | None
-    ) -> dict[str, tuple[int, ...]]:
+    def _anything(self, given: Mapping[str, tuple[int, ...]], reason: Exception | None) -> dict[str, tuple[int, ...]]:
         """Shapes with which it runs at least, finite or not."""
         self.draw = "normal"
         for sizes in _sizes(self.core.declared.values(), _TRIES):
@@ -80,9 +76,7 @@ class Subject:
         outputs = self.run("predict", self.arrays(np.dtype(self.widest)))
         return all(np.isfinite(y).all() for y in outputs.values() if y.dtype.kind == "f")
 
-    def _shapes(
-        self, given: Mapping[str, tuple[int, ...]], sizes: Callable[[str], int]
-    ) -> dict[str, tuple[int, ...]]:
+    def _shapes(self, given: Mapping[str, tuple[int, ...]], sizes: Callable[[str], int]) -> dict[str, tuple[int, ...]]:
         """One for every array: as given, or of the sizes that the given ones and `sizes` say."""
         declared = self.core.declared
         known = bind([(n, declared[n], s) for n, s in given.items()], self.config, self.compiled.name)
@@ -114,9 +108,7 @@ class Subject:
             made[name] = np.asarray(array + noise, array.dtype)  # all zeros or ones would hide mistakes
         return made
 
-    def _values(
-        self, name: str, shape: tuple[int, ...], dtype: np.dtype, rng: np.random.Generator
-    ) -> np.ndarray:
+    def _values(self, name: str, shape: tuple[int, ...], dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:
         kind = dtype if self.core.dtypes[name] == "real" else ar.DTYPES[self.core.dtypes[name]]
         if kind.kind == "f":
             return np.asarray(_DRAWS[self.draw](rng, shape)).astype(kind)

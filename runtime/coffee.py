@@ -64,9 +64,7 @@ class TrainingSummary(CoffeeBreak):
         known = {*_STATE_NAMES, *net.statistics()}
         for name in self.statistics:
             if name not in known:
-                raise ValueError(
-                    f"TrainingSummary: no statistic {name!r}; there is {', '.join(sorted(known))}"
-                )
+                raise ValueError(f"TrainingSummary: no statistic {name!r}; there is {', '.join(sorted(known))}")
 
     def enjoy(self, solver: "Solver", net: "Net") -> None:
         values = {**net.statistics(), **vars(solver.state)}
@@ -130,9 +128,7 @@ class ProgressBar(CoffeeBreak):
         tqdm = need("tqdm", "tqdm", "demo").tqdm
         total = self.total or solver.options["max_iter"]
         disable = not sys.stderr.isatty()
-        self.bar = tqdm(
-            total=total, initial=solver.state.iter, unit="it", disable=disable, dynamic_ncols=True
-        )
+        self.bar = tqdm(total=total, initial=solver.state.iter, unit="it", disable=disable, dynamic_ncols=True)
 
     def enjoy(self, solver: "Solver", net: "Net") -> None:
         shown = {} if math.isnan(solver.state.obj_val) else {"objective": f"{solver.state.obj_val:.4f}"}

@@ -96,20 +96,14 @@ class CompiledClass:
         where = f"{core.name} {name!r}"
         config = core.settings.read(where, fields, "field")
         wires = {"bottoms": _names(bottoms), "tops": _names(tops)}
-        self.__dict__.update(
-            config, name=name, **wires, config=config, _where=where, _ranks=None, _first_states={}
-        )
+        self.__dict__.update(config, name=name, **wires, config=config, _where=where, _ranks=None, _first_states={})
         self.__dict__["params"] = NamedArrays(where, core, "param")
         self.__dict__["states"] = NamedArrays(where, core, "state")
         self.__dict__.update(_seed=seeds.root(0, name), _evaluations=0)
         self.__dict__["_known"] = Known(core, self.params, self.states)
 
     def __setattr__(self, key: str, value: Any) -> None:
-        hint = (
-            '; use .params["..."] and .states["..."] for arrays'
-            if key in self.compiled.core.array_names
-            else ""
-        )
+        hint = '; use .params["..."] and .states["..."] for arrays' if key in self.compiled.core.array_names else ""
         raise AttributeError(f"{self._where}: {key!r} cannot be assigned: a layer is configuration{hint}")
 
     # -- first values ------------------------------------------------------------------------------------
@@ -127,9 +121,7 @@ class CompiledClass:
             raise TypeError(f"{where}: initialize: dtype must be float32 or float64, not {element}")
         if len(shapes) != len(core.input_names):
             wanted = ", ".join(f'{name} "{core.declared[name]}"' for name in core.input_names)
-            raise ValueError(
-                f"{where}: initialize takes {len(core.input_names)} shapes ({wanted}), got {len(shapes)}"
-            )
+            raise ValueError(f"{where}: initialize takes {len(core.input_names)} shapes ({wanted}), got {len(shapes)}")
         examples = [(int(s),) if hasattr(s, "__index__") else tuple(map(int, s)) for s in shapes]
         declared = [(name, core.declared[name], shape) for name, shape in zip(core.input_names, examples)]
         binding = bind(declared, self.config, where)
@@ -139,9 +131,7 @@ class CompiledClass:
         states = {name: array.copy() for name, array in self.states.items()}
         ranks = None if core.batched else tuple(map(len, examples))
         self._known.forget()
-        self.__dict__.update(
-            _first_states=states, _ranks=ranks, _seed=seeds.root(seed, self.name), _evaluations=0
-        )
+        self.__dict__.update(_first_states=states, _ranks=ranks, _seed=seeds.root(seed, self.name), _evaluations=0)
 
     def reset_state(self) -> None:
         """Give every state its first value again."""
@@ -172,9 +162,7 @@ class CompiledClass:
             try:
                 shape = core.declared[name].evaluate(binding)
             except KeyError as error:
-                raise ValueError(
-                    f"{self._where}: initialize: nothing gives {error.args[0]} of {name!r}"
-                ) from None
+                raise ValueError(f"{self._where}: initialize: nothing gives {error.args[0]} of {name!r}") from None
             rng = streams.generator(seed, self.name, name)
             first[name] = _INITIALIZERS[start["name"]](*start["args"]).draw(rng, shape, dtype)
         return first
@@ -249,9 +237,7 @@ class CompiledClass:
         return core.prepare(self._where, values, self.config, batch, self._ranks, seed)
 
     def _new_reference(self) -> Any:
-        return getattr(self.compiled.package.source_module(), self.compiled.name)(
-            name=self.name, **self.config
-        )
+        return getattr(self.compiled.package.source_module(), self.compiled.name)(name=self.name, **self.config)
 
     def _reference(self) -> Any:
         reference = self._new_reference()

@@ -130,9 +130,7 @@ class CompiledLayer(_Compiled):
 
     def check_fields(self, owner: str) -> None:
         if not (hasattr(self.fn, "run") and hasattr(self.fn, "manifest")):
-            raise ValueError(
-                f"{owner}: field fn={self.fn!r} must be a compiled function (FunctionLayer takes others)"
-            )
+            raise ValueError(f"{owner}: field fn={self.fn!r} must be a compiled function (FunctionLayer takes others)")
         ports = Ports(self.fn, self.config, self._maps_batch(owner))
         configs = {p["name"]: p for p in self.fn.manifest["parameters"] if p["role"] == "config"}
         for key in self.config:
@@ -143,14 +141,11 @@ class CompiledLayer(_Compiled):
         for key in self.params:
             if key not in ports.params:
                 raise ValueError(
-                    f"{owner}: field params names {key!r}; "
-                    f"{ports.name} has {', '.join(ports.params) or 'none'}"
+                    f"{owner}: field params names {key!r}; {ports.name} has {', '.join(ports.params) or 'none'}"
                 )
         missing = [p for p in ports.params if p not in self.params]
         if missing:
-            raise ValueError(
-                f"{owner}: field params must give {', '.join(missing)}: an array or (shape, initializer)"
-            )
+            raise ValueError(f"{owner}: field params must give {', '.join(missing)}: an array or (shape, initializer)")
         given = self.backward_fn
         if not (given is None or given == "auto" or hasattr(given, "manifest")):
             raise ValueError(f'{owner}: field backward={given!r} must be "auto", a compiled function or None')
@@ -176,9 +171,7 @@ class CompiledLayer(_Compiled):
                 )
             answers.add(len(shape) == len(declared))
         if len(answers) > 1:
-            raise ValueError(
-                f"{owner}: field input={self.input!r}: some inputs are examples, some whole batches"
-            )
+            raise ValueError(f"{owner}: field input={self.input!r}: some inputs are examples, some whole batches")
         return answers != {False}
 
     def _check_backward(self, owner: str, ports: Ports) -> None:
@@ -187,14 +180,11 @@ class CompiledLayer(_Compiled):
         known = {*ports.inputs, *ports.params, *ports.states, *ports.outputs, *cotangents, *ports.config}
         unknown = [p["name"] for p in wanted if p["name"] not in known and p.get("required")]
         if unknown:
-            raise ValueError(
-                f"{owner}: field backward: argument {unknown[0]!r} is none of {', '.join(sorted(known))}"
-            )
+            raise ValueError(f"{owner}: field backward: argument {unknown[0]!r} is none of {', '.join(sorted(known))}")
         made = self.backward_fn.manifest["methods"]["predict"]["outputs"]
         if len(made) != len(self._slots(ports)):
             raise ValueError(
-                f"{owner}: field backward makes {len(made)} gradients "
-                f"for the {len(self._slots(ports))} of {ports.name}"
+                f"{owner}: field backward makes {len(made)} gradients for the {len(self._slots(ports))} of {ports.name}"
             )
 
     @staticmethod
@@ -332,9 +322,7 @@ class _FileInit:
 
 def as_layer(layer: Any) -> Any:
     """A compiled class layer as the net runs it; other things as they are."""
-    is_class_layer = (
-        not isinstance(layer, type | Layer) and hasattr(layer, "compiled") and hasattr(layer, "initialize")
-    )
+    is_class_layer = not isinstance(layer, type | Layer) and hasattr(layer, "compiled") and hasattr(layer, "initialize")
     if not is_class_layer:
         return layer
     kind: Any = type(layer)

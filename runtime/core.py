@@ -85,9 +85,7 @@ class Core:
             range(len(self.methods["backward"]["outputs"]))
         )
         self.only_gradient = self.all_gradients and len(self.gradient_slots) == 1
-        self.new_states = tuple(
-            (i, o.get("of", o["name"])) for i, o in enumerate(outputs) if o["role"] == "state"
-        )
+        self.new_states = tuple((i, o.get("of", o["name"])) for i, o in enumerate(outputs) if o["role"] == "state")
         self.positional = tuple(p["name"] for p in parameters if p["role"] != "config")
         self._cases: dict[Any, Case] = {}
 
@@ -107,9 +105,7 @@ class Core:
         if len(args) > len(self.positional):
             hint = "; configuration is passed by keyword" if self.settings.names else ""
             names = ", ".join(self.positional)
-            raise TypeError(
-                f"{where}: takes {len(self.positional)} arguments ({names}), got {len(args)}{hint}"
-            )
+            raise TypeError(f"{where}: takes {len(self.positional)} arguments ({names}), got {len(args)}{hint}")
         values = dict(zip(self.positional, args))
         rest: dict[str, Any] = {}
         for name, value in options.items():
@@ -156,15 +152,9 @@ class Core:
         except (KeyError, AttributeError, TypeError, ValueError):  # ValueError: an array is not contiguous
             return None
 
-    def learn(
-        self, args: Sequence[Any], batch: bool | None, options: Mapping[str, Any], call: "Call"
-    ) -> None:
+    def learn(self, args: Sequence[Any], batch: bool | None, options: Mapping[str, Any], call: "Call") -> None:
         """Let `find` find calls like this one, if nothing was converted in it but the order in memory."""
-        plain = (
-            len(args) == len(self.array_names)
-            and self.random is None
-            and options.keys() <= self.settings.names
-        )
+        plain = len(args) == len(self.array_names) and self.random is None and options.keys() <= self.settings.names
         if not plain or not all(map(is_plain, args, call.arrays)):
             return
         if options or batch is not None:
@@ -236,11 +226,7 @@ class Core:
                 raise ValueError(f"{where}: takes whole batches (batched=True); batch=False cannot be had")
             return None, ()
         scalar = [n for n in self.input_names if arrays[n].ndim == 0 and not self.declared[n].dims]
-        rest = [
-            i
-            for i, n in enumerate(self.input_names)
-            if n not in scalar or len(scalar) == len(self.input_names)
-        ]
+        rest = [i for i, n in enumerate(self.input_names) if n not in scalar or len(scalar) == len(self.input_names)]
         names = [self.input_names[i] for i in rest]
         inputs = [(n, self.declared[n], arrays[n].shape) for n in names]
         size = batch_size(inputs, where, batch, None if ranks is None else [ranks[i] for i in rest])
@@ -255,9 +241,7 @@ class Core:
         shared: Sequence[str],
         real: str,
     ) -> Case:
-        shapes = {
-            n: (size, *a.shape) if n in shared and size is not None else a.shape for n, a in arrays.items()
-        }
+        shapes = {n: (size, *a.shape) if n in shared and size is not None else a.shape for n, a in arrays.items()}
         key = (tuple(shapes.items()), tuple(config.items()), size, real)
         case = self._cases.get(key)
         if case is None:
@@ -334,9 +318,7 @@ class Core:
         """Of contiguous arrays."""
         return list(map(self.library.from_buffer, arrays))
 
-    def start(
-        self, launch: Launch, addresses: Sequence[Any]
-    ) -> tuple[Any, Sequence[Any], Sequence[np.ndarray]]:
+    def start(self, launch: Launch, addresses: Sequence[Any]) -> tuple[Any, Sequence[Any], Sequence[np.ndarray]]:
         """Run a forward kernel on all arrays of a call: the result for the caller, the addresses of all
         outputs, and all outputs."""
         if launch.keep is not None:

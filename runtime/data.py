@@ -68,9 +68,7 @@ class DataLayer(Builtin):
             state.shuffled = ((epoch, n), permutation)
         return state.shuffled[1]
 
-    def next_samples(
-        self, state: LayerState, n: int, batch_size: int, last: str
-    ) -> list[tuple[int, int, int]]:
+    def next_samples(self, state: LayerState, n: int, batch_size: int, last: str) -> list[tuple[int, int, int]]:
         """Advance by one batch: (epoch, start, stop) ranges, two where a batch wraps around."""
         size = min(batch_size, n)
         epoch, start = state.epoch, state.index
@@ -106,12 +104,7 @@ def _arrays(value: Any) -> tuple[np.ndarray, ...]:
 def _transformers(value: Any) -> tuple[tuple[str, Any], ...]:
     pairs = tuple(value)
     for pair in pairs:
-        if not (
-            isinstance(pair, tuple | list)
-            and len(pair) == 2
-            and isinstance(pair[0], str)
-            and callable(pair[1])
-        ):
+        if not (isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], str) and callable(pair[1])):
             raise TypeError("is a list of (top, transformer) pairs")
     return tuple((top, t) for top, t in pairs)
 
@@ -140,9 +133,7 @@ class MemoryData(DataLayer):
             raise ValueError(f"{owner}: field data has {len(self.data)} arrays for tops {list(self.tops)}")
         for top, _ in self.transformers:
             if top not in self.tops:
-                raise ValueError(
-                    f"{owner}: field transformers names {top!r}, which is none of {list(self.tops)}"
-                )
+                raise ValueError(f"{owner}: field transformers names {top!r}, which is none of {list(self.tops)}")
 
     @property
     def float_types(self) -> list[np.dtype]:
@@ -205,15 +196,11 @@ class Input(Builtin):
 
     def check_fields(self, owner: str) -> None:
         if len(self.shapes) != len(self.tops):
-            raise ValueError(
-                f"{owner}: field shapes={self.shapes} has {len(self.shapes)} for tops {list(self.tops)}"
-            )
+            raise ValueError(f"{owner}: field shapes={self.shapes} has {len(self.shapes)} for tops {list(self.tops)}")
 
     def placeholder_shapes(self) -> list[tuple[int, ...] | None]:
         """Shapes of a batch of one; None where not known."""
-        return [
-            None if s is None or None in s else (1, *(n for n in s if n is not None)) for s in self.shapes
-        ]
+        return [None if s is None or None in s else (1, *(n for n in s if n is not None)) for s in self.shapes]
 
     def accepts(self, k: int, shape: Sequence[int]) -> bool:
         """Whether a batch of that shape fits top k."""
@@ -236,9 +223,7 @@ class RandomNormal(Builtin):
 
     is_source = True
     top_count = 1
-    shape: Any = field(
-        convert=lambda s: (integer(s),) if isinstance(s, int) else tuple(integer(n) for n in s)
-    )
+    shape: Any = field(convert=lambda s: (integer(s),) if isinstance(s, int) else tuple(integer(n) for n in s))
     batch_size: Any = field(None, convert=integer, check=lambda n: n > 0)
 
     @property

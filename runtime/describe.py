@@ -16,9 +16,7 @@ _PROPERTIES = (
 def info(net: "Net", prop: str | None) -> Any:
     """Wolfram's Information properties; ValueError for an unknown one."""
     graph = net.graph
-    arrays = [p.data for p in net.buffer.parameters] + [
-        a for s in net.track.states for a in s.states.values()
-    ]
+    arrays = [p.data for p in net.buffer.parameters] + [a for s in net.track.states for a in s.states.values()]
     fed = [w for s in graph.steps if isinstance(s.layer, DataLayer | Input) for w in s.tops]
     values = {
         "arrays_count": len(arrays),
@@ -53,14 +51,11 @@ def table(net: "Net") -> str:
         output = ", ".join(f"{net.graph.wires[w].name} {'x'.join(map(str, b.shape))}" for w, b in tops)
         size = sum(b.data.nbytes for b in state.blobs)
         total += size
-        rows.append(
-            (step.layer.name, kind, output or "-", str(sum(p.size for p in state.parameters)), str(size))
-        )
+        rows.append((step.layer.name, kind, output or "-", str(sum(p.size for p in state.parameters)), str(size)))
     widths = [max(len(row[k]) for row in rows) for k in range(5)]
     rows.insert(1, tuple("-" * n for n in widths))  # type: ignore[arg-type]
     lines = [
-        "  ".join(c.rjust(n) if k > 2 else c.ljust(n) for k, (c, n) in enumerate(zip(row, widths)))
-        for row in rows
+        "  ".join(c.rjust(n) if k > 2 else c.ljust(n) for k, (c, n) in enumerate(zip(row, widths))) for row in rows
     ]
     count = sum(p.size for p in net.buffer.parameters)
     lines.append(f"{count} parameters ({count * net.dtype.itemsize} bytes), {total} bytes of blobs")

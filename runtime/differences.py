@@ -207,11 +207,7 @@ class _Search:
         if abs(l2 + r2) > 3 * abs(l1 + r1) and abs(l2 + r2) > allowed:
             return True  # the quotient grows as the step shrinks: a jump
         apart = abs(r2 - l2)
-        return (
-            apart > allowed
-            and apart > 0.3 * abs(r1 - l1)
-            and min(l2, r2) - allowed <= g <= max(l2, r2) + allowed
-        )
+        return apart > allowed and apart > 0.3 * abs(r1 - l1) and min(l2, r2) - allowed <= g <= max(l2, r2) + allowed
 
     # -- words -------------------------------------------------------------------------------------------
     def _wrong(self, one: _Element) -> Finding:
@@ -221,9 +217,7 @@ class _Search:
     def _diffuse(self, error: float, ratio: float) -> Finding:
         """Off along a direction, and in no element by itself."""
         passed = error <= self.precision.element
-        return Finding(
-            passed, error, "" if passed else f"off along a direction by {ratio:.0f} times what is allowed"
-        )
+        return Finding(passed, error, "" if passed else f"off along a direction by {ratio:.0f} times what is allowed")
 
     def _kinks(self) -> str:
         if not self.kinks:

@@ -39,9 +39,7 @@ class Track:
 
     # -- forward -------------------------------------------------------------------------------------------
 
-    def forward(
-        self, phase: str, given: Mapping[int, np.ndarray], steps: Collection[int] | None = None
-    ) -> None:
+    def forward(self, phase: str, given: Mapping[int, np.ndarray], steps: Collection[int] | None = None) -> None:
         """Run the steps (default: all) in order. Wires in `given` are not made but set to these arrays."""
         self._check_batch(given)
         for w, array in given.items():
@@ -74,9 +72,7 @@ class Track:
         with self.blaming(i, "forward"):
             layer.forward(self.backend, state, inputs)
         if layer.has_loss and not isinstance(state.loss, float | int | np.number):
-            raise TopologyError(
-                f"{titled(layer)} has_loss, but forward set no state.loss (it is {state.loss!r})"
-            )
+            raise TopologyError(f"{titled(layer)} has_loss, but forward set no state.loss (it is {state.loss!r})")
         if len(state.blobs) != len(step.tops):
             raise TopologyError(f"{titled(layer)} has {len(step.tops)} tops, but {len(state.blobs)} blobs")
         for w, blob in zip(step.tops, state.blobs):
@@ -100,9 +96,7 @@ class Track:
             name = self.graph.wires[w].name
             first = first or (name, array.shape[0])
             if array.shape[0] != first[1]:
-                raise ValueError(
-                    f"blob {name!r} has {array.shape[0]} examples, but blob {first[0]!r} has {first[1]}"
-                )
+                raise ValueError(f"blob {name!r} has {array.shape[0]} examples, but blob {first[0]!r} has {first[1]}")
 
     # -- backward ------------------------------------------------------------------------------------------
 
@@ -135,18 +129,12 @@ class Track:
         targets: list[Any] = []
         for w in step.bottoms:
             needed = w in plan.needed
-            targets.append(
-                diffs.target(w, [t for t in targets if t], not layer.is_builtin) if needed else NullBlob()
-            )
+            targets.append(diffs.target(w, [t for t in targets if t], not layer.is_builtin) if needed else NullBlob())
         if step.in_place and not layer.is_builtin:  # it may change the top's gradient into the bottom's
             for target, top in zip(targets, tops):
                 if isinstance(target, Blob) and isinstance(top, Blob):
                     target.data = top.data
-        inputs = (
-            state.own_inputs
-            if step.in_place and not layer.is_builtin
-            else [self.blobs[w] for w in step.bottoms]
-        )
+        inputs = state.own_inputs if step.in_place and not layer.is_builtin else [self.blobs[w] for w in step.bottoms]
         with self.blaming(i, "backward"), _own_gradients(state.parameters, touched, layer.is_builtin):
             layer.backward(self.backend, state, inputs, targets)
         for w, target in zip(step.bottoms, targets):

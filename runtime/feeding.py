@@ -29,9 +29,7 @@ def for_forward(net: "Net", data: Mapping[str, Any] | None) -> Given:
     if data is None:
         empty = [w for w in _fed(net) if isinstance(graph.steps[graph.wires[w].maker].layer, Input)]
         if empty:
-            raise ValueError(
-                f"blob {graph.wires[empty[0]].name!r} is a placeholder: give it data={{blob: array}}"
-            )
+            raise ValueError(f"blob {graph.wires[empty[0]].name!r} is a placeholder: give it data={{blob: array}}")
         return {}
     given: Given = {}
     for blob, array in data.items():
@@ -70,9 +68,7 @@ def for_predict(net: "Net", x: Any, wire: int) -> Given:
     if not isinstance(x, Mapping):
         if len(needed) != 1:
             names = ", ".join(repr(graph.wires[w].name) for w in needed) or "none"
-            raise ValueError(
-                f"blob {graph.wires[wire].name!r} is made of the blobs {names}: give {{blob: array}}"
-            )
+            raise ValueError(f"blob {graph.wires[wire].name!r} is made of the blobs {names}: give {{blob: array}}")
         return {needed[0]: _accepted(net, needed[0], x)}
     missing = [graph.wires[w].name for w in needed if w not in given]
     if missing:
@@ -129,9 +125,7 @@ def seeds(net: "Net", seed: Mapping[str, Any] | None) -> Given:
             raise ValueError(f"blob {blob!r} holds integers; it takes no seed")
         array = _numeric(blob, dy)
         if array.shape != target.shape:
-            raise ValueError(
-                f"seed for blob {blob!r} has shape {array.shape}, but the blob has {target.shape}"
-            )
+            raise ValueError(f"seed for blob {blob!r} has shape {array.shape}, but the blob has {target.shape}")
         found[w] = array.astype(target.dtype)
     return found
 
@@ -160,8 +154,7 @@ def _accepted(net: "Net", w: int, value: Any) -> np.ndarray:
     source = net.graph.steps[wire.maker].layer
     if isinstance(source, Input) and not source.accepts(wire.top, array.shape):
         raise ValueError(
-            f"blob {wire.name!r} has shape {source.shapes[wire.top]} without the batch, "
-            f"so cannot take {array.shape}"
+            f"blob {wire.name!r} has shape {source.shapes[wire.top]} without the batch, so cannot take {array.shape}"
         )
     dtype = _wanted_type(net, w, array.dtype)
     return _as_integers(wire.name, array, dtype) if dtype.kind in "iu" else array.astype(dtype, copy=False)

@@ -53,9 +53,7 @@ class Holdings:
     def _check_set_up(self) -> None:
         self._check_open()
         if not self.is_set_up:
-            raise RuntimeError(
-                f"net {self.name!r} learns its shapes at its first call; there has been none yet"
-            )
+            raise RuntimeError(f"net {self.name!r} learns its shapes at its first call; there has been none yet")
 
     def _link_diffs(self) -> None:
         raise NotImplementedError
@@ -70,9 +68,7 @@ class Holdings:
     @property
     def layer_states(self) -> dict[str, LayerState]:
         self._check_arrays()
-        return Named(
-            "layer", [(s.layer.name, s) for s in self._states if not isinstance(s.layer, Activation)]
-        )
+        return Named("layer", [(s.layer.name, s) for s in self._states if not isinstance(s.layer, Activation)])
 
     @property
     def blobs(self) -> dict[str, Blob]:
@@ -103,9 +99,7 @@ class Holdings:
 
     def _check_arrays(self) -> None:
         if not self.knows_arrays:
-            raise RuntimeError(
-                f"net {self.name!r} learns its shapes at its first call; there has been none yet"
-            )
+            raise RuntimeError(f"net {self.name!r} learns its shapes at its first call; there has been none yet")
 
     def reset_states(self) -> None:
         """Every state as it was at first."""

@@ -110,9 +110,7 @@ class Array:
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         if self.values.shape != tuple(shape):
-            raise ValueError(
-                f"Array of shape {self.values.shape} cannot start a parameter of shape {tuple(shape)}"
-            )
+            raise ValueError(f"Array of shape {self.values.shape} cannot start a parameter of shape {tuple(shape)}")
         return self.values.astype(dtype)
 
     def __repr__(self) -> str:

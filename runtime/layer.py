@@ -223,9 +223,7 @@ class Layer:
 
     def parameter(self, p: str, shape: Sequence[int]) -> Parameter:
         """A `Parameter` made of this layer's `p_init`, `p_regu`, `p_cons`, `p_lr`, `p_decay`."""
-        return Parameter(
-            p, shape, *(getattr(self, f"{p}_{key}") for key in ("init", "regu", "cons", "lr", "decay"))
-        )
+        return Parameter(p, shape, *(getattr(self, f"{p}_{key}") for key in ("init", "regu", "cons", "lr", "decay")))
 
     def setup(self, backend: Any, inputs: list[Blob], diffs: list[Diff]) -> LayerState:
         raise NotImplementedError

@@ -121,9 +121,7 @@ class SoftmaxLoss(Loss):
             return
         dy = self.term_gradients(state, len(state.terms), inputs[0].dtype)
         arrays = {**state.arrays, "y": state.terms, "dy": dy}
-        diffs[0].adopt(
-            builtin.pull("standard.softmax_loss", arrays, "inputs")["scores"].reshape(inputs[0].shape)
-        )
+        diffs[0].adopt(builtin.pull("standard.softmax_loss", arrays, "inputs")["scores"].reshape(inputs[0].shape))
 
     def _arrays(self, inputs: list[Blob]) -> dict[str, np.ndarray]:
         scores, label = inputs

@@ -27,9 +27,7 @@ class CoffeeLounge:
         if not (isinstance(every_n_iter, int) and every_n_iter > 0):
             raise ValueError(f"CoffeeLounge: every_n_iter={every_n_iter!r} must be a positive integer")
         if file_exists not in ("merge", "overwrite", "panic"):
-            raise ValueError(
-                f'CoffeeLounge: file_exists={file_exists!r} must be "merge", "overwrite" or "panic"'
-            )
+            raise ValueError(f'CoffeeLounge: file_exists={file_exists!r} must be "merge", "overwrite" or "panic"')
         self.every_n_iter, self.file_exists = every_n_iter, file_exists
         self.statistics: dict[str, dict[int, float]] = {}
         self.iter = 0
@@ -73,9 +71,7 @@ class CoffeeLounge:
         self._unsaved = []
         scratch = self.path.with_name(f".writing-{os.getpid()}-{self.path.name}")
         if self.path.suffix == ".csv":
-            rows = sorted(
-                (at, name, v) for name, values in self.statistics.items() for at, v in values.items()
-            )
+            rows = sorted((at, name, v) for name, values in self.statistics.items() for at, v in values.items())
             with open(scratch, "w", newline="") as file:
                 csv.writer(file).writerows([_HEADER, *((at, name, repr(value)) for at, name, value in rows)])
         else:

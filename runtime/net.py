@@ -136,9 +136,7 @@ class Net(Holdings):
         """The losses of the last forward and `regu_coef` times the regularizers."""
         total = sum(float(s.loss) for s in self.track.states if s.layer.has_loss and s.loss is not None)
         if regu_coef:
-            total += regu_coef * sum(
-                p.decay * p.regu.value(p.data) for p in self.buffer.parameters if p.decay
-            )
+            total += regu_coef * sum(p.decay * p.regu.value(p.data) for p in self.buffer.parameters if p.decay)
         return float(total)
 
     def backward(self, regu_coef: float = 0.0, seed: Arrays | None = None) -> None:
@@ -174,9 +172,7 @@ class Net(Holdings):
         self._check_set_up()
         self._analysis().check()
 
-    def forward_backward(
-        self, regu_coef: float = 0.0, seed: Arrays | None = None, data: Arrays | None = None
-    ) -> float:
+    def forward_backward(self, regu_coef: float = 0.0, seed: Arrays | None = None, data: Arrays | None = None) -> float:
         """Both; returns the loss. What would keep it from training is told before anything is run."""
         self._check_open()
         if self.is_set_up:
@@ -288,10 +284,7 @@ class Net(Holdings):
         """Put every gradient back as it was."""
         flat, lent = self.buffer.gradient, [(p, p.gradient) for p in self.buffer.parameters]
         diffs = self.track.diffs
-        own = [
-            (s, list(s.blobs_diff), [b.to_array() if b else b for b in s.blobs_diff])
-            for s in self.track.states
-        ]
+        own = [(s, list(s.blobs_diff), [b.to_array() if b else b for b in s.blobs_diff]) for s in self.track.states]
         self.buffer.gradient, self.track.diffs = np.zeros_like(flat), {}
         try:
             yield
@@ -385,8 +378,7 @@ def _checked_layer(layer: Any) -> Layer:
         raise TypeError(f"{layer.__name__} is a class; a net takes layers: {layer.__name__}(...)")
     if not isinstance(layer, Layer):
         raise TypeError(
-            f"a net takes layers, not {type(layer).__name__} {layer!r}; "
-            "CompiledLayer(fn) makes one of a function"
+            f"a net takes layers, not {type(layer).__name__} {layer!r}; CompiledLayer(fn) makes one of a function"
         )
     return layer
 

@@ -126,9 +126,7 @@ class Compiled(Neuron):
     def apply(self, x: np.ndarray) -> np.ndarray:
         (y,) = self.fn.run("predict", {self.input: x}, {}).values()
         if y.shape != x.shape:
-            raise ValueError(
-                f"neuron {self.fn.manifest['name']} is not elementwise: {x.shape} became {y.shape}"
-            )
+            raise ValueError(f"neuron {self.fn.manifest['name']} is not elementwise: {x.shape} became {y.shape}")
         return y
 
     def pull(self, x: np.ndarray, y: np.ndarray, dy: np.ndarray) -> np.ndarray:

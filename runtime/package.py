@@ -48,9 +48,7 @@ class Package:
     def _core(self, name: str, kind: str) -> Core:
         layer = self._layers.get(name)
         if layer is None or layer["kind"] != kind:
-            raise ImportError(
-                f"{self.directory}: the manifest has no {kind} {name!r}; build the package again"
-            )
+            raise ImportError(f"{self.directory}: the manifest has no {kind} {name!r}; build the package again")
         return Core(self.library, layer)
 
     def __repr__(self) -> str:
@@ -70,9 +68,7 @@ def _manifest(directory: Path) -> dict[str, Any]:
         raise ImportError(f"{path}: cannot be read ({error}); build the package again") from None
     if manifest.get("format") != FORMAT:
         made = manifest.get("layerc", "another version")
-        raise ImportError(
-            f"{directory}: built by layerc {made}, which this one cannot read; build the package again"
-        )
+        raise ImportError(f"{directory}: built by layerc {made}, which this one cannot read; build the package again")
     return manifest
 
 

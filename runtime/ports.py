@@ -32,17 +32,13 @@ class Ports:
         )
         self.random = next((p["name"] for p in parameters if p["role"] == "random"), None)
         self.dtypes = {p["name"]: p["dtype"] for p in parameters}
-        self.shapes = {
-            p["name"]: parse(p["shape"]) for p in parameters if p["role"] in ("input", "param", "state")
-        }
+        self.shapes = {p["name"]: parse(p["shape"]) for p in parameters if p["role"] in ("input", "param", "state")}
         methods = manifest["methods"]
         made = (methods.get("forward") or methods["predict"])["outputs"]
         self.made = made
         self.outputs = tuple(o["name"] for o in made if o["role"] == "output")
         self.new_states = {o["name"]: o.get("of") or o["name"] for o in made if o["role"] == "state"}
-        self.differentiable = (
-            tuple(o["of"] for o in methods["backward"]["outputs"]) if "backward" in methods else ()
-        )
+        self.differentiable = tuple(o["of"] for o in methods["backward"]["outputs"]) if "backward" in methods else ()
 
     @property
     def name(self) -> str:
@@ -71,9 +67,7 @@ class Ports:
             found[name] = blob.data if declared is None else blob.data.astype(declared, copy=False)
         return found
 
-    def output_specs(
-        self, method: str, arrays: Mapping[str, np.ndarray]
-    ) -> list[tuple[tuple[int, ...], np.dtype]]:
+    def output_specs(self, method: str, arrays: Mapping[str, np.ndarray]) -> list[tuple[tuple[int, ...], np.dtype]]:
         """Shape and type of each output for inputs, params and states like these."""
         core = getattr(self.compiled, "core", None)
         try:

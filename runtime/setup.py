@@ -67,8 +67,7 @@ class Assembly:
         if own:  # what it writes into must not be its producer's output
             inputs = [Blob(b.to_array()) for b in inputs]
         diffs = [
-            Blob.empty(b.shape, b.dtype) if w in self._needed else NullBlob()
-            for w, b in zip(step.bottoms, inputs)
+            Blob.empty(b.shape, b.dtype) if w in self._needed else NullBlob() for w, b in zip(step.bottoms, inputs)
         ]
         with track.blaming(i, "setup"):
             state = setup_layer(self.backend, layer, inputs, diffs)
@@ -132,9 +131,7 @@ class Assembly:
             else:
                 layer = self.users[key]
                 try:
-                    values[key] = p.init.draw(
-                        generator(self.seed, layer.name, "init", p.name), p.shape, dtype
-                    )
+                    values[key] = p.init.draw(generator(self.seed, layer.name, "init", p.name), p.shape, dtype)
                 except ValueError as error:
                     raise ValueError(f"{titled(layer)}, parameter {p.name!r}: {error}") from None
         buffer = ParameterBuffer(list(self.parameters.values()), dtype)
@@ -160,9 +157,7 @@ def _check_made(layer: Layer, state: LayerState, tops: int) -> None:
     if state.parameters and not layer.has_param:
         raise TopologyError(f"{who} made parameters, but does not say has_param")
     if len(state.blobs) != tops:
-        raise TopologyError(
-            f"{who} has {tops} tops {list(layer.tops)}, but setup made {len(state.blobs)} blobs"
-        )
+        raise TopologyError(f"{who} has {tops} tops {list(layer.tops)}, but setup made {len(state.blobs)} blobs")
     if not all(isinstance(b, Blob) for b in state.blobs):
         raise TypeError(f"{who}: setup must make Blobs, got {state.blobs}")
     if state.owns_diffs and len(state.blobs_diff) != tops:

@@ -287,9 +287,7 @@ class _Binder:
             self._fail(name, shape, actual, f"{reason} = {expected} (with {known})" if known else reason)
         return True
 
-    def _solve(
-        self, argument: tuple[str, Shape, tuple[int, ...]], dim: Size, size: int, unknown: str
-    ) -> bool:
+    def _solve(self, argument: tuple[str, Shape, tuple[int, ...]], dim: Size, size: int, unknown: str) -> bool:
         name, shape, actual = argument
         line = linear(dim.tree, self.sizes, unknown)
         if line is None or line[1] == 0:
@@ -309,9 +307,7 @@ class _Binder:
         self.origin.setdefault(dim, f"argument {name!r}")
 
     def _fail(self, name: str, shape: Shape, actual: tuple[int, ...], why: str) -> NoReturn:
-        raise ValueError(
-            f'{self.where}: argument {name!r}: expected shape "{shape.text}", got {actual}: {why}'
-        )
+        raise ValueError(f'{self.where}: argument {name!r}: expected shape "{shape.text}", got {actual}: {why}')
 
 
 def _rank(shape: Shape) -> str:
@@ -333,13 +329,9 @@ def batch_size(
     `initialize`), count as the declared ones. ValueError names `where` and the argument.
     """
     inputs = list(inputs)
-    declared = (
-        [None if s.group is not None else s.rank for _, s, _ in inputs] if ranks is None else list(ranks)
-    )
+    declared = [None if s.group is not None else s.rank for _, s, _ in inputs] if ranks is None else list(ranks)
     if batch is None:
-        batch = any(
-            rank is not None and len(actual) == rank + 1 for rank, (_, _, actual) in zip(declared, inputs)
-        )
+        batch = any(rank is not None and len(actual) == rank + 1 for rank, (_, _, actual) in zip(declared, inputs))
     if not batch:
         return None
     if not inputs:
@@ -352,8 +344,6 @@ def batch_size(
                 f'{where}: argument {name!r}: expected {expected} for a batch of "{shape.text}", got {actual}'
             )
         if size >= 0 and actual[0] != size:
-            raise ValueError(
-                f"{where}: argument {name!r}: a batch of {actual[0]}, but {first!r} has {size} examples"
-            )
+            raise ValueError(f"{where}: argument {name!r}: a batch of {actual[0]}, but {first!r} has {size} examples")
         size, first = actual[0], first or name
     return size

@@ -27,9 +27,7 @@ class Snapshot(CoffeeBreak):
     It holds parameters, states, running statistics, the solver's history, rng, data position, iteration.
     """
 
-    def __init__(
-        self, folder: Any, format: str = "safetensors", keep: int | None = None, **when: Any
-    ) -> None:
+    def __init__(self, folder: Any, format: str = "safetensors", keep: int | None = None, **when: Any) -> None:
         super().__init__(**when)
         if format not in ("safetensors", "hdf5"):
             raise ValueError(f'Snapshot: format={format!r} must be "safetensors" or "hdf5"')

@@ -120,9 +120,7 @@ class Solver:
         self.history = {slot: np.zeros_like(net.buffer.data) for slot in self.slots}
         self.updates = {id(p): 0 for p in net.buffer.parameters}
         self._show_rates()
-        resumed = self.options["load_from"] is not None and snapshot.restore(
-            self, net, self.options["load_from"]
-        )
+        resumed = self.options["load_from"] is not None and snapshot.restore(self, net, self.options["load_from"])
         self.lounge.open(self.state.iter)
         for one in self.breaks:
             one.init(self, net)

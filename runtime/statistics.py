@@ -61,9 +61,7 @@ class Accuracy(RunningMeans, Builtin):
         labels = labels_of(label.data, scores.shape, self.axis, None)
         rows = as_channels(scores.data, self.axis)
         hits = builtin.run("standard.top_k_hits", {"scores": rows, "label": labels}, k=self.top_k)["y"]
-        self.record(
-            state, "accuracy", float(np.sum(hits, dtype=np.float64)) / max(labels.size, 1), labels.size
-        )
+        self.record(state, "accuracy", float(np.sum(hits, dtype=np.float64)) / max(labels.size, 1), labels.size)
 
     def statistic_names(self) -> tuple[str, ...]:
         return ("accuracy",)

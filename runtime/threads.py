@@ -30,9 +30,7 @@ def set_num_threads(n: int) -> None:
     if not 1 <= n < 2**31:
         raise ValueError(f"set_num_threads: expected a number of at least 1, got {n}")
     if _forked and n > 1:
-        warnings.warn(
-            "a forked process keeps to one thread; start it by spawn for more", RuntimeWarning, stacklevel=2
-        )
+        warnings.warn("a forked process keeps to one thread; start it by spawn for more", RuntimeWarning, stacklevel=2)
         n = 1
     count = n
     _tell()
@@ -64,9 +62,7 @@ def _default() -> int:
         if text.isdigit() and int(text) >= 1:
             return int(text)
         if text and name.startswith("LAYERC"):
-            warnings.warn(
-                f"{name}={text} is no number of threads; it is ignored", RuntimeWarning, stacklevel=2
-            )
+            warnings.warn(f"{name}={text} is no number of threads; it is ignored", RuntimeWarning, stacklevel=2)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -143,9 +143,7 @@ def _check_bottoms(layers: Sequence[Layer], makers: dict[str, int]) -> None:
         for bottom in layer.bottoms:
             if bottom not in makers:
                 known = ", ".join(sorted(makers)) or "none"
-                raise TopologyError(
-                    f"{titled(layer)} reads blob {bottom!r}, which no layer makes; blobs: {known}"
-                )
+                raise TopologyError(f"{titled(layer)} reads blob {bottom!r}, which no layer makes; blobs: {known}")
 
 
 def _check_in_place(layers: Sequence[Layer]) -> None:
@@ -207,9 +205,7 @@ def _wired(layers: Sequence[Layer], makers: dict[str, int]) -> tuple[list[Step],
 
 def _sorted(steps: list[Step], wires: list[Wire], last: dict[str, int]) -> Graph:
     """Kahn's algorithm; of the steps that could run next, sources first, then the order of the list."""
-    rank = [
-        (not s.layer.is_source, s.layer.is_source and s.layer.follows_batch, i) for i, s in enumerate(steps)
-    ]
+    rank = [(not s.layer.is_source, s.layer.is_source and s.layer.follows_batch, i) for i, s in enumerate(steps)]
     waits = [len(set(step.bottoms)) for step in steps]
     ready = [rank[i] for i, count in enumerate(waits) if count == 0]
     heapq.heapify(ready)

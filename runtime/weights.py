@@ -31,9 +31,7 @@ def put(net: "Net", tensors: Mapping[str, np.ndarray], strict: bool = True) -> N
     want = {name: a.shape for name, a in collect(net).items()}
     missing = [name for name in want if name not in have]
     unexpected = [name for name in have if name not in want]
-    shapes = [
-        f"{n} {have[n].shape} instead of {want[n]}" for n in want if n in have and have[n].shape != want[n]
-    ]
+    shapes = [f"{n} {have[n].shape} instead of {want[n]}" for n in want if n in have and have[n].shape != want[n]]
     if strict and (missing or unexpected or shapes):
         parts = [("missing", missing), ("unexpected", unexpected), ("of another shape", shapes)]
         text = "; ".join(f"{what}: {', '.join(names)}" for what, names in parts if names)
@@ -46,8 +44,7 @@ def put(net: "Net", tensors: Mapping[str, np.ndarray], strict: bool = True) -> N
         new = {s: fitting.get(f"{state.layer.name}.{s}") for s in state.states}
         if any(value is not None for value in new.values()):
             state.states = {
-                s: old if new[s] is None else np.array(new[s], dtype=old.dtype)
-                for s, old in state.states.items()
+                s: old if new[s] is None else np.array(new[s], dtype=old.dtype) for s, old in state.states.items()
             }
 
 
@@ -148,9 +145,7 @@ def _need(module: str, package: str, extra: str) -> Any:
     try:
         return import_module(module)
     except ImportError:
-        raise ImportError(
-            f"this needs {package}: pip install {package}, or pip install 'layerc[{extra}]'"
-        ) from None
+        raise ImportError(f"this needs {package}: pip install {package}, or pip install 'layerc[{extra}]'") from None
 
 
 need = _need

@@ -684,18 +684,14 @@ def _elementwise() -> list[Case]:
         domain = _DOMAINS.get(row.name, "")
         names = row.arrays
         first = "bool" if row.name == "where" else kind
-        arguments = tuple(
-            (n, first if k == 0 else kind, "N M" if k == 0 else "M", domain) for k, n in enumerate(names)
-        )
+        arguments = tuple((n, first if k == 0 else kind, "N M" if k == 0 else "M", domain) for k, n in enumerate(names))
         found.append(_case(f"op_{row.name}", [f"return {spelling}({', '.join(names)})"], arguments))
     return found
 
 
 def _expressions() -> list[Case]:
     lines = [re.split(r"\s*\|\s{1,}", line) for line in EXPRESSIONS.strip().splitlines() if line.strip()]
-    return [
-        _case(p[0].strip(" |"), [f"return {' | '.join(p[1:-1]).strip()}"], _arguments(p[-1])) for p in lines
-    ]
+    return [_case(p[0].strip(" |"), [f"return {' | '.join(p[1:-1]).strip()}"], _arguments(p[-1])) for p in lines]
 
 
 def _bodies() -> list[Case]:
@@ -721,9 +717,7 @@ def _arguments(text: str) -> tuple[tuple[str, str, str, str], ...]:
 
 
 def _case(name: str, lines: list[str], arguments: tuple[tuple[str, str, str, str], ...]) -> Case:
-    spelled = ", ".join(
-        f"{n}: {_element(d)}" + (f'["{dims}"]' if dims else "") for n, d, dims, _ in arguments
-    )
+    spelled = ", ".join(f"{n}: {_element(d)}" + (f'["{dims}"]' if dims else "") for n, d, dims, _ in arguments)
     used = set(re.findall(r"\b[NMK]\b", "\n".join(lines)))
     known: dict[str, str] = {}
     for n, _, dims, _ in arguments:

@@ -7,7 +7,6 @@ Running   a class with a state and config   noise   random numbers from a seed
 Shift     a class with its own initialize   flat    no gradient
 """
 
-# ruff: noqa: E501  (C reads better in long lines)
 from pathlib import Path
 from typing import Any
 
@@ -297,9 +296,7 @@ def parameter(name: str, role: str, dtype: str, shape: str = "", **more: Any) ->
     return {**base, "init": None, "check": None, **more}
 
 
-def method(
-    kernel: str, dims: str, arguments: str, outputs: list[dict[str, str]], config: str = ""
-) -> dict[str, Any]:
+def method(kernel: str, dims: str, arguments: str, outputs: list[dict[str, str]], config: str = "") -> dict[str, Any]:
     return {
         "kernels": {"f32": f"{kernel}_f32", "f64": f"{kernel}_f64"},
         "dims": dims.split(),
@@ -332,9 +329,7 @@ def srelu() -> dict[str, Any]:
         "right_threshold": [0, 1],
         "right_slope": [0, 1],
     }
-    params = [
-        parameter(n, "param", "real", "C", init={"name": "uniform", "args": a}) for n, a in uniform.items()
-    ]
+    params = [parameter(n, "param", "real", "C", init={"name": "uniform", "args": a}) for n, a in uniform.items()]
     names = " ".join(uniform)
     gradients = [grad(n, "C", "param") for n in uniform]
     backward = method("SReLU_backward", "C S", f"x {names} dy", [grad("x", "C *S"), *gradients])
@@ -395,9 +390,7 @@ def layers() -> list[dict[str, Any]]:
             ],
             {
                 "predict": method("scale", "N", "x by", [out("y", "N")], "power"),
-                "backward": method(
-                    "scale_backward", "N", "x by dy", [grad("x", "N"), grad("by", "")], "power"
-                ),
+                "backward": method("scale_backward", "N", "x by dy", [grad("x", "N"), grad("by", "")], "power"),
             },
         ),
         layer(

@@ -1,7 +1,7 @@
 """Backwards as a person writes them, for the example layers: what generated gradients are measured against.
 
-`srelu` follows the arithmetic of the hand-written backward that MATLAB's documentation gives for this layer: dX, and for each learnable
-the sum over everything but the channel.
+`srelu` follows the arithmetic of the hand-written backward that MATLAB's documentation gives for this layer:
+dX, and for each learnable the sum over everything but the channel.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 Array = NDArray[np.floating]
 
 
-def d_SReLU(x: Array, left_threshold: Array, left_slope: Array, right_threshold: Array, right_slope: Array, dy: Array) -> tuple[Array, ...]:
+def d_SReLU(
+    x: Array, left_threshold: Array, left_slope: Array, right_threshold: Array, right_slope: Array, dy: Array
+) -> tuple[Array, ...]:
     tl = left_threshold[:, None]
     al = left_slope[:, None]
     tr = right_threshold[:, None]

@@ -134,9 +134,7 @@ class Array:
 
 
 class Builder:
-    def __init__(
-        self, name: str, dims: str = "", batch: bool = False, scalars: tuple[tuple[str, str], ...] = ()
-    ):
+    def __init__(self, name: str, dims: str = "", batch: bool = False, scalars: tuple[tuple[str, str], ...] = ()):
         self.name, self.batch = name, batch
         self.dims = (("batch",) if batch else ()) + tuple(dims.split())
         self.scalars = tuple(ir.Scalar(*s) for s in scalars)
@@ -150,9 +148,7 @@ class Builder:
         self, name: str, shape: str | tuple, kind: str, batched: bool, dtype: str, alias: str | None = None
     ) -> Array:
         extents = (
-            tuple(Dim.of(int(d) if d.isdigit() else d) for d in shape.split())
-            if isinstance(shape, str)
-            else shape
+            tuple(Dim.of(int(d) if d.isdigit() else d) for d in shape.split()) if isinstance(shape, str) else shape
         )
         full = ((Dim.of("batch"),) if batched else ()) + extents
         self.buffers.append(ir.Buffer(name, dtype, full, kind, alias))
@@ -217,9 +213,7 @@ class Builder:
         init: float | None = 0.0,
     ) -> Array:
         extents = (
-            tuple(Dim.of(int(d) if d.isdigit() else d) for d in shape.split())
-            if isinstance(shape, str)
-            else shape
+            tuple(Dim.of(int(d) if d.isdigit() else d) for d in shape.split()) if isinstance(shape, str) else shape
         )
         target = into or self.temp(tuple(extents[k] for k in keep))
         if init is not None:
@@ -266,9 +260,7 @@ class Call(ctypes.Structure):
 
 
 class Library:
-    def __init__(
-        self, jobs: list, flags: list[str] | None = None, warnings: bool = True, keep: str | None = None
-    ):
+    def __init__(self, jobs: list, flags: list[str] | None = None, warnings: bool = True, keep: str | None = None):
         folder = Path(keep or tempfile.mkdtemp(prefix="lc_"))
         folder.mkdir(exist_ok=True)
         self.text = emit.c_file(jobs)
@@ -290,9 +282,7 @@ class Library:
         self.messages = done.stderr
         self.lib = ctypes.CDLL(str(folder / "k.so"))
 
-    def __call__(
-        self, name: str, *arrays: np.ndarray, threads: int = 1, scalars: tuple = (), **dims: int
-    ) -> Call:
+    def __call__(self, name: str, *arrays: np.ndarray, threads: int = 1, scalars: tuple = (), **dims: int) -> Call:
         """Inputs then outputs, all of one float type, which names the function."""
         kernel = self.kernels[name]
         real = "f64" if any(a.dtype == np.float64 for a in arrays) else "f32"
@@ -407,9 +397,7 @@ def matmul(layout: str = "nn") -> ir.Kernel:
     k.reduce(
         "N M K",
         (0, 1),
-        lambda i, j, l: (
-            (a[i, l] if layout[0] == "n" else a[l, i]) * (b[l, j] if layout[1] == "n" else b[j, l])
-        ),
+        lambda i, j, l: (a[i, l] if layout[0] == "n" else a[l, i]) * (b[l, j] if layout[1] == "n" else b[j, l]),
         into=c,
     )
     return k.kernel()
@@ -470,11 +458,7 @@ def ema_backward() -> ir.Kernel:
         k.set(dh, lambda d: dy[t, d], "add")
         first = E(ir.Op("greater", (ir.Int(t), ir.Const(0, "i64")), "bool"))
         before = k.let("D", lambda d: op("where", first, y[t - 1, d], 0.0))
-        k.emit(
-            k.nest(
-                dh.shape, lambda d: ir.Store("da", (Dim.of(d),), (dh[d] * (before[d] - x[t, d])).ir, "add")
-            )
-        )
+        k.emit(k.nest(dh.shape, lambda d: ir.Store("da", (Dim.of(d),), (dh[d] * (before[d] - x[t, d])).ir, "add")))
         k.emit(k.nest(dh.shape, lambda d: ir.Store("dx", dx.at((t, d)), (dh[d] * (1.0 - a[d])).ir)))
         k.set(dh, lambda d: dh[d] * a[d])
 
@@ -617,14 +601,10 @@ def reference(name: str, v: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def shapes(kernel: ir.Kernel, dims: dict[str, int]) -> dict[str, tuple[int, ...]]:
-    return {
-        b.name: tuple(d.evaluate(dims) for d in b.shape) for b in kernel.buffers if b.kind in ("in", "out")
-    }
+    return {b.name: tuple(d.evaluate(dims) for d in b.shape) for b in kernel.buffers if b.kind in ("in", "out")}
 
 
-def random_inputs(
-    kernel: ir.Kernel, dims: dict[str, int], dtype: Any, seed: int = 0
-) -> dict[str, np.ndarray]:
+def random_inputs(kernel: ir.Kernel, dims: dict[str, int], dtype: Any, seed: int = 0) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
     found: dict[str, np.ndarray] = {}
     sizes = shapes(kernel, dims)

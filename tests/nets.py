@@ -11,9 +11,7 @@ from layerc import config
 from layerc.runtime import Blob, Layer, LayerState, Net, Parameter
 
 
-def data(
-    n: int = 20, d: int = 6, classes: int = 3, dtype: Any = np.float64, seed: int = 0
-) -> list[np.ndarray]:
+def data(n: int = 20, d: int = 6, classes: int = 3, dtype: Any = np.float64, seed: int = 0) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n, d)).astype(dtype)
     return [x, (np.abs(x[:, 0] * 5).astype(int)) % classes]
@@ -66,9 +64,7 @@ def check_gradients(net: Net, feed: dict[str, np.ndarray], tol: float = 1e-6, re
         np.testing.assert_allclose(gradient, expected, rtol=tol, atol=tol, err_msg=name)
     if regu_coef == 0:
         for name, gradient in inputs.items():
-            np.testing.assert_allclose(
-                gradient, differences(loss, feed[name]), rtol=tol, atol=tol, err_msg=name
-            )
+            np.testing.assert_allclose(gradient, differences(loss, feed[name]), rtol=tol, atol=tol, err_msg=name)
 
 
 class Double(Layer):

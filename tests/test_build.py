@@ -158,8 +158,7 @@ def test_the_version_is_the_package_s():
 def test_parameters_are_listed_as_written(manifest):
     gate = layer_of(manifest, "gate")
     assert [
-        (p["name"], p["role"], p["dtype"], p["shape"], p["default"], p["required"])
-        for p in gate["parameters"]
+        (p["name"], p["role"], p["dtype"], p["shape"], p["default"], p["required"]) for p in gate["parameters"]
     ] == [
         ("x", "input", "real", "C *S", None, True),
         ("w", "param", "real", "C", None, True),
@@ -263,9 +262,7 @@ def test_gradients(L):
         e = 1e-6 * direction
         plus = L.gate(x + e if array is x else x, w + e if array is w else w, batch=True)
         minus = L.gate(x - e if array is x else x, w - e if array is w else w, batch=True)
-        np.testing.assert_allclose(
-            np.sum((plus - minus) * dy) / 2e-6, np.sum(gradient * direction), rtol=1e-6
-        )
+        np.testing.assert_allclose(np.sum((plus - minus) * dy) / 2e-6, np.sum(gradient * direction), rtol=1e-6)
     np.testing.assert_allclose(L.cube.vjp(x)[1](dy)[0], 3 * x * x * dy)
 
 

@@ -294,10 +294,7 @@ def test_tests_that_do_not_apply_are_skipped(good):
 
 
 def test_random_layers_are_checked_with_one_seed(tmp_path, monkeypatch):
-    text = (
-        HEAD
-        + "@layer\ndef noisy(x: real['N'], rng: Random) -> real['N']:\n    return x * rng.random(x.shape)\n"
-    )
+    text = HEAD + "@layer\ndef noisy(x: real['N'], rng: Random) -> real['N']:\n    return x * rng.random(x.shape)\n"
     (tmp_path / "noise.py").write_text(text)
     try:
         driver.build(tmp_path / "noise.py")
@@ -415,9 +412,7 @@ def run(capsys, *words):
 
 @pytest.fixture
 def files(tmp_path):
-    (tmp_path / "valid.py").write_text(
-        HEAD + "@layer\ndef sq(x: real['C *S']) -> real['C *S']:\n    return x * x\n"
-    )
+    (tmp_path / "valid.py").write_text(HEAD + "@layer\ndef sq(x: real['C *S']) -> real['C *S']:\n    return x * x\n")
     (tmp_path / "wrong.py").write_text(
         (tmp_path / "valid.py").read_text() + "\n@sq.backward\ndef sq_b(x, dy):\n    return 2.01 * x * dy\n"
     )

@@ -165,9 +165,7 @@ def test_build(capsys, good):
 
 
 def test_build_elsewhere_and_dump(capsys, good):
-    status, out, _ = run(
-        capsys, "build", good, "-o", good.parent / "deep" / "pack", "--f32-only", "--dump", "ir:lower"
-    )
+    status, out, _ = run(capsys, "build", good, "-o", good.parent / "deep" / "pack", "--f32-only", "--dump", "ir:lower")
     assert status == 0
     assert "kernel mish(batch, S)" in out
     assert (good.parent / "deep" / "pack" / "__init__.py").is_file()
@@ -231,9 +229,7 @@ def test_bench_says_which_shapes_it_needs(capsys, good):
 def test_as_a_program(good):
     """The real thing, once: a process, a closed pipe."""
     code = "import sys; from layerc.cli import main; sys.exit(main())"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "check", str(good)], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", code, "check", str(good)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     reading, writing = os.pipe()
     os.close(reading)

@@ -114,9 +114,7 @@ def test_validation_changes_nothing():
     assert plain.statistics() == watched.statistics()
     assert set(watch.statistics) == {"loss.loss", "accuracy.accuracy"}
     assert list(solver.lounge.statistics["validation.accuracy.accuracy"]) == list(range(8))
-    assert watch.statistics["accuracy.accuracy"] == pytest.approx(
-        (watched.predict(X[:7]).argmax(1) == T[:7]).mean()
-    )
+    assert watch.statistics["accuracy.accuracy"] == pytest.approx((watched.predict(X[:7]).argmax(1) == T[:7]).mean())
     with pytest.raises(ValueError, match="arrays"):
         solve(ValidationPerformance([X], every_n_iter=1))
 

@@ -41,15 +41,11 @@ def test_against_numpy(library, name, dtype):
             got = zoo.run_kernel(library, kernel, dims, values, dtype, threads)
             for out, array in expected.items():
                 tolerance = 2e-4 if dtype == np.float32 else 1e-11
-                np.testing.assert_allclose(
-                    got[out], array, tolerance, tolerance, err_msg=f"{name} {out} {dims}"
-                )
+                np.testing.assert_allclose(got[out], array, tolerance, tolerance, err_msg=f"{name} {out} {dims}")
             if threads == 1:
                 first = got
         for out in first:
-            assert np.array_equal(first[out], got[out], equal_nan=True), (
-                "the result depends on the number of threads"
-            )
+            assert np.array_equal(first[out], got[out], equal_nan=True), "the result depends on the number of threads"
 
 
 def test_check_reports_the_first_failing_iteration(library):
@@ -103,9 +99,7 @@ def _reduction(op, init):
 
 @pytest.fixture(scope="module")
 def reductions():
-    return zoo.Library(
-        zoo.both(_reduction("add", 0.0), _reduction("max", -np.inf), _reduction("min", np.inf))
-    )
+    return zoo.Library(zoo.both(_reduction("add", 0.0), _reduction("max", -np.inf), _reduction("min", np.inf)))
 
 
 def test_float32_sums_are_as_good_as_numpys(reductions):

@@ -12,7 +12,7 @@ import pytest
 
 from layerc.build.driver import build
 
-LAYERS = '''
+LAYERS = """
 import numpy as np
 from scipy import special
 from layerc import bool_, i32, i64, layer, real
@@ -369,7 +369,7 @@ def special_sums(x: real["N"]):
 @layer
 def special_logsumexp(x: real["N"]):
     return special.logsumexp(x)
-'''
+"""
 
 
 class Package:
@@ -384,7 +384,13 @@ class Package:
             warnings.simplefilter("ignore")  # 0 / 0 where NumPy computes what `where` does not take
             y, pullback = getattr(self.compiled, name).vjp(*args)
             ys = y if isinstance(y, tuple) else (y,)
-            dys = tuple(np.ones_like(v) for v in ys) if dy is None else dy if isinstance(dy, tuple) else (np.asarray(dy, float),)
+            dys = (
+                tuple(np.ones_like(v) for v in ys)
+                if dy is None
+                else dy
+                if isinstance(dy, tuple)
+                else (np.asarray(dy, float),)
+            )
             found = pullback(*dys)
             again = self._by_text(name, args, ys, dys)
         assert len(found) == len(args)
@@ -417,7 +423,9 @@ def _parameters(layer: Any) -> list[str]:
 
 
 def _load(name: str, path: Any, package: bool = False) -> Any:
-    spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=[str(path.parent)] if package else None)
+    spec = importlib.util.spec_from_file_location(
+        name, path, submodule_search_locations=[str(path.parent)] if package else None
+    )
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
@@ -430,7 +438,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Package:
     folder = tmp_path_factory.mktemp("enemy")
     (folder / "enemy.py").write_text(LAYERS)
     target = build(folder / "enemy.py")
-    return Package(_load("enemy_compiled", target / "__init__.py", package=True), _load("enemy_gradients", target / "gradients.py"))
+    return Package(
+        _load("enemy_compiled", target / "__init__.py", package=True), _load("enemy_gradients", target / "gradients.py")
+    )
 
 
 def equal(found: Any, expected: Any, tolerance: float = 1e-12) -> None:
@@ -835,7 +845,11 @@ SPECIALS = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, 1e300, -1e300, 5e-324]
 def test_nan_and_infinity_propagate_as_in_numpy(built: Package, dtype: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for x in (np.array(SPECIALS, dtype), *(np.array([1, v, 2], dtype) for v in SPECIALS), np.array([np.inf, -np.inf], dtype)):
+        for x in (
+            np.array(SPECIALS, dtype),
+            *(np.array([1, v, 2], dtype) for v in SPECIALS),
+            np.array([np.inf, -np.inf], dtype),
+        ):
             for name in ("specials", "special_sums", "special_logsumexp"):
                 layer = getattr(built.compiled, name)
                 found, expected = layer(x), layer.reference(x)

@@ -5,7 +5,6 @@ named dimensions and the range its arguments are drawn from. Each is here becaus
 """
 
 from __future__ import annotations
-
 import __future__
 
 import importlib.util
@@ -24,7 +23,7 @@ from layerc.adjoint.gradient import gradient_file
 from layerc.build.driver import build
 from layerc.transpile.layers import check_file
 
-PROGRAMS = r'''
+PROGRAMS = r"""
 # -- overlapping places -------------------------------------------------------------------------------------------
 def conv1(x: real["N"], w: real["K"]):  # N=6 K=3
     y = np.zeros(x.shape[0] - w.shape[0] + 1)
@@ -1476,7 +1475,7 @@ def weighted_sum_of_rows(x: real["N D"], i: i64["K"]):  # N=4 D=3 K=5
         h = np.tanh(h + x[i[k]]) * x[i[k], 0]
         x[i[k]] = h * 0.5
     return h, x
-'''
+"""
 
 HEAD = "import numpy as np\nfrom scipy import special\nfrom layerc import layer, real, i64\n\n\n"
 SEEDS = (0, 1, 2)
@@ -1562,13 +1561,18 @@ class Run:
         self.args = {k: v.astype("f8") if v.dtype.kind == "f" else v for k, v in self.given.items()}
         self.ys = [np.asarray(y) for y in tupled(self.function(**self.copies()))]
         rng = np.random.default_rng(seed + 10)
-        self.dys = [rng.standard_normal(y.shape).astype(dtype).astype("f8") if y.dtype.kind == "f" else None for y in self.ys]
+        self.dys = [
+            rng.standard_normal(y.shape).astype(dtype).astype("f8") if y.dtype.kind == "f" else None for y in self.ys
+        ]
         known = dict(self.args)
         for k, (y, dy) in enumerate(zip(self.ys, self.dys, strict=True)):
             number = "" if len(self.ys) == 1 else str(k + 1)
             known[f"dy{number}"] = dy
             known.setdefault(f"y{number}", y)
-        self.gradients = [np.asarray(g) for g in tupled(gradient(**{k: np.array(known[k]) for k in inspect.signature(gradient).parameters}))]
+        self.gradients = [
+            np.asarray(g)
+            for g in tupled(gradient(**{k: np.array(known[k]) for k in inspect.signature(gradient).parameters}))
+        ]
 
     def copies(self) -> dict[str, np.ndarray]:
         return {k: v.copy() for k, v in self.args.items()}
@@ -1580,7 +1584,9 @@ class Run:
                 moved = self.copies()
                 moved[name][index] += sign * h
                 ys = tupled(self.function(**moved))
-                found[index] += sign * sum(float(np.sum(y * dy)) for y, dy in zip(ys, self.dys, strict=True) if dy is not None)
+                found[index] += sign * sum(
+                    float(np.sum(y * dy)) for y, dy in zip(ys, self.dys, strict=True) if dy is not None
+                )
         return found / (2 * h)
 
 
@@ -1617,7 +1623,9 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Any:
             source = folder / f"programs_{number}.py"
             source.write_text(HEAD + "\n\n".join(CASES[n].source for n in FILES[number]))
             target = build(source)
-            spec = importlib.util.spec_from_file_location(target.name, target / "__init__.py", submodule_search_locations=[str(target)])
+            spec = importlib.util.spec_from_file_location(
+                target.name, target / "__init__.py", submodule_search_locations=[str(target)]
+            )
             assert spec is not None and spec.loader is not None
             modules[number] = sys.modules[target.name] = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(modules[number])
@@ -1639,10 +1647,14 @@ def test_the_library_is_the_text(compiled: Any, name: str) -> None:
         dys = []
         for k, run_y in enumerate(runs[0].ys):
             stacked = [run.dys[k] for run in runs]
-            dys.append(np.zeros((len(runs), *run_y.shape), "i8") if stacked[0] is None else np.stack(stacked).astype(dtype))
+            dys.append(
+                np.zeros((len(runs), *run_y.shape), "i8") if stacked[0] is None else np.stack(stacked).astype(dtype)
+            )
         gradients = pullback(*dys)
         assert [g is not None for g in gradients] == [kind == "real" for _, kind, _ in program.params]
-        for (argument, *_), found, k in zip([p for p in program.params if p[1] == "real"], [g for g in gradients if g is not None], range(99)):
+        for (argument, *_), found, k in zip(
+            [p for p in program.params if p[1] == "real"], [g for g in gradients if g is not None], range(99)
+        ):
             assert found.dtype == np.dtype(dtype)
             close(found, np.stack([run.gradients[k] for run in runs]), tolerance, f"d_{argument}, {dtype}")
         for a, b in zip(batch, kept, strict=True):
@@ -1655,7 +1667,11 @@ def test_the_tables_agree() -> None:
     assert sorted(n for names in FILES for n in names) == sorted(CASES)
 
 
-@pytest.mark.parametrize("wrong", [lambda g: g * 1.001, lambda g: g + np.nan, lambda g: g[:-1], lambda g: g[..., None]], ids=["scaled", "nan", "short", "axis"])
+@pytest.mark.parametrize(
+    "wrong",
+    [lambda g: g * 1.001, lambda g: g + np.nan, lambda g: g[:-1], lambda g: g[..., None]],
+    ids=["scaled", "nan", "short", "axis"],
+)
 def test_the_comparison_can_fail(wrong: Any) -> None:
     gradient = np.array([1.0, -2.0, 3.0])
     with pytest.raises(AssertionError):
@@ -1670,6 +1686,9 @@ def test_the_comparison_can_fail(wrong: Any) -> None:
 )
 def test_what_is_refused_is_drawn(line: str, message: str) -> None:
     """Programs that would compile to something else than NumPy's meaning."""
-    source = HEAD + f'@layer\ndef f(x: real["N"]):\n    i = 0\n    for i in range(x.shape[0]):\n        x[i] = x[i] * 2\n    {line}\n'
+    source = (
+        HEAD
+        + f'@layer\ndef f(x: real["N"]):\n    i = 0\n    for i in range(x.shape[0]):\n        x[i] = x[i] * 2\n    {line}\n'
+    )
     with pytest.raises(Exception, match=message):
         check_file(Path("program.py"), source)

@@ -93,10 +93,7 @@ def test_a_mistake_is_drawn_where_it_is(text, line, kind, message, help, tmp_pat
         compile_module(read_module(source))
     drawn = str(caught.value)
     assert any(
-        part.startswith(f"wrong.py:{FIRST + line}:")
-        and f"error[{kind}]: " in part
-        and message in part
-        and help in part
+        part.startswith(f"wrong.py:{FIRST + line}:") and f"error[{kind}]: " in part and message in part and help in part
         for part in split(drawn)
     ), drawn
     assert "Traceback" not in drawn

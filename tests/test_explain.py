@@ -209,9 +209,7 @@ def test_c_lines(report, written, origin):
 
 def test_backward_c_lines_go_with_gradient_lines(report):
     of = {g[0]: t for t, _, g in report.lines("ema", "gradient")}
-    found = {
-        of[n].strip() for t, _, g in report.lines("ema", "native") if "d_x[" in t and " = " in t for n in g
-    }
+    found = {of[n].strip() for t, _, g in report.lines("ema", "native") if "d_x[" in t and " = " in t for n in g}
     assert any(t.startswith("d_x[t] = ") for t in found)
 
 

@@ -78,9 +78,7 @@ def test_as_numpy(case, packages):
     for real in (np.float32, np.float64):
         for sizes in ALL_SIZES:
             for batch in BATCHES:
-                arrays = [
-                    draw(rng, d, dims, domain, sizes, real, batch) for _, d, dims, domain in case.arguments
-                ]
+                arrays = [draw(rng, d, dims, domain, sizes, real, batch) for _, d, dims, domain in case.arguments]
                 agree(compiled, arrays, batch, real)
 
 

@@ -54,7 +54,11 @@ def test_srelu_backward_is_one_sweep(parts: dict[tuple[str, str], Part]) -> None
     assert len(sweeps) == 1
     sums = [s for s in sweeps[0].body if isinstance(s, Store) and s.op == "add"]
     assert len(sums) == 4
-    over_elements = [loop for loop in innermost(body) if any("x" in str(s) and isinstance(s, Store) for s in loop.body) and "S" in str(loop.hi)]
+    over_elements = [
+        loop
+        for loop in innermost(body)
+        if any("x" in str(s) and isinstance(s, Store) for s in loop.body) and "S" in str(loop.hi)
+    ]
     assert len(over_elements) == 1, "the elements are read more than once"
 
 
@@ -66,7 +70,11 @@ def test_no_array_between_forward_and_backward_of_elementwise_layers(parts: dict
     """Elementwise values live in registers: no temporary array of the size of the data."""
     for name in ("SReLU", "mish"):
         for method in ("predict", "backward"):
-            big = [b for b in parts[name, method].kernel.buffers if b.kind == "temp" and not b.alias and "S" in {s for d in b.shape for s in d.symbols()}]
+            big = [
+                b
+                for b in parts[name, method].kernel.buffers
+                if b.kind == "temp" and not b.alias and "S" in {s for d in b.shape for s in d.symbols()}
+            ]
             assert not big, f"{name}.{method}: {big}"
 
 

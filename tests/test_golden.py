@@ -1,4 +1,5 @@
-"""Generated gradients as text, kept for review: `pytest tests/test_golden.py --update` after a wanted change, then read the diff.
+"""Generated gradients as text, kept for review: `pytest tests/test_golden.py --update` after a wanted change,
+then read the diff.
 
 The same text is run and compared with a hand-written backward, and may not have many more statements than it.
 """

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 import __future__
-import inspect
 
+import inspect
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,12 @@ def layer_source(case: Case) -> str:
 def plain_namespace(text: str) -> dict[str, Any]:
     """Runs source with the annotations and decorators meaning nothing."""
     namespace: dict[str, Any] = {}
-    code = compile(text.replace("from layerc import layer, real, Param", "layer = lambda f: f"), "case", "exec", flags=__future__.annotations.compiler_flag)
+    code = compile(
+        text.replace("from layerc import layer, real, Param", "layer = lambda f: f"),
+        "case",
+        "exec",
+        flags=__future__.annotations.compiler_flag,
+    )
     exec(code, namespace)
     return namespace
 
@@ -140,11 +145,19 @@ USED_BY: dict[str, list[Case]] = {}
 for _case in CASES:
     for _op in operations_in(_case):
         USED_BY.setdefault(_op, []).append(_case)
-RULES = [(op, k) for op, row in ROWS.items() if isinstance(row.grad, tuple) for k, rule in enumerate(row.grad) if rule is not None]
+RULES = [
+    (op, k)
+    for op, row in ROWS.items()
+    if isinstance(row.grad, tuple)
+    for k, rule in enumerate(row.grad)
+    if rule is not None
+]
 
 
 @pytest.mark.parametrize(("op", "argument"), RULES, ids=lambda v: str(v))
-def test_a_derivative_that_is_off_by_a_thousandth_is_caught(op: str, argument: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_derivative_that_is_off_by_a_thousandth_is_caught(
+    op: str, argument: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert op in USED_BY, f"no case differentiates {op}"
     row = ROWS[op]
     assert isinstance(row.grad, tuple)

@@ -50,7 +50,9 @@ def build_cases(cases: list[Case], folder: Path) -> Path:
 
 
 def load(target: Path, name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, target / "__init__.py", submodule_search_locations=[str(target)])
+    spec = importlib.util.spec_from_file_location(
+        name, target / "__init__.py", submodule_search_locations=[str(target)]
+    )
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

@@ -137,8 +137,6 @@ LOADS = [
 @pytest.mark.parametrize(("statement", "absent"), LOADS)
 def test_what_an_import_loads(statement, absent, tmp_path):
     probe = f"{statement}\nimport sys\nprint([m for m in {absent} if m in sys.modules])"
-    run = subprocess.run(
-        [sys.executable, "-c", probe], capture_output=True, text=True, cwd=tmp_path, check=False
-    )
+    run = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip() == "[]"

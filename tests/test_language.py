@@ -59,7 +59,9 @@ MISTAKES = [
 # fmt: on
 
 
-@pytest.mark.parametrize(("text", "line", "kind", "message", "help"), MISTAKES, ids=[m[3][:30] + str(k) for k, m in enumerate(MISTAKES)])
+@pytest.mark.parametrize(
+    ("text", "line", "kind", "message", "help"), MISTAKES, ids=[m[3][:30] + str(k) for k, m in enumerate(MISTAKES)]
+)
 def test_a_mistake_is_drawn_where_it_is(text, line, kind, message, help, tmp_path):
     if "@layer" not in text and "(Layer)" not in text:
         text = '@layer\ndef f(x: real["N"]):\n' + "\n".join("    " + row for row in text.split("\n"))
@@ -111,7 +113,9 @@ def test_mistakes_in_imported_files(tmp_path):
     (tmp_path / "one.py").write_text("from two import b\n")
     (tmp_path / "two.py").write_text("from one import a\nb = 3\n")
     path = tmp_path / "wrong.py"
-    path.write_text(HEAD + 'from helpers import bad, scal\nimport one\n@layer\ndef f(x: real["N"]):\n    return bad(x)\n')
+    path.write_text(
+        HEAD + 'from helpers import bad, scal\nimport one\n@layer\ndef f(x: real["N"]):\n    return bad(x)\n'
+    )
     with pytest.raises(InvalidFile) as caught:
         read_module(path)
     drawn = str(caught.value)
@@ -215,7 +219,9 @@ def test_states(name, classes):
     first = {k: np.array(v) for k, v in layer.states.items()}
     np.testing.assert_allclose(layer(x), layer.reference(x), rtol=1e-12)
     _, pullback = layer.vjp(x)
-    np.testing.assert_allclose(pullback(dy).inputs[0], differences(lambda z: np.sum(fresh().vjp(z)[0] * dy), x), rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(
+        pullback(dy).inputs[0], differences(lambda z: np.sum(fresh().vjp(z)[0] * dy), x), rtol=1e-5, atol=1e-8
+    )
     share = 0.5 if name == "Centred" else 0.9
     np.testing.assert_allclose(layer.states["mean"], share * first["mean"] + (1 - share) * x.mean(axis=0), rtol=1e-12)
     after = {k: np.array(v) for k, v in layer.states.items()}

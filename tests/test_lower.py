@@ -13,7 +13,9 @@ from layerc.transpile.layers import check_file
 from layerc.transpile.lower import ErrorTable, lower
 from layerc.transpile.passes.verify import verify
 
-HEAD = "import numpy as np\nfrom scipy import special\nfrom layerc import Layer, Param, State, i64, init, layer, real\n\n"
+HEAD = (
+    "import numpy as np\nfrom scipy import special\nfrom layerc import Layer, Param, State, i64, init, layer, real\n\n"
+)
 
 
 def lowered(text, method="predict"):
@@ -250,9 +252,5 @@ def test_names_of_sizes_arguments_and_loops_do_not_meet():
     text, _ = lowered(
         '@layer\ndef f(b: real["b"], batch: real["batch"], i: real["i"]):\n    y = b * 1\n    return y * np.sum(i) * np.sum(batch)\n'
     )
-    names = [
-        line.split()[1].rstrip(":")
-        for line in text.splitlines()
-        if line.startswith(("  in", "  out", "  temp"))
-    ]
+    names = [line.split()[1].rstrip(":") for line in text.splitlines() if line.startswith(("  in", "  out", "  temp"))]
     assert len(set(names)) == len(names)

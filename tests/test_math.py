@@ -54,8 +54,7 @@ class Probe:
             "-lm",
         ]
         self.is_gcc = (
-            "Free Software Foundation"
-            in subprocess.run([CC, "--version"], capture_output=True, text=True).stdout
+            "Free Software Foundation" in subprocess.run([CC, "--version"], capture_output=True, text=True).stdout
         )
         done = subprocess.run(
             command + (["-fopt-info-vec-optimized"] if self.is_gcc else []), capture_output=True, text=True
@@ -73,9 +72,7 @@ class Probe:
         return y
 
     def vectorised(self) -> set[str]:
-        lines = {
-            int(n) for n in re.findall(r"math_probe\.c:(\d+):\d+: optimized: .*loop vectorized", self.report)
-        }
+        lines = {int(n) for n in re.findall(r"math_probe\.c:(\d+):\d+: optimized: .*loop vectorized", self.report)}
         return {name for number, name in probe_lines() if number in lines}
 
 
@@ -205,17 +202,13 @@ def check(name, got, want, limit, *args):
     error = ulps(got, want)
     worst = np.argmax(error)
     where = ", ".join(repr(a[worst]) for a in args)
-    assert error[worst] <= limit, (
-        f"{name}({where}) = {got[worst]!r}, not {want[worst]!r}: {error[worst]:.3g} ulp"
-    )
+    assert error[worst] <= limit, f"{name}({where}) = {got[worst]!r}, not {want[worst]!r}: {error[worst]:.3g} ulp"
     signs = (np.signbit(got) != np.signbit(want)) & ~np.isnan(want)
     assert not signs.any(), f"{name}: sign at {[a[signs][0] for a in args]}"
 
 
 def rows(table, column):
-    return [
-        pytest.param(name, row[column], id=name) for name, row in table.items() if row[column] is not None
-    ]
+    return [pytest.param(name, row[column], id=name) for name, row in table.items() if row[column] is not None]
 
 
 # ---- accuracy ------------------------------------------------------------------------------------------
@@ -458,6 +451,5 @@ def test_vectors_are_as_wide_as_the_machine(probes):
     line = {name: number for number, name in probe_lines()}
     for name in ("exp_f32", "tanh_f32", "log1p_f32", "sin_f32", "erf_f32", "exp_f64"):
         assert (
-            f"math_probe.c:{line[name]}:1: optimized: loop vectorized using {width} byte"
-            in probes("native").report
+            f"math_probe.c:{line[name]}:1: optimized: loop vectorized using {width} byte" in probes("native").report
         ), name

@@ -123,9 +123,7 @@ def test_loss_gradients(loss, more):
 @pytest.mark.parametrize("normalize", ["mean", "sum", "weights"])
 def test_softmax_loss_options(normalize):
     weights = [0.5, 2.0, 1.0]
-    loss = SoftmaxLoss(
-        class_weights=weights, ignore_label=1, normalize=normalize, name="loss", bottoms=["p", "t"]
-    )
+    loss = SoftmaxLoss(class_weights=weights, ignore_label=1, normalize=normalize, name="loss", bottoms=["p", "t"])
     net = placed(ip("p", "x"), loss)
     feed = {"x": X[:7], "t": np.array([0, 1, 2, 2, 1, 0, 0])}
     check_gradients(net, feed)
@@ -159,9 +157,7 @@ def test_softmax_loss_at_positions(axis):
     one = np.expand_dims(labels, axis)
     assert value == pytest.approx(-np.take_along_axis(log_p, one, axis).mean())
     assert net.statistics()["acc.accuracy"] == pytest.approx((scores.argmax(axis) == labels).mean())
-    kept = Net(
-        "n", [Input([shape[1:], one.shape[1:]], name="in", tops=["p", "t"]), *layers[1:]], dtype=np.float64
-    )
+    kept = Net("n", [Input([shape[1:], one.shape[1:]], name="in", tops=["p", "t"]), *layers[1:]], dtype=np.float64)
     assert kept.forward(data={"p": scores, "t": one}) == pytest.approx(value)
     np.testing.assert_allclose(
         net.gradient("p"),
@@ -178,9 +174,7 @@ def test_wrong_labels(label):
 
 
 def test_softmax_is_stable():
-    net = placed(
-        Softmax(name="y", bottoms=["x"]), SoftmaxLoss(name="loss", bottoms=["x", "t"]), force_backward=True
-    )
+    net = placed(Softmax(name="y", bottoms=["x"]), SoftmaxLoss(name="loss", bottoms=["x", "t"]), force_backward=True)
     x = np.array([[1e4, 0, -1e4, 0, 0, 0], [-np.inf, 0, 0, 0, 0, 0.0]])
     with np.errstate(all="raise"):
         assert net.forward_backward(data={"x": x, "t": np.array([0, 1])}) == pytest.approx(np.log(5) / 2)
@@ -295,9 +289,7 @@ def test_frozen_parameters():
 
 
 def test_frozen_parameters_of_layers_by_hand():
-    net = placed(
-        Shift(name="a", bottoms=["x"]), ip("b", "a"), SumLoss(name="l", bottoms=["b"]), force_backward=True
-    )
+    net = placed(Shift(name="a", bottoms=["x"]), ip("b", "a"), SumLoss(name="l", bottoms=["b"]), force_backward=True)
     net.freeze("a")
     net.forward_backward(data=FEED)
     assert net.params["a"]["shift"].gradient is NullBlob()
@@ -493,9 +485,7 @@ def test_predict_default_top():
     assert mlp().predict(X[:2]).shape == (2, 3)
     net = placed(ip("a", "x", 4), Softmax(name="p", bottoms=["a"]))
     assert net.predict(X[:2]).sum() == pytest.approx(2)
-    two = placed(
-        Input([(2,)], ["z"], name="in2"), ip("a", "x", 2), ElementWise("add", name="y", bottoms=["a", "z"])
-    )
+    two = placed(Input([(2,)], ["z"], name="in2"), ip("a", "x", 2), ElementWise("add", name="y", bottoms=["a", "z"]))
     with pytest.raises(ValueError, match=r"'x', 'z'"):
         two.predict(X)
     with pytest.raises(ValueError, match="'z'"):
@@ -529,9 +519,7 @@ def test_compiled_function(L):
 
 def test_compiled_function_with_params(L):
     centers = np.random.default_rng(0).normal(size=(4, 6))
-    layer = CompiledLayer(
-        L.rbf, name="y", bottoms=["x"], params={"centers": centers, "gamma": ((4,), Constant(0.2))}
-    )
+    layer = CompiledLayer(L.rbf, name="y", bottoms=["x"], params={"centers": centers, "gamma": ((4,), Constant(0.2))})
     net = placed(layer, ip("z", "y"), SumLoss(name="l", bottoms=["z"]))
     assert np.array_equal(net.params["y"]["centers"].data, centers)
     assert net.params["y"]["gamma"].data.tolist() == [0.2] * 4
@@ -547,9 +535,7 @@ def test_compiled_function_with_params(L):
 
 
 def test_compiled_class(L):
-    net = placed(
-        ip("a", "x", 4), L.SReLU(name="y", bottoms=["a"], tops=["y"]), SumLoss(name="l", bottoms=["y"])
-    )
+    net = placed(ip("a", "x", 4), L.SReLU(name="y", bottoms=["a"], tops=["y"]), SumLoss(name="l", bottoms=["y"]))
     check_gradients(net, FEED, tol=1e-5)
     start = net.params["y"]["left_threshold"].data
     assert start.shape == (4,)
@@ -609,9 +595,7 @@ def test_function_layer():
     net.forward(data=FEED)
     np.testing.assert_allclose(net.blobs["a"].data, X[:5].sum(1))
     assert not layer.can_do_bp
-    bad = placed(
-        FunctionLayer(lambda x: x, lambda x, dy: (dy, dy), name="f", bottoms=["x"]), force_backward=True
-    )
+    bad = placed(FunctionLayer(lambda x: x, lambda x, dy: (dy, dy), name="f", bottoms=["x"]), force_backward=True)
     bad.forward(data=FEED)
     with pytest.raises(ValueError, match="2 gradients"):
         bad.backward(seed={"f": np.ones((5, 6))})

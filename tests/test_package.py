@@ -212,16 +212,12 @@ def test_what_is_no_package_is_not_replaced(tmp_path):
 def test_no_compiler(monkeypatch, tmp_path):
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(
-        NoCompiler, match=r"cc \(not found\), gcc \(not found\), clang \(not found\)"
-    ) as caught:
+    with pytest.raises(NoCompiler, match=r"cc \(not found\), gcc \(not found\), clang \(not found\)") as caught:
         cc.find()
     assert "install" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "command", ["/nonexistent/cc", "/bin/false", "/bin/true", "/bin/echo", "/etc/passwd"]
-)
+@pytest.mark.parametrize("command", ["/nonexistent/cc", "/bin/false", "/bin/true", "/bin/echo", "/etc/passwd"])
 def test_cc_is_authoritative(monkeypatch, command):
     monkeypatch.setenv("CC", command)
     with pytest.raises(NoCompiler, match=f"variable CC.*{command}"):

@@ -126,11 +126,7 @@ def test_a_value_carried_from_step_to_step_keeps_its_array():
 
     def step(t):
         first = E(ir.Op("equal", (ir.Int(Dim.of(t)), ir.Const(0, "i64")), "bool"))
-        k.emit(
-            k.nest(
-                h.shape, lambda d: ir.If(first.ir, (ir.Store(h.name, (Dim.of(d),), ir.Const(0.0, "real")),))
-            )
-        )
+        k.emit(k.nest(h.shape, lambda d: ir.If(first.ir, (ir.Store(h.name, (Dim.of(d),), ir.Const(0.0, "real")),))))
         k.set(h, lambda d: zoo.op("tanh", h[d] * 0.5 + x[t, d]))
         k.set(y, lambda d: h[d] * h[d])
 
@@ -169,9 +165,7 @@ def _user_loop(body):
 def test_user_loops_with_independent_iterations_are_maps():
     free = _user_loop(lambda k, x, y, i: y.store(i, zoo.op("exp", x[i])))
     assert [x.kind for x in loops(after(free, "free"))] == ["map"]
-    with_temp = _user_loop(
-        lambda k, x, y, i: (t := k.let("", lambda: x[i] * 2.0)) and y.store(i, t[()] * t[()])
-    )
+    with_temp = _user_loop(lambda k, x, y, i: (t := k.let("", lambda: x[i] * 2.0)) and y.store(i, t[()] * t[()]))
     assert [x.kind for x in loops(after(with_temp, "free"))] == ["map"]
     for body in (
         lambda k, x, y, i: y.store(i, y[Dim.of(i) - 1] + x[i]),
@@ -227,9 +221,7 @@ def test_loads_in_a_select_are_made_before_it_only_if_in_range():
 
 def test_what_a_loop_does_not_change_is_computed_before_it():
     kernel = after(zoo.srelu_backward(), "share")
-    inner = next(
-        x for x in loops(kernel) if not any(isinstance(s, ir.For) for s in x.body) and len(x.body) > 6
-    )
+    inner = next(x for x in loops(kernel) if not any(isinstance(s, ir.For) for s in x.body) and len(x.body) > 6)
     read = {n for s in inner.body for n, _, mode in tree.own_accesses(s) if mode == "r"}
     assert not read & {"tl", "al", "tr", "ar"}
     assert sum(n == "x" for s in inner.body for n, _, _ in tree.own_accesses(s)) == 1
@@ -242,16 +234,11 @@ def test_parallel_loops_share_nothing():
         for loop in loops(kernel):
             if loop.parallel:
                 for a in tree.accesses(loop.body):
-                    outside = (
-                        any(b.buffer == a.buffer for s in kernel.body for b in tree.accesses((s,)))
-                        and a.index
-                    )
+                    outside = any(b.buffer == a.buffer for s in kernel.body for b in tree.accesses((s,))) and a.index
                     if a.mode not in ("r", "w") and outside:
                         used = {s for d in a.index for s in d.symbols()}
                         inner = {x.var for x in loops(replace(kernel, body=loop.body))} | {loop.var}
-                        private = any(
-                            w.buffer == a.buffer and w.mode == "w" for w in tree.accesses(loop.body)
-                        )
+                        private = any(w.buffer == a.buffer and w.mode == "w" for w in tree.accesses(loop.body))
                         assert used & inner or private, (kernel.name, a)
 
 

@@ -171,17 +171,13 @@ def test_unfreezing_starts_adams_count_afresh():
     before = net.params["ip1"]["weight"].data.copy()
     solver.step(net)
     g = net.params["ip1"]["weight"].gradient
-    np.testing.assert_allclose(
-        before - net.params["ip1"]["weight"].data, 0.1 * g / (abs(g) + 1e-8), rtol=1e-6
-    )
+    np.testing.assert_allclose(before - net.params["ip1"]["weight"].data, 0.1 * g / (abs(g) + 1e-8), rtol=1e-6)
 
 
 def test_shared_parameters_are_updated_once():
     def shared(*keys):
         layers = [MemoryData([X[:, :4], T], 20, name="data")]
-        layers += [
-            InnerProduct(4, name=n, bottoms=[b], param_key=k) for n, b, k in zip("ab", ("data", "a"), keys)
-        ]
+        layers += [InnerProduct(4, name=n, bottoms=[b], param_key=k) for n, b, k in zip("ab", ("data", "a"), keys)]
         net = Net("n", [*layers, SumLoss(name="l", bottoms=["b"])])
         return net
 
@@ -190,9 +186,7 @@ def test_shared_parameters_are_updated_once():
     solver.init(net)
     before = net.params["a"]["weight"].data.copy()
     solver.step(net)
-    np.testing.assert_allclose(
-        net.params["a"]["weight"].data, before - 0.01 * net.params["a"]["weight"].gradient
-    )
+    np.testing.assert_allclose(net.params["a"]["weight"].data, before - 0.01 * net.params["a"]["weight"].gradient)
     assert solver.history["v"].size == 20
 
 
@@ -364,9 +358,7 @@ def test_nan_objective():
     layers = [
         MemoryData([X, T], 8, name="data"),
         InnerProduct(3, name="a", bottoms=["data"]),
-        FunctionLayer(
-            lambda x: x * np.nan if x.base is None else x, lambda x, dy: dy, name="f", bottoms=["a"]
-        ),
+        FunctionLayer(lambda x: x * np.nan if x.base is None else x, lambda x, dy: dy, name="f", bottoms=["a"]),
         SumLoss(name="l", bottoms=["f"]),
     ]
     calls = []

@@ -13,8 +13,24 @@ from .program import Type
 from .source import Source
 from .values import Fresh
 
-ELEMENTS = {"layerc.real": "real", "layerc.f32": "f32", "layerc.f64": "f64", "layerc.i32": "i32", "layerc.i64": "i64", "layerc.bool_": "bool"}
-_JAXTYPING = {"Float": "real", "Float32": "f32", "Float64": "f64", "Int32": "i32", "Int64": "i64", "Int": "i64", "Integer": "i64", "Bool": "bool"}
+ELEMENTS = {
+    "layerc.real": "real",
+    "layerc.f32": "f32",
+    "layerc.f64": "f64",
+    "layerc.i32": "i32",
+    "layerc.i64": "i64",
+    "layerc.bool_": "bool",
+}
+_JAXTYPING = {
+    "Float": "real",
+    "Float32": "f32",
+    "Float64": "f64",
+    "Int32": "i32",
+    "Int64": "i64",
+    "Int": "i64",
+    "Integer": "i64",
+    "Bool": "bool",
+}
 ROLES = {"layerc.Param": "param", "layerc.State": "state", "layerc.Memory": "memory"}
 _HELP = 'write real["N C"], f32, i64["N"], Param[real["C"]], or float, int, bool for configuration'
 
@@ -45,7 +61,12 @@ def parse_annotation(node: Any, source: Source, fresh: Fresh) -> Annotation:
             return Annotation(ROLES[base], inner.type, inner.text)
         if base in ELEMENTS:
             return _array(node.slice, ELEMENTS[base], source, fresh)
-        if base is not None and base.startswith("jaxtyping.") and base[10:] in _JAXTYPING and isinstance(node.slice, gast.Tuple):
+        if (
+            base is not None
+            and base.startswith("jaxtyping.")
+            and base[10:] in _JAXTYPING
+            and isinstance(node.slice, gast.Tuple)
+        ):
             return _array(node.slice.elts[-1], _JAXTYPING[base[10:]], source, fresh)
     raise Mistake(span_of(node, source.path), "annotation", "this annotation is not one of layerc's", _HELP)
 
@@ -54,7 +75,9 @@ def _parsed(node: Any, source: Source) -> Any:
     try:
         inner = gast.parse(node.value, mode="eval").body
     except SyntaxError:
-        raise Mistake(span_of(node, source.path), "annotation", f"cannot read the annotation {node.value!r}", _HELP) from None
+        raise Mistake(
+            span_of(node, source.path), "annotation", f"cannot read the annotation {node.value!r}", _HELP
+        ) from None
     for child in gast.walk(inner):
         gast.copy_location(child, node)
     return inner
@@ -77,7 +100,9 @@ def _dim(token: str, node: Any, source: Source, fresh: Fresh) -> Dim:
         return _evaluate(gast.parse(text.replace("#", ""), mode="eval").body)
     except (SyntaxError, ValueError, ZeroDivisionError):
         raise Mistake(
-            span_of(node, source.path), "annotation", f"cannot read the dimension {token!r}",
+            span_of(node, source.path),
+            "annotation",
+            f"cannot read the dimension {token!r}",
             "a dimension is a name, a number, *S, _ or integer arithmetic such as 2*C or (H-k)//s+1",
         ) from None
 

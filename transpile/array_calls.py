@@ -26,9 +26,7 @@ class ArrayCalls:
         sections = self.value(where)
         if isinstance(sections, Tuple):
             cuts = [None, *(self.as_expr(v, where) for v in sections.items), None]
-            slices = [
-                construct.slice_of(a, b, 1, extent, self.facts) for a, b in zip(cuts, cuts[1:], strict=False)
-            ]
+            slices = [construct.slice_of(a, b, 1, extent, self.facts) for a, b in zip(cuts, cuts[1:], strict=False)]
         else:
             slices = self._equal_parts(node, extent, self._static_int(where))
         parts: list[Value] = []
@@ -101,7 +99,11 @@ class ArrayCalls:
     def _widths(self: Any, value: Value, node: Any, rank: int) -> tuple[tuple[Dim, Dim], ...]:
         """Before and after, for each axis: of 1, (1, 2), ((1, 2),) or ((1, 2), (3, 4))."""
         items = value.items if isinstance(value, Tuple) else (value,)
-        pairs = [self.shape(v, node) for v in items] if any(isinstance(v, Tuple) for v in items) else [self.shape(value, node)]
+        pairs = (
+            [self.shape(v, node) for v in items]
+            if any(isinstance(v, Tuple) for v in items)
+            else [self.shape(value, node)]
+        )
         if len(pairs) == 1:
             pairs = pairs * rank
         if len(pairs) != rank or any(len(p) not in (1, 2) for p in pairs):
@@ -125,7 +127,9 @@ class ArrayCalls:
         right = [normal_axes(x, b.type.rank)[0] for x in right]
         for x, y in zip(left, right, strict=True):  # einsum would broadcast what tensordot does not
             if a.type.shape[x] != b.type.shape[y]:
-                raise TypingError("shape", f"axis {x} of a has extent {a.type.shape[x]}, axis {y} of b {b.type.shape[y]}")
+                raise TypingError(
+                    "shape", f"axis {x} of a has extent {a.type.shape[x]}, axis {y} of b {b.type.shape[y]}"
+                )
         first = _LETTERS[: a.type.rank]
         rest = iter(_LETTERS[a.type.rank :])
         second = "".join(first[left[right.index(k)]] if k in right else next(rest) for k in range(b.type.rank))
@@ -152,7 +156,9 @@ class ArrayCalls:
         given = dict(zip(names, node.args, strict=False))
         for keyword in node.keywords:
             if keyword.arg not in names or keyword.arg in given:
-                raise self.fail(node, "type", f"{name} has no argument {keyword.arg} left to give", f"it takes: {', '.join(names)}")
+                raise self.fail(
+                    node, "type", f"{name} has no argument {keyword.arg} left to give", f"it takes: {', '.join(names)}"
+                )
             given[keyword.arg] = keyword.value
         for missing in [n for n in names[:required] if n not in given]:
             raise self.fail(node, "type", f"{name} needs {missing}", f"it takes: {', '.join(names)}")

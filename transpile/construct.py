@@ -12,7 +12,7 @@ from typing import Any
 from .dims import ONE, ZERO, Dim, Facts, maximum, minimum, nonnegative, product
 from .operations import ROWS
 from .program import NOWHERE, At, Call, Const, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, Span, Type
-from .typing import TypingError, promote, shape_text
+from .typing import TypingError, shape_text
 
 
 def const(value: bool | int | float) -> Const:
@@ -109,7 +109,8 @@ def _bound(given: Expr | None, extent: Dim, default: Dim, facts: Facts) -> Dim:
     value = value_of(given)
     if value is None:
         raise TypingError(
-            "shape", "the bound of a slice depends on values, so the shape of the result would",
+            "shape",
+            "the bound of a slice depends on values, so the shape of the result would",
             "slice by shapes, config and loop counters; or mask: np.where(np.arange(n) < k, x, 0)",
         )
     if nonnegative(-value - 1, facts):
@@ -149,7 +150,8 @@ def index(base: Expr, items: Sequence[Item], span: Span = NOWHERE) -> Expr:
                     placed = True
             case Mask(condition):
                 raise TypingError(
-                    "shape", "x[mask] has a result whose shape depends on values",
+                    "shape",
+                    "x[mask] has a result whose shape depends on values",
                     "use np.where(mask, x, 0), or x[mask] = v to store",
                 )
         axis += 1

@@ -37,7 +37,7 @@ class Dim:
 
     # -- making ------------------------------------------------------------------------------------------------
     @staticmethod
-    def of(value: Union[int, str, Atom, Dim]) -> Dim:
+    def of(value: int | str | Atom | Dim) -> Dim:
         if isinstance(value, Dim):
             return value
         if isinstance(value, int):
@@ -100,13 +100,13 @@ class Dim:
         return Dim._from(coefficient), Dim._from(rest)
 
     # -- arithmetic --------------------------------------------------------------------------------------------
-    def __add__(self, other: Union[int, Dim]) -> Dim:
+    def __add__(self, other: int | Dim) -> Dim:
         terms = dict(self.terms)
         for monomial, c in Dim.of(other).terms:
             terms[monomial] = terms.get(monomial, 0) + c
         return Dim._from(terms)
 
-    def __mul__(self, other: Union[int, Dim]) -> Dim:
+    def __mul__(self, other: int | Dim) -> Dim:
         terms: dict[Monomial, int] = {}
         for m1, c1 in self.terms:
             for m2, c2 in Dim.of(other).terms:
@@ -117,7 +117,7 @@ class Dim:
     def __neg__(self) -> Dim:
         return self * -1
 
-    def __sub__(self, other: Union[int, Dim]) -> Dim:
+    def __sub__(self, other: int | Dim) -> Dim:
         return self + -Dim.of(other)
 
     def __radd__(self, other: int) -> Dim:
@@ -129,7 +129,7 @@ class Dim:
     def __rsub__(self, other: int) -> Dim:
         return -self + other
 
-    def __floordiv__(self, other: Union[int, Dim]) -> Dim:
+    def __floordiv__(self, other: int | Dim) -> Dim:
         other = Dim.of(other)
         if other.value == 1:
             return self
@@ -141,7 +141,7 @@ class Dim:
             return exact
         return Dim.of(Atom("floordiv", (self, other)))
 
-    def __mod__(self, other: Union[int, Dim]) -> Dim:
+    def __mod__(self, other: int | Dim) -> Dim:
         other = Dim.of(other)
         if self.value is not None and other.value:
             return Dim.of(self.value % other.value)

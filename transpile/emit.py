@@ -160,9 +160,7 @@ class _Function:
             self.put("return lc_leave(call, 0);")
         used = "\n".join(self.lines)
         unused = [
-            n
-            for a in _arguments(kernel, self.dtype, "")
-            if (n := a.split()[-1].lstrip("*")) and not _mentions(used, n)
+            n for a in _arguments(kernel, self.dtype, "") if (n := a.split()[-1].lstrip("*")) and not _mentions(used, n)
         ]
         voids = ["    " + " ".join(f"(void){n};" for n in unused)] if unused else []
         return "\n".join([prototype(kernel, self.dtype), "{", *voids, *self.lines, "}", ""])
@@ -185,10 +183,7 @@ class _Function:
                     f"sizeof({self.spell.ctype(b.dtype)}), (const int64_t[]){{{extents}}}, {count});"
                 )
             if region.loop is not None:
-                self.put(
-                    f"const size_t lc_step{self.regions} = "
-                    f"lc_copies(&lc_room, lc_own{self.regions}, lc_threads);"
-                )
+                self.put(f"const size_t lc_step{self.regions} = lc_copies(&lc_room, lc_own{self.regions}, lc_threads);")
         self.put("char *const lc_arena = lc_take(lc_room);")
         self.put("if (!lc_arena) { lc_fault.code = 1; goto lc_done; }")
         self.regions = 0
@@ -199,9 +194,7 @@ class _Function:
             size = 1
             for extent in b.shape:
                 size *= extent.value or 0
-            self.put(
-                f"{self.spell.ctype(b.dtype)} {names[b.name]}[{max(size, 1)}] __attribute__((aligned(64)));"
-            )
+            self.put(f"{self.spell.ctype(b.dtype)} {names[b.name]}[{max(size, 1)}] __attribute__((aligned(64)));")
         base = "lc_arena"
         if region.arena and region.loop is not None:
             self.regions += 1
@@ -209,9 +202,7 @@ class _Function:
             self.put(f"char *const {base} = lc_arena + (size_t)lc_thread() * lc_step{self.regions};")
         for b in region.arena:
             ctype = self.spell.ctype(b.dtype)
-            self.put(
-                f"{ctype} *restrict const {names[b.name]} = ({ctype} *)({base} + lc_at_{names[b.name]});"
-            )
+            self.put(f"{ctype} *restrict const {names[b.name]} = ({ctype} *)({base} + lc_at_{names[b.name]});")
 
     def lists(self, region: Region) -> None:
         for b in region.lists:
@@ -293,9 +284,7 @@ class _Function:
         head = ""
         if buffer.name in waiting:
             waiting.discard(buffer.name)
-            head = (
-                ("const " if buffer.name in self.constant else "") + self.spell.variable(buffer.dtype) + " "
-            )
+            head = ("const " if buffer.name in self.constant else "") + self.spell.variable(buffer.dtype) + " "
         if stmt.op in ("max", "min"):
             self.put(f"{place} = {_extreme(stmt.op, self.spell.ctype(buffer.dtype))}({place}, {value});")
         else:
@@ -304,14 +293,8 @@ class _Function:
     def loop(self, loop: For, path: tuple) -> None:
         def outer(name: str) -> str | None:
             inside = any(b.name == name for b in self.storage.locals.get(path, ()))
-            inside |= any(
-                b.name == name for p, bs in self.storage.locals.items() if p[: len(path)] == path for b in bs
-            )
-            return (
-                None
-                if inside or name not in self.spell.local
-                else self.spell.ctype(self.spell.table[name].dtype)
-            )
+            inside |= any(b.name == name for p, bs in self.storage.locals.items() if p[: len(path)] == path for b in bs)
+            return None if inside or name not in self.spell.local else self.spell.ctype(self.spell.table[name].dtype)
 
         self.bounds(loop)
         if line := pragma(loop, outer):
@@ -327,9 +310,7 @@ class _Function:
     def bounds(self, loop: For) -> None:
         """Gives a variable to bounds that are more than a sum."""
         for dim, word in ((loop.lo, "from"), (loop.hi, "to")):
-            if dim not in self.spell.bound and any(
-                isinstance(a, Atom) and a.kind != "load" for a in dim.atoms()
-            ):
+            if dim not in self.spell.bound and any(isinstance(a, Atom) and a.kind != "load" for a in dim.atoms()):
                 name = "chunks" if loop.parallel else f"{self.spell.names.add(loop.var)}_{word}"
                 name = self.spell.names.add(self.fresh.fresh(name))
                 self.put(f"const int64_t {name} = {bare(self.spell.dim(dim))};")
@@ -351,9 +332,7 @@ class _Function:
         bound = dict(self.spell.bound)
         if fails:
             self.put(f"int64_t lc_first{number} = INT64_MAX;")
-        self.put(
-            f"#pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1{work})"
-        )
+        self.put(f"#pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1{work})")
         self.open(loop)
         self.depth += 1
         if fails:

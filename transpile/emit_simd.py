@@ -22,11 +22,7 @@ _CLAUSE = {"add": "+", "mul": "*", "or": "|", "and": "&"}
 def pragma(loop: For, outer: Callable[[str], str | None]) -> str | None:
     """The line before the loop, or None. `outer` gives the C type of a variable that lives outside it, else
     None."""
-    if (
-        loop.kind != "map"
-        or loop.parallel
-        or not all(isinstance(s, (Store, If, Comment)) for s in walk(loop.body))
-    ):
+    if loop.kind != "map" or loop.parallel or not all(isinstance(s, (Store, If, Comment)) for s in walk(loop.body)):
         return None
     reductions: dict[str, str] = {}
     for stmt in walk(loop.body):

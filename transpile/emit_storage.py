@@ -139,12 +139,7 @@ def stored_first(body: tuple[Stmt, ...], name: str, root: dict[str, str]) -> boo
     for stmt in body:
         touched = [mode for s in walk((stmt,)) for b, _, mode in own_accesses(s) if root[b] == name]
         if touched:
-            return (
-                isinstance(stmt, Store)
-                and root[stmt.buffer] == name
-                and stmt.op is None
-                and "r" not in touched
-            )
+            return isinstance(stmt, Store) and root[stmt.buffer] == name and stmt.op is None and "r" not in touched
     return False
 
 

@@ -41,12 +41,7 @@ class CNames:
     def add(self, name: str) -> str:
         if name not in self.table:
             text = "".join(c if c.isascii() and (c.isalnum() or c == "_") else f"_u{ord(c):x}" for c in name)
-            if (
-                text in _RESERVED
-                or text.lower().startswith("lc_")
-                or text[0].isdigit()
-                or text.startswith("_")
-            ):
+            if text in _RESERVED or text.lower().startswith("lc_") or text[0].isdigit() or text.startswith("_"):
                 text = "v_" + text.lstrip("_")
             while text in self.taken:
                 text += "_"
@@ -130,9 +125,7 @@ class Speller:
     def tight(self, dim: Dim) -> str:
         """Fit to stand beside * and /."""
         text = self.dim(dim)
-        return (
-            text if (len(dim.terms) <= 1 or dim in self.bound) and not text.startswith("-") else f"({text})"
-        )
+        return text if (len(dim.terms) <= 1 or dim in self.bound) and not text.startswith("-") else f"({text})"
 
     def atom(self, atom: Symbol) -> str:
         if isinstance(atom, str):
@@ -178,10 +171,7 @@ class Speller:
         axis = 0
         while axis < len(index):
             digit, last = index[axis], axis
-            while (
-                last + 1 < len(index)
-                and (whole := _undivided(digit, index[last + 1], shape[last + 1])) is not None
-            ):
+            while last + 1 < len(index) and (whole := _undivided(digit, index[last + 1], shape[last + 1])) is not None:
                 digit, last = whole, last + 1
             if text in ("", "0"):
                 text = self.dim(digit)
@@ -191,11 +181,7 @@ class Speller:
                         text = f"{_group(text)}*{self.tight(shape[k])}"
                 number = self.dim(digit)
                 if number != "0":
-                    text += (
-                        f" - {number[1:]}"
-                        if number.startswith("-") and len(digit.terms) == 1
-                        else f" + {number}"
-                    )
+                    text += f" - {number[1:]}" if number.startswith("-") and len(digit.terms) == 1 else f" + {number}"
             axis = last + 1
         return text or "0"
 
@@ -250,9 +236,7 @@ def _closed(text: str) -> bool:
 def _unary(text: str) -> str:
     plain = text.replace("_", "a").replace("[", "").replace("]", "")
     return (
-        text
-        if plain.isalnum() or _closed(text) or (text.endswith(("]", ")")) and text[0].isalpha())
-        else f"({text})"
+        text if plain.isalnum() or _closed(text) or (text.endswith(("]", ")")) and text[0].isalpha()) else f"({text})"
     )
 
 

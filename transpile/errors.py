@@ -1,9 +1,9 @@
 """Mistakes in a layer file: collected over the whole file, then drawn with a caret and a way out.
 
-    layers.py:12:9: error[shape]: np.unique has a result whose shape depends on values
-       12 |     u = np.unique(x)
-          |         ^^^^^^^^^^^^
-       help: what the subset offers instead
+layers.py:12:9: error[shape]: np.unique has a result whose shape depends on values
+   12 |     u = np.unique(x)
+      |         ^^^^^^^^^^^^
+   help: what the subset offers instead
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""`break`, `continue` and `return` anywhere, as flags and branches: afterwards a function returns at the end of its branches only.
+"""`break`, `continue` and `return` anywhere, as flags and branches: afterwards a function returns at the end of
+its branches only.
 
     for i in range(n):                    going, looping, result = True, True, <later>
         if x[i] < 0:                      for i in range(n):
@@ -14,8 +15,8 @@
                                           else:
                                               return result
 
-What follows an `if` that always leaves moves into its other branch. Flags are needed only where the place to go on is further out.
-The names made here, <going 1>, cannot be a user's; the checker gives each a readable one.
+What follows an `if` that always leaves moves into its other branch. Flags are needed only where the place to go
+on is further out. The names made here, <going 1>, cannot be a user's; the checker gives each a readable one.
 """
 
 from __future__ import annotations
@@ -127,7 +128,11 @@ class _Function:
 
     def after(self, node: Any, flags: list[str], rest: list[Any], place: Place, never: bool) -> list[Any]:
         """What follows a statement that may have left. `never`: it is not reached, but for a return."""
-        returned = [_at(gast.Return(value=_load(self.result, self.where)), self.where)] if place.tail and self.has_value else []
+        returned = (
+            [_at(gast.Return(value=_load(self.result, self.where)), self.where)]
+            if place.tail and self.has_value
+            else []
+        )
         if never:
             return returned
         test = _all([_load(self.going if f == "<going>" else f, node) for f in flags], node)
@@ -159,7 +164,11 @@ class _Function:
         if isinstance(node, gast.For):
             if tests:
                 body = [self.make_if(_all(tests, node), body, [], node)]
-            out.append(_at(gast.For(target=node.target, iter=node.iter, body=body, orelse=node.orelse, type_comment=None), node))
+            out.append(
+                _at(
+                    gast.For(target=node.target, iter=node.iter, body=body, orelse=node.orelse, type_comment=None), node
+                )
+            )
         else:
             tests += [] if tests and _is_true(node.test) else [node.test]
             out.append(_at(gast.While(test=_all(tests, node.test), body=body, orelse=node.orelse), node))
@@ -206,13 +215,19 @@ def _exits(node: Any, inside: bool = False) -> set[type]:
 
 def _always(nodes: list[Any]) -> bool:
     return any(
-        isinstance(s, _LEAVING) or (isinstance(s, gast.If) and _always(s.body) and _always(s.orelse)) or _endless(s) for s in nodes
+        isinstance(s, _LEAVING) or (isinstance(s, gast.If) and _always(s.body) and _always(s.orelse)) or _endless(s)
+        for s in nodes
     )
 
 
 def _endless(node: Any) -> bool:
     """Whether only a return ends a loop."""
-    return isinstance(node, gast.While) and _is_true(node.test) and gast.Return in (kinds := _exits(node, inside=True)) and gast.Break not in kinds
+    return (
+        isinstance(node, gast.While)
+        and _is_true(node.test)
+        and gast.Return in (kinds := _exits(node, inside=True))
+        and gast.Break not in kinds
+    )
 
 
 def _is_true(node: Any) -> bool:

@@ -21,8 +21,14 @@ from .typing import TypingError, promote
 from .values import Broken, Closure, Collected, Later, ListValue, Static, Tuple, Value, View
 
 _DTYPES = {
-    "np.float32": "f32", "np.float64": "f64", "np.int32": "i32", "np.int64": "i64", "np.bool_": "bool",
-    "np.double": "f64", "np.single": "f32", "np.intp": "i64",
+    "np.float32": "f32",
+    "np.float64": "f64",
+    "np.int32": "i32",
+    "np.int64": "i64",
+    "np.bool_": "bool",
+    "np.double": "f64",
+    "np.single": "f32",
+    "np.intp": "i64",
 }
 _BUILTIN_DTYPES = {"float": "real", "int": "i64", "bool": "bool"}
 # Methods of arrays, where their name is not that of the function.
@@ -55,7 +61,9 @@ class Expressions(SpecialCalls):
             case Static(True | False as flag):
                 return const(flag)
             case Tuple() | Static() | Closure() | ListValue():
-                what = {Tuple: "a tuple", Static: "this object", Closure: "a function", ListValue: "a list"}[type(value)]
+                what = {Tuple: "a tuple", Static: "this object", Closure: "a function", ListValue: "a list"}[
+                    type(value)
+                ]
                 raise self.fail(node, "type", f"expected an array or a scalar, got {what}", _list_help(value))
             case Collected():
                 return self.as_expr(self.unlisted(value, node), node)
@@ -112,7 +120,9 @@ class Expressions(SpecialCalls):
                 raise self.fail(node, "type", "the integer does not fit 64 bits")
             expr = const(value)
             return construct.replace(expr, span=self.span(node))
-        raise self.fail(node, "type", f"{type(value).__name__} values are not part of the subset", "use float, int or bool")
+        raise self.fail(
+            node, "type", f"{type(value).__name__} values are not part of the subset", "use float, int or bool"
+        )
 
     def _name(self, node: Any, id: str) -> Value:
         if id in self.env:
@@ -135,14 +145,21 @@ class Expressions(SpecialCalls):
             return Static(id if dotted is None else dotted)
         if dotted in BY_SPELLING or dotted:
             return Static(dotted)
-        raise self.fail(node, "name", f"{id} is not defined", nearest(id, [*self.env, *self.source.functions, *self.source.constants]))
+        raise self.fail(
+            node,
+            "name",
+            f"{id} is not defined",
+            nearest(id, [*self.env, *self.source.functions, *self.source.constants]),
+        )
 
     def _defined(self, node: Any, source: Source, id: str) -> Value:
         """A function or constant of this file, or of an imported one."""
         if id in source.functions:
             return Closure(source.functions[id], source, None, id)
         if id in source.classes:
-            raise self.fail(node, "unsupported", f"the class {id} is not a value here", f"call its method: {id}.predict(self, x)")
+            raise self.fail(
+                node, "unsupported", f"the class {id} is not a value here", f"call its method: {id}.predict(self, x)"
+            )
         return self._module_constant(node, source, id)
 
     def _module_constant(self, node: Any, source: Source, id: str) -> Value:
@@ -169,7 +186,12 @@ class Expressions(SpecialCalls):
             member = self.source.member(node)
             if member is None:
                 module = self.source.modules[node.value.id]
-                raise self.fail(node, "name", f"{module.path} defines no {node.attr}", nearest(node.attr, [*module.functions, *module.constants]))
+                raise self.fail(
+                    node,
+                    "name",
+                    f"{module.path} defines no {node.attr}",
+                    nearest(node.attr, [*module.functions, *module.constants]),
+                )
             return self._defined(node, *member)
         base = self.typed(node.value)
         match node.attr:
@@ -183,7 +205,12 @@ class Expressions(SpecialCalls):
                 return Static(f"dtype:{base.type.dtype}")
             case "T" | "mT":
                 return construct.call("transpose", base, axes=None) if base.type.rank > 1 else base
-        raise self.fail(node, "unsupported", f"arrays have no attribute {node.attr} here", "shape, ndim, size, dtype, T, and methods")
+        raise self.fail(
+            node,
+            "unsupported",
+            f"arrays have no attribute {node.attr} here",
+            "shape, ndim, size, dtype, T, and methods",
+        )
 
     def _field(self, node: Any, attr: str) -> Value:
         key = f"self.{attr}"
@@ -207,7 +234,9 @@ class Expressions(SpecialCalls):
             raise self.fail(node, "unsupported", f"the operator {spelling} is not part of the subset")
         for operand in operands:
             if self.is_array_list(operand):
-                raise self.fail(operand, "type", "arithmetic on a list is not that on arrays", "stack it first: np.stack(ys)")
+                raise self.fail(
+                    operand, "type", "arithmetic on a list is not that on arrays", "stack it first: np.stack(ys)"
+                )
         values = [self.value(o) for o in operands]
         if spelling in ("Add", "Mult") and any(isinstance(v, Tuple) for v in values):
             return self._tuple_arithmetic(spelling, values, node)
@@ -226,14 +255,20 @@ class Expressions(SpecialCalls):
     def apply(self, row: Row, args: Sequence[Expr], static: dict[str, Any], node: Any) -> Expr:
         folded = fold(row.name, args)
         if folded is not None:
-            if isinstance(folded, construct.Const) and isinstance(folded.value, int) and not -(2**63) <= folded.value < 2**63:
+            if (
+                isinstance(folded, construct.Const)
+                and isinstance(folded.value, int)
+                and not -(2**63) <= folded.value < 2**63
+            ):
                 raise self.fail(node, "type", "the integer does not fit 64 bits", "write a float: 2.0 ** 64")
             return construct.replace(folded, span=self.span(node))
         if row.name == "logical_not" and args[0].type.dtype != "bool":
             if isinstance(node, gast.UnaryOp) and isinstance(node.op, gast.Invert):
                 raise self.fail(node, "type", "~ is for booleans here", "compare first: ~(x > 0)")
         if row.name.startswith("bitwise") and any(a.type.is_float for a in args):
-            raise self.fail(node, "type", "& | ^ take booleans or integers", "compare first, in parentheses: (x > 0) & (y > 0)")
+            raise self.fail(
+                node, "type", "& | ^ take booleans or integers", "compare first, in parentheses: (x > 0) & (y > 0)"
+            )
         return construct.call(row.name, *args, span=self.span(node), **static)
 
     def _comparison(self, node: Any, left: Any, ops: list[Any], rest: list[Any]) -> Value:
@@ -263,7 +298,9 @@ class Expressions(SpecialCalls):
             if static is not None:
                 result = term if static == (spelling == "And") else result
             else:
-                result = construct.call("logical_and" if spelling == "And" else "logical_or", result, term, span=self.span(node))
+                result = construct.call(
+                    "logical_and" if spelling == "And" else "logical_or", result, term, span=self.span(node)
+                )
         return result
 
     def condition(self, node: Any) -> Expr:
@@ -271,7 +308,9 @@ class Expressions(SpecialCalls):
         expr = self.typed(node)
         if expr.type.rank and expr.type.shape != (construct.ONE,) * expr.type.rank:
             raise self.fail(
-                node, "type", f"the truth of an array of shape {construct.shape_text(expr.type.shape)} is ambiguous",
+                node,
+                "type",
+                f"the truth of an array of shape {construct.shape_text(expr.type.shape)} is ambiguous",
                 "use np.any or np.all; elementwise: np.where, & and |",
             )
         if expr.type.rank:
@@ -298,7 +337,9 @@ class Expressions(SpecialCalls):
     # -- calls -------------------------------------------------------------------------------------------------
     def _call(self, node: Any) -> Value:
         if any(k.arg is None for k in node.keywords) or any(isinstance(a, gast.Starred) for a in node.args):
-            raise self.fail(node, "unsupported", "* and ** in calls are not part of the subset", "write the arguments out")
+            raise self.fail(
+                node, "unsupported", "* and ** in calls are not part of the subset", "write the arguments out"
+            )
         dotted = self._called(node.func)
         if dotted is not None:
             return self._named_call(node, dotted)
@@ -311,7 +352,9 @@ class Expressions(SpecialCalls):
 
     def _is_member(self, func: Any) -> bool:
         """Whether it is a function of an imported layer file: mylayers.helper."""
-        return isinstance(func.value, gast.Name) and func.value.id in self.source.modules and func.value.id not in self.env
+        return (
+            isinstance(func.value, gast.Name) and func.value.id in self.source.modules and func.value.id not in self.env
+        )
 
     def _called(self, func: Any) -> str | None:
         """The canonical name of what is called, unless the file itself defines it."""
@@ -342,14 +385,21 @@ class Expressions(SpecialCalls):
 
     def _unknown(self, node: Any, dotted: str) -> Mistake:
         if dotted in ("list", "tuple"):
-            return self.fail(node, "unsupported", f"{dotted}() is not part of the subset", "arrays are looped over and indexed as they are")
+            return self.fail(
+                node,
+                "unsupported",
+                f"{dotted}() is not part of the subset",
+                "arrays are looped over and indexed as they are",
+            )
         if dotted in UNSUPPORTED:
             message, _, help = UNSUPPORTED[dotted].partition(" -- ")
             return self.fail(node, "shape" if "shape" in message else "unsupported", f"{dotted} {message}", help)
         known = [s for s in BY_SPELLING if not s[0].isupper()]
         if "." in dotted:
             return self.fail(node, "unsupported", f"{dotted} is not part of the subset", nearest(dotted, known))
-        return self.fail(node.func, "name", f"{dotted} is not defined", nearest(dotted, [*known, *self.env, *self.source.functions]))
+        return self.fail(
+            node.func, "name", f"{dotted} is not defined", nearest(dotted, [*known, *self.env, *self.source.functions])
+        )
 
     def _convert_call(self, node: Any, dotted: str) -> Value:
         if len(node.args) != 1 or node.keywords:
@@ -438,13 +488,26 @@ class Expressions(SpecialCalls):
         if len(given) > len(names):
             raise self.fail(node, "type", f"{row.python} takes at most {len(names)} arguments: {row.args}")
         bound: dict[str, Any] = dict(zip(names, given, strict=False))
-        alias = {"newshape": "shape", "min": "a_min", "max": "a_max", "repeats": "repeats", "x": "a", "fill_value": "value", "N": "n", "M": "m"}
+        alias = {
+            "newshape": "shape",
+            "min": "a_min",
+            "max": "a_max",
+            "repeats": "repeats",
+            "x": "a",
+            "fill_value": "value",
+            "N": "n",
+            "M": "m",
+        }
         for keyword in keywords:
             name = keyword.arg if keyword.arg in names else alias.get(keyword.arg, keyword.arg)
             if keyword.arg == "out":
-                raise self.fail(node, "unsupported", "out= is not part of the subset", "assign the result: y[...] = np.f(x)")
+                raise self.fail(
+                    node, "unsupported", "out= is not part of the subset", "assign the result: y[...] = np.f(x)"
+                )
             if name not in names:
-                raise self.fail(node, "type", f"{row.python} has no argument {keyword.arg} here", f"it takes: {row.args}")
+                raise self.fail(
+                    node, "type", f"{row.python} has no argument {keyword.arg} here", f"it takes: {row.args}"
+                )
             if name in bound:
                 raise self.fail(node, "type", f"{row.python} gets {name} twice")
             bound[name] = keyword.value
@@ -470,7 +533,9 @@ class Expressions(SpecialCalls):
             raise self.fail(node, "type", "an empty list has no element type", "use np.zeros(0)")
         dtype = promote([i.type for i in items])
         dtype = {"float": "real", "int": "i64"}.get(dtype, dtype)
-        return construct.call("concatenate", *(construct.call("expand_dims", construct.cast(i, dtype), axis=0) for i in items), axis=0)
+        return construct.call(
+            "concatenate", *(construct.call("expand_dims", construct.cast(i, dtype), axis=0) for i in items), axis=0
+        )
 
     def _arrays(self, given: Any, node: Any) -> list[Expr]:
         value = self.value(given)
@@ -478,7 +543,9 @@ class Expressions(SpecialCalls):
             raise self.fail(given, "type", "expected a list or tuple of arrays")
         items = [self.as_expr(v, given) for v in value.items]
         if any(not i.type.rank for i in items):
-            raise self.fail(given, "shape", "scalars cannot be joined along an axis", "np.array([a, b]) makes an array of scalars")
+            raise self.fail(
+                given, "shape", "scalars cannot be joined along an axis", "np.array([a, b]) makes an array of scalars"
+            )
         dtype = promote([i.type for i in items])
         return [construct.cast(i, dtype) for i in items]
 
@@ -525,7 +592,9 @@ class Expressions(SpecialCalls):
             if not expr.type.is_integer:
                 raise self.fail(node, "type", "an extent must be an integer")
             raise self.fail(
-                node, "shape", "the shape would depend on values",
+                node,
+                "shape",
+                "the shape would depend on values",
                 "shapes may depend on other shapes and on config only; allocate the largest and use part of it",
             )
         return size
@@ -548,7 +617,12 @@ class Expressions(SpecialCalls):
                 found = _DTYPES.get(text) or _BUILTIN_DTYPES.get(text) or _DTYPES.get(f"np.{text}")
                 if found:
                     return found
-        raise self.fail(node, "type", "this dtype is not part of the subset", "np.float32, np.float64, np.int32, np.int64, bool, x.dtype")
+        raise self.fail(
+            node,
+            "type",
+            "this dtype is not part of the subset",
+            "np.float32, np.float64, np.int32, np.int64, bool, x.dtype",
+        )
 
     def _adjust(self, row: Row, arrays: list[Expr], static: dict[str, Any], node: Any) -> None:
         """Python's conventions that are not in the table: arange(stop), axis=None of the flat array."""
@@ -566,7 +640,9 @@ class Expressions(SpecialCalls):
             if sorted(a + rank if a < 0 else a for a in static["axes"]) != list(range(rank)):
                 raise self.fail(node, "shape", f"the axes of a transpose are each of 0 to {rank - 1} once")
         if row.name == "norm" and static.get("ord") not in (None, Dim.of(2)):
-            raise self.fail(node, "unsupported", "np.linalg.norm has the 2-norm only", "np.sum(np.abs(x)), np.max(np.abs(x))")
+            raise self.fail(
+                node, "unsupported", "np.linalg.norm has the 2-norm only", "np.sum(np.abs(x)), np.max(np.abs(x))"
+            )
 
     # -- indexing ----------------------------------------------------------------------------------------------
     def _subscript(self, node: Any, value: Any, slice: Any) -> Value:
@@ -698,13 +774,21 @@ def fold(op: str, args: Sequence[Expr]) -> Expr | None:
 
 
 _COMPARE: dict[str, Any] = {
-    "less": lambda a, b: a < b, "less_equal": lambda a, b: a <= b, "greater": lambda a, b: a > b,
-    "greater_equal": lambda a, b: a >= b, "equal": lambda a, b: a == b, "not_equal": lambda a, b: a != b,
+    "less": lambda a, b: a < b,
+    "less_equal": lambda a, b: a <= b,
+    "greater": lambda a, b: a > b,
+    "greater_equal": lambda a, b: a >= b,
+    "equal": lambda a, b: a == b,
+    "not_equal": lambda a, b: a != b,
 }
 
 
 def _list_help(value: Value) -> str:
-    return "its length depends on values: store into an array made before, y[i] = v" if isinstance(value, ListValue) else ""
+    return (
+        "its length depends on values: store into an array made before, y[i] = v"
+        if isinstance(value, ListValue)
+        else ""
+    )
 
 
 __all__ = ["Call", "Expressions", "Index", "Name", "Type"]

@@ -1,7 +1,8 @@
 """Typing of statements: a function's body becomes typed statements over unique names.
 
-Helpers are inlined where they are called. Every assignment makes a new name, so a name is a value; where control flow joins, the
-versions meet again in one name: the one a loop carries, or the one both branches of an `if` assign.
+Helpers are inlined where they are called. Every assignment makes a new name, so a name is a value; where
+control flow joins, the versions meet again in one name: the one a loop carries, or the one both branches of an
+`if` assign.
 """
 
 from __future__ import annotations
@@ -63,7 +64,12 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Expressions):
     """Types one function of a layer. `plans`: what an earlier typing found out about its lists."""
 
     def __init__(
-        self, source: Source, reporter: Reporter, fresh: Fresh, function: Any = None, plans: Mapping[Key, Plan] | None = None
+        self,
+        source: Source,
+        reporter: Reporter,
+        fresh: Fresh,
+        function: Any = None,
+        plans: Mapping[Key, Plan] | None = None,
     ) -> None:
         self.reporter = reporter
         self.fresh = fresh
@@ -164,7 +170,9 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Expressions):
 
     def _nested(self, node: Any, name: str) -> None:
         if node.decorator_list:
-            raise self.fail(node.decorator_list[0], "unsupported", "a nested function has no decorators", "call what it would call")
+            raise self.fail(
+                node.decorator_list[0], "unsupported", "a nested function has no decorators", "call what it would call"
+            )
         self.env[name] = Closure(node, self.source, self.env, name, self.frame)
 
     def _delete(self, node: Any, targets: list[Any]) -> None:
@@ -180,11 +188,17 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Expressions):
         hint = plain(name) if name else "items"
         if isinstance(node, gast.Name) and node.id == LATER:
             return Later()
-        if isinstance(node, gast.Tuple) and isinstance(target, (gast.Tuple, gast.List)) and len(node.elts) == len(target.elts):
+        if (
+            isinstance(node, gast.Tuple)
+            and isinstance(target, (gast.Tuple, gast.List))
+            and len(node.elts) == len(target.elts)
+        ):
             return Tuple(tuple(self._assigned_value(v, t) for v, t in zip(node.elts, target.elts, strict=True)))
         if isinstance(node, gast.List) and name in self.popped:
             if node.elts:
-                raise self.fail(node, "unsupported", "a list that is popped from begins empty here", "append its first items")
+                raise self.fail(
+                    node, "unsupported", "a list that is popped from begins empty here", "append its first items"
+                )
             return self.new_stack()
         if isinstance(node, gast.List) and (not node.elts or name in self.appending):
             return self.new_list(node, hint, tuple((self.value(e), e) for e in node.elts))
@@ -212,7 +226,9 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Expressions):
             case gast.Attribute(value=gast.Name(id="self"), attr=attr):
                 return self._assign_field(attr, value, target, node)
             case gast.Starred():
-                raise self.fail(target, "unsupported", "* in an assignment is not part of the subset", "name every item")
+                raise self.fail(
+                    target, "unsupported", "* in an assignment is not part of the subset", "name every item"
+                )
         raise self.fail(target, "unsupported", "cannot assign to this")
 
     def _held(self, value: Value, node: Any) -> Value:
@@ -228,8 +244,12 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Expressions):
     def _assign_field(self, attr: str, value: Value, target: Any, node: Any) -> Value:
         known = self.env.get(f"self.{attr}")
         if attr not in self.states:
-            what = "is not a State of the layer" if known is None else "is a Param or config, which a layer cannot assign"
-            raise self.fail(target, "role", f"self.{attr} {what}", "only State fields are assigned; solvers change Params")
+            what = (
+                "is not a State of the layer" if known is None else "is a Param or config, which a layer cannot assign"
+            )
+            raise self.fail(
+                target, "role", f"self.{attr} {what}", "only State fields are assigned; solvers change Params"
+            )
         type = self.states[attr]
         expr = construct.convert(self._fitting(self.as_expr(value, node), type, attr, node), type)
         return self._bind_name(f"self.{attr}", expr, node, target, base=attr)
@@ -237,9 +257,16 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Expressions):
     def _fitting(self, expr: Expr, type: Type, attr: str, node: Any) -> Expr:
         if expr.type.shape != type.shape and expr.type.rank:
             found, declared = construct.shape_text(expr.type.shape), construct.shape_text(type.shape)
-            raise self.fail(node, "shape", f"the state {attr} has shape {declared}, this is {found}", "assign a value of the declared shape")
+            raise self.fail(
+                node,
+                "shape",
+                f"the state {attr} has shape {declared}, this is {found}",
+                "assign a value of the declared shape",
+            )
         if expr.type.is_float and not type.is_float:
-            raise self.fail(node, "type", f"the state {attr} is {type.dtype}, this is {expr.type.dtype}", "convert it: .astype(...)")
+            raise self.fail(
+                node, "type", f"the state {attr} is {type.dtype}, this is {expr.type.dtype}", "convert it: .astype(...)"
+            )
         return expr
 
     def _unpack(self, value: Value, elts: list[Any], target: Any) -> tuple[Value, ...]:
@@ -316,7 +343,12 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Expressions):
         if isinstance(found, Static):
             return
         if isinstance(value.func, gast.Attribute) and value.func.attr in ("sort", "fill"):
-            raise self.fail(node, "unsupported", f".{value.func.attr}() in place is not part of the subset", "assign: x[...] = value")
+            raise self.fail(
+                node,
+                "unsupported",
+                f".{value.func.attr}() in place is not part of the subset",
+                "assign: x[...] = value",
+            )
 
     # -- control flow ------------------------------------------------------------------------------------------
     def _if(self, node: Any) -> None:
@@ -339,7 +371,9 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Expressions):
         harmless = not then_out and not else_out and not isinstance(a, Tuple) and not isinstance(b, Tuple)
         if harmless:
             x, y = self.as_expr(a, node), self.as_expr(b, node)
-            if not any(isinstance(e, Index) or getattr(e, "op", "") in ("floor_divide", "mod") for e in (*walk(x), *walk(y))):
+            if not any(
+                isinstance(e, Index) or getattr(e, "op", "") in ("floor_divide", "mod") for e in (*walk(x), *walk(y))
+            ):
                 if x.type.shape == y.type.shape:
                     return construct.call("where", condition, x, y, span=self.span(node))
         value: Value = self._meet("value", a, b, then_out, else_out, node)
@@ -372,7 +406,9 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Expressions):
             if risky:
                 result = self._guarded(spelling, result, term, needed, node)
             else:
-                result = construct.call("logical_and" if spelling == "And" else "logical_or", result, term, span=self.span(node))
+                result = construct.call(
+                    "logical_and" if spelling == "And" else "logical_or", result, term, span=self.span(node)
+                )
         return result
 
     def _guarded(self, spelling: str, first: Expr, second: Expr, needed: list[Stmt], node: Any) -> Expr:
@@ -429,7 +465,9 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Expressions):
                 self.block(_with_flag(node))
             return
         if _known(cond) is True:
-            raise self.fail(node, "statement", "this loop never ends", "leave it with break or return, or give it a condition")
+            raise self.fail(
+                node, "statement", "this loop never ends", "leave it with break or return, or give it a condition"
+            )
         self.emit(While(cond, tuple(statements), self.span(node)))
 
     # -- rows of the table that a method here shadows ----------------------------------------------------------
@@ -449,15 +487,26 @@ def _with_flag(node: Any) -> list[Any]:
 
     going = at(gast.Name(id="<going while>", ctx=gast.Load(), annotation=None, type_comment=None))
     inner = [assigned(node.test), gast.copy_location(gast.If(test=going, body=node.body, orelse=[]), node)]
-    return [assigned(at(gast.Constant(value=True, kind=None))), gast.copy_location(gast.While(test=going, body=inner, orelse=[]), node)]
+    return [
+        assigned(at(gast.Constant(value=True, kind=None))),
+        gast.copy_location(gast.While(test=going, body=inner, orelse=[]), node),
+    ]
 
 
 _ELSE_HELP = "set a variable before the loop, and test it after"
 _STATEMENT_HELP = {
-    "Try": "check the condition with if, or assert it", "With": "layers have no resources to manage", "Raise": "use assert condition, 'message'",
-    "Global": "pass the value as an argument", "Nonlocal": "return the value instead", "Import": "import at the top of the file",
-    "ImportFrom": "import at the top of the file", "ClassDef": "define layers at the top of the file", "AsyncFor": "use for",
-    "Match": "use if and elif", "AsyncFunctionDef": "use def", "AsyncWith": "layers have no resources to manage",
+    "Try": "check the condition with if, or assert it",
+    "With": "layers have no resources to manage",
+    "Raise": "use assert condition, 'message'",
+    "Global": "pass the value as an argument",
+    "Nonlocal": "return the value instead",
+    "Import": "import at the top of the file",
+    "ImportFrom": "import at the top of the file",
+    "ClassDef": "define layers at the top of the file",
+    "AsyncFor": "use for",
+    "Match": "use if and elif",
+    "AsyncFunctionDef": "use def",
+    "AsyncWith": "layers have no resources to manage",
     "TryStar": "check the condition with if, or assert it",
 }
 

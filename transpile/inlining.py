@@ -41,11 +41,18 @@ class Inlining:
             if target.method:  # it may have assigned states
                 outer[0].update({name: value for name, value in self.env.items() if name.startswith("self.")})
         finally:
-            (self.env, self.source, self.mutated, self.path, self.calling, self.frame, self.popped, self.appending) = outer
+            (self.env, self.source, self.mutated, self.path, self.calling, self.frame, self.popped, self.appending) = (
+                outer
+            )
             self.frames.pop()
         if isinstance(result, Broken):
             if result.message is not None:
-                raise self.fail(node, "type", f"{target.name}: {result.message.replace('is assigned', 'is returned')}", "return on every path")
+                raise self.fail(
+                    node,
+                    "type",
+                    f"{target.name}: {result.message.replace('is assigned', 'is returned')}",
+                    "return on every path",
+                )
             raise Suppressed
         return result
 
@@ -61,11 +68,18 @@ class Inlining:
     def class_call(self: Any, node: Any, source: Any, name: str) -> Value:
         """Base.predict(self, x): the method of another layer class, on the fields of this one."""
         attr = node.func.attr
-        method = next((m for m in source.classes[name].body if isinstance(m, gast.FunctionDef) and m.name == attr), None)
+        method = next(
+            (m for m in source.classes[name].body if isinstance(m, gast.FunctionDef) and m.name == attr), None
+        )
         if method is None:
             raise self.fail(node, "name", f"{name} has no method {attr}")
         if not node.args or not (isinstance(node.args[0], gast.Name) and node.args[0].id == "self"):
-            raise self.fail(node, "type", f"{name}.{attr} takes the layer first", f"{name}.{attr}(self, ...), in a class with the same fields")
+            raise self.fail(
+                node,
+                "type",
+                f"{name}.{attr} takes the layer first",
+                f"{name}.{attr}(self, ...), in a class with the same fields",
+            )
         call = gast.copy_location(gast.Call(func=node.func, args=node.args[1:], keywords=node.keywords), node)
         return self.inline(Closure(method, source, None, attr, method=True), call)
 

@@ -4,10 +4,11 @@
     stmt   = For | While | If | Store | Grow | Check | Comment
     expr   = Const | Load | Int | Op | Cast
 
-Buffers are row-major; a rank-0 buffer is a scalar. Every index, extent and bound is a `Dim` over dims, config integers and loop
-variables; an integer that was read from memory is the atom `Atom("load", (Load(...),))`. Loops count up by one from `lo` to `hi`;
-the user's other steps are folded into the indices. `kind` "map": the iterations are independent, except that they may accumulate
-into one place with one commutative operation; "seq": run in order. A temp buffer is undefined until stored.
+Buffers are row-major; a rank-0 buffer is a scalar. Every index, extent and bound is a `Dim` over dims, config
+integers and loop variables; an integer that was read from memory is the atom `Atom("load", (Load(...),))`.
+Loops count up by one from `lo` to `hi`; the user's other steps are folded into the indices. `kind` "map": the
+iterations are independent, except that they may accumulate into one place with one commutative operation;
+"seq": run in order. A temp buffer is undefined until stored.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Buffer:
 # -- expressions -----------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Const:
-    value: Union[bool, int, float]
+    value: bool | int | float
     dtype: str
 
 

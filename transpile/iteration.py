@@ -31,7 +31,12 @@ class Iteration:
 
     def for_loop(self: Any, node: Any) -> None:
         if node.orelse:
-            raise self.fail(node, "statement", "else on a loop is not part of the subset", "set a variable before the loop, and test it after")
+            raise self.fail(
+                node,
+                "statement",
+                "else on a loop is not part of the subset",
+                "set a variable before the loop, and test it after",
+            )
         loop = self._range(node.iter)
         direct = isinstance(node.target, gast.Name) and loop.hint == "="
         var = self.fresh(node.target.id if direct else "i" if loop.hint == "=" else loop.hint)
@@ -58,7 +63,9 @@ class Iteration:
 
         _, statements = self.carried(node, body, _number(loop, var), _count(loop))
         for id in targets:
-            self.env[id] = Broken(f"{id} counts the loop, which may not run", "keep it under another name, given a value before the loop")
+            self.env[id] = Broken(
+                f"{id} counts the loop, which may not run", "keep it under another name, given a value before the loop"
+            )
         self.emit(For(var, loop.start, loop.stop, loop.step, tuple(statements), self.span(node)))
 
     def _range(self: Any, node: Any) -> Range:
@@ -71,7 +78,9 @@ class Iteration:
             if dotted == "enumerate" and len(node.args) in (1, 2):
                 start = self.typed(node.args[1]) if len(node.args) == 2 else const(0)
                 inner = self._range(node.args[0])
-                return Range(inner.start, inner.stop, inner.step, lambda i: Tuple((_offset(i, inner, start), inner.item(i))), "i")
+                return Range(
+                    inner.start, inner.stop, inner.step, lambda i: Tuple((_offset(i, inner, start), inner.item(i))), "i"
+                )
             if dotted == "zip" and node.args:
                 return self._zipped([self._range(a) for a in node.args], node)
         array = self.unlisted(self.value_or_list(node), node)
@@ -108,8 +117,11 @@ class Iteration:
         for count in counts[1:]:
             shortest = construct.minimum(shortest, count, self.facts)
         return Range(
-            const(0), construct.dim(shortest), 1,
-            lambda i: Tuple(tuple(p.item(_nth(p, i)) for p in parts)), "i",
+            const(0),
+            construct.dim(shortest),
+            1,
+            lambda i: Tuple(tuple(p.item(_nth(p, i)) for p in parts)),
+            "i",
         )
 
 

@@ -1,5 +1,5 @@
-"""Where control flow joins: the versions of a variable meet again in one name, the one that both branches of an `if` assign or
-that a loop carries from one iteration to the next.
+"""Where control flow joins: the versions of a variable meet again in one name, the one that both branches of an
+`if` assign or that a loop carries from one iteration to the next.
 """
 
 from __future__ import annotations
@@ -55,7 +55,13 @@ class Joins:
 
     # -- branches ----------------------------------------------------------------------------------------------
     def _join(
-        self: Any, node: Any, cond: Expr, then_out: list[Stmt], then_env: dict[str, Value], else_out: list[Stmt], else_env: dict[str, Value]
+        self: Any,
+        node: Any,
+        cond: Expr,
+        then_out: list[Stmt],
+        then_env: dict[str, Value],
+        else_out: list[Stmt],
+        else_env: dict[str, Value],
     ) -> None:
         env: dict[str, Value] = {}
         for id in dict.fromkeys([*then_env, *else_env]):
@@ -77,7 +83,14 @@ class Joins:
         self.env.update(env)
 
     def _meet(
-        self: Any, id: str, a: Value, b: Value, then_out: list[Stmt], else_out: list[Stmt], node: Any, kept: tuple[set[str], set[str]] = (set(), set())
+        self: Any,
+        id: str,
+        a: Value,
+        b: Value,
+        then_out: list[Stmt],
+        else_out: list[Stmt],
+        node: Any,
+        kept: tuple[set[str], set[str]] = (set(), set()),
     ) -> Value:
         """One value for what the two branches leave: a name assigned at the end of both. `kept`: names other values need as they are."""
         if isinstance(a, Broken) or isinstance(b, Broken):
@@ -88,15 +101,23 @@ class Joins:
             b = self._blank(id, a, else_out, node)
         if isinstance(a, Tuple) and isinstance(b, Tuple) and len(a.items) == len(b.items):
             kept = (kept[0] | _value_names(a), kept[1] | _value_names(b))
-            return Tuple(tuple(self._meet(id, x, y, then_out, else_out, node, kept) for x, y in zip(a.items, b.items, strict=True)))
+            return Tuple(
+                tuple(
+                    self._meet(id, x, y, then_out, else_out, node, kept) for x, y in zip(a.items, b.items, strict=True)
+                )
+            )
         if isinstance(a, (*_OBJECTS, Tuple)) or isinstance(b, (*_OBJECTS, Tuple)):
             if isinstance(a, View) and isinstance(b, View):
-                return Broken(f"{shown(id)} is a part of one array after one branch, of another after the other", "copy it: .copy()")
+                return Broken(
+                    f"{shown(id)} is a part of one array after one branch, of another after the other",
+                    "copy it: .copy()",
+                )
             return Broken(f"{shown(id)} is a different kind of thing after each branch", "give it one kind")
         x, y = self.as_expr(a, node), self.as_expr(b, node)
         if x.type.shape != y.type.shape:
             raise TypingError(
-                "type", f"{shown(id)} has shape {construct.shape_text(x.type.shape)} on one branch and {construct.shape_text(y.type.shape)} on the other"
+                "type",
+                f"{shown(id)} has shape {construct.shape_text(x.type.shape)} on one branch and {construct.shape_text(y.type.shape)} on the other",
             )
         type = Type(joined(x.type, y.type, shown(id)), x.type.shape)
         name = self.fresh("y" if id == RETURN else plain(id))
@@ -118,9 +139,11 @@ class Joins:
         return map_leaves(like, blank)
 
     # -- loops -------------------------------------------------------------------------------------------------
-    def carried(self: Any, node: Any, body: Any, position: Dim | None = None, trips: Dim | None = None) -> tuple[Any, list[Stmt]]:
-        """Runs `body` with the names it reassigns turned into variables that the loop carries. `position`: the number of
-        the iteration, `trips`: how many there are, where these follow from shapes.
+    def carried(
+        self: Any, node: Any, body: Any, position: Dim | None = None, trips: Dim | None = None
+    ) -> tuple[Any, list[Stmt]]:
+        """Runs `body` with the names it reassigns turned into variables that the loop carries. `position`: the
+        number of the iteration, `trips`: how many there are, where these follow from shapes.
 
         The body is typed again as long as a variable turns out wider than it was before the loop, or a list to grow.
         """
@@ -165,7 +188,9 @@ class Joins:
         left = self.env
         self.env = start
         for id in left.keys() - start.keys():
-            self.env[id] = Broken(f"{shown(id)} is assigned in the loop only, which may not run", "assign it before the loop")
+            self.env[id] = Broken(
+                f"{shown(id)} is assigned in the loop only, which may not run", "assign it before the loop"
+            )
         for id, value in left.items():
             if isinstance(value, Broken):
                 self.env[id] = value
@@ -208,13 +233,19 @@ class Joins:
         for position in reversed(range(len(self.out))):
             stmt = self.out[position]
             if isinstance(value, Name) and isinstance(stmt, Assign) and stmt.name == value.id:
-                if isinstance(stmt.value, Const) and not type.rank and not any(value.id in _reads(s) for s in self.out[position + 1 :]):
+                if (
+                    isinstance(stmt.value, Const)
+                    and not type.rank
+                    and not any(value.id in _reads(s) for s in self.out[position + 1 :])
+                ):
                     self.out[position] = replace(stmt, value=Const(stmt.value.value, type, stmt.value.span))
                     return stmt.name
                 return None
         return None
 
-    def _wider(self: Any, start: dict[str, Value], reassigned: list[str], node: Any) -> dict[tuple[str, tuple[int, ...]], Type]:
+    def _wider(
+        self: Any, start: dict[str, Value], reassigned: list[str], node: Any
+    ) -> dict[tuple[str, tuple[int, ...]], Type]:
         """Carried variables whose type after the body is not the one before: the type that holds both."""
         wider: dict[tuple[str, tuple[int, ...]], Type] = {}
         for id in reassigned:
@@ -222,7 +253,11 @@ class Joins:
             if after is None or isinstance(after, Broken):
                 continue
             if isinstance(before, Later):
-                wider |= {(id, path): self._lasting(id, self.as_expr(v, node).type, node) for path, v in leaves(after) if _is_array(v)}
+                wider |= {
+                    (id, path): self._lasting(id, self.as_expr(v, node).type, node)
+                    for path, v in leaves(after)
+                    if _is_array(v)
+                }
                 continue
             was, now = dict(leaves(before)), dict(leaves(after))
             if was.keys() != now.keys():
@@ -245,7 +280,9 @@ class Joins:
             other = now[path]
             if isinstance(other, View) and not _is_object(value):
                 root = root_of(other.base)
-                if id in self.mutated and self.born.get(root, 0) <= self.loops:  # part of an array that outlives the iteration
+                if (
+                    id in self.mutated and self.born.get(root, 0) <= self.loops
+                ):  # part of an array that outlives the iteration
                     return True
             elif (_is_object(value) or _is_object(other)) and value is not other and value != other:
                 return True
@@ -261,7 +298,10 @@ class Joins:
                 raise TypingError("type", "")
         except TypingError:
             raise self.fail(
-                node, "type", f"{shown(id)} is {before} before the loop and {after} after its body", "give it its final type before the loop"
+                node,
+                "type",
+                f"{shown(id)} is {before} before the loop and {after} after its body",
+                "give it its final type before the loop",
             ) from None
         return self._lasting(id, Type(dtype, shape), node)
 
@@ -270,7 +310,9 @@ class Joins:
         gone = {s for d in type.shape for s in d.symbols()} & (self.counters - self.facts.keys())
         if gone:
             raise self.fail(
-                node, "shape", f"{shown(id)} has another shape in every iteration: {construct.shape_text(type.shape)}",
+                node,
+                "shape",
+                f"{shown(id)} has another shape in every iteration: {construct.shape_text(type.shape)}",
                 "shapes may depend on other shapes and on config only; allocate the largest and use part of it",
             )
         return type
@@ -285,12 +327,21 @@ class Joins:
                 expr = self.as_expr(now[path], node)
                 if expr != name:
                     kept = _read_by_others(self.env, id) | (_value_names(after) if path else set())
-                    _deliver(statements, name.id, construct.convert(expr, name.type), self.span(node), carried=True, kept=kept)
+                    _deliver(
+                        statements,
+                        name.id,
+                        construct.convert(expr, name.type),
+                        self.span(node),
+                        carried=True,
+                        kept=kept,
+                    )
 
 
 def zeros(type: Type) -> Expr:
     if type.rank:
-        return construct.call("zeros", shape=type.shape, dtype={"float": "real", "int": "i64"}.get(type.dtype, type.dtype))
+        return construct.call(
+            "zeros", shape=type.shape, dtype={"float": "real", "int": "i64"}.get(type.dtype, type.dtype)
+        )
     return Const(False if type.dtype == "bool" else 0.0 if type.is_float else 0, type)
 
 
@@ -307,11 +358,13 @@ def joined(a: Type, b: Type, what: str) -> str:
     return top
 
 
-def _deliver(out: list[Stmt], name: str, value: Expr, span: Span, carried: bool = False, kept: Set[str] = frozenset()) -> None:
+def _deliver(
+    out: list[Stmt], name: str, value: Expr, span: Span, carried: bool = False, kept: Set[str] = frozenset()
+) -> None:
     """Makes the block leave `value` in `name`: renames what the block made it in, or appends an assignment.
 
-    A variable that a loop carries takes that name only at the end of the body, not on a branch: the reverse of a branch reads
-    what was before it.
+    A variable that a loop carries takes that name only at the end of the body, not on a branch: the reverse of
+    a branch reads what was before it.
     """
     if isinstance(value, Name) and value.id not in kept:
         makers = [i for i, s in enumerate(out) if isinstance(s, Assign) and s.name == value.id]
@@ -343,7 +396,9 @@ def _is_array(value: Value) -> bool:
 
 
 def _unstable(id: str) -> Broken:
-    return Broken(f"{shown(id)} is one thing before the loop and another after its body", "use a name of its own inside the loop")
+    return Broken(
+        f"{shown(id)} is one thing before the loop and another after its body", "use a name of its own inside the loop"
+    )
 
 
 def _nested(found: dict[tuple[int, ...], Type]) -> Value:

@@ -27,14 +27,29 @@ def check_file(path: Path, text: str | None = None) -> Module:
     if source is None:
         reporter.raise_if_any()
         raise AssertionError
-    layers = [_guarded(_function_layer, source, node, reporter) for node in source.functions.values() if _decorated(source, node)]
-    layers += [_guarded(_class_layer, source, node, reporter) for node in source.classes.values() if _is_layer_class(source, node)]
+    layers = [
+        _guarded(_function_layer, source, node, reporter)
+        for node in source.functions.values()
+        if _decorated(source, node)
+    ]
+    layers += [
+        _guarded(_class_layer, source, node, reporter)
+        for node in source.classes.values()
+        if _is_layer_class(source, node)
+    ]
     found = sorted((layer for layer in layers if layer is not None), key=lambda layer: layer.span.line)
     files = {s.path: s.text for s in source.imported()}
     if not layers and not reporter.mistakes:
         from .program import Span
 
-        reporter.add(Mistake(Span(1, 0, 1, 1, source.path), "layer", "there is no layer in this file", "mark a function with @layer, or derive a class from Layer"))
+        reporter.add(
+            Mistake(
+                Span(1, 0, 1, 1, source.path),
+                "layer",
+                "there is no layer in this file",
+                "mark a function with @layer, or derive a class from Layer",
+            )
+        )
     reporter.raise_if_any()
     return Module(source.path, source.text, tuple(found), tuple(sorted(files.items())))
 
@@ -78,9 +93,19 @@ def _options(source: Source, decorator: Any) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for keyword in decorator.keywords if isinstance(decorator, gast.Call) else []:
         if keyword.arg not in ("batched", "backward"):
-            raise Mistake(span_of(keyword.value, source.path), "layer", f"@layer has no option {keyword.arg}", "batched=True, backward=None")
+            raise Mistake(
+                span_of(keyword.value, source.path),
+                "layer",
+                f"@layer has no option {keyword.arg}",
+                "batched=True, backward=None",
+            )
         if not isinstance(keyword.value, gast.Constant):
-            raise Mistake(span_of(keyword.value, source.path), "layer", f"{keyword.arg} must be written out", "batched=True, backward=None")
+            raise Mistake(
+                span_of(keyword.value, source.path),
+                "layer",
+                f"{keyword.arg} must be written out",
+                "batched=True, backward=None",
+            )
         options[keyword.arg] = keyword.value.value
     return options
 
@@ -90,7 +115,9 @@ def _function_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
     options = _options(source, _decorator(source, node)) if _decorator(source, node) is not None else {}
     fresh = Fresh()
     params = _parameters(source, node, fresh, skip=0)
-    function = _checked(source, node, params, reporter, bool(options.get("batched")) or node.name in source.batched, node.name)
+    function = _checked(
+        source, node, params, reporter, bool(options.get("batched")) or node.name in source.batched, node.name
+    )
     custom_node = _custom_backward(source, node.name)
     mode = "none" if "backward" in options and options["backward"] is None else "auto"
     custom = None
@@ -99,18 +126,29 @@ def _function_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
     mode = _possible(mode, function)
     doc = gast.get_docstring(node) or ""
     text = source.excerpt(node)
-    return Layer(node.name, "function", function.params, function, None, mode, custom, doc, text, span_of(node, source.path))
+    return Layer(
+        node.name, "function", function.params, function, None, mode, custom, doc, text, span_of(node, source.path)
+    )
 
 
 def _possible(mode: str, function: Function) -> str:
     """No gradient is derived for a layer that takes nothing differentiable."""
-    return mode if mode != "auto" or any(p.role in ("input", "param") and p.type.is_float for p in function.params) else "none"
+    return (
+        mode
+        if mode != "auto" or any(p.role in ("input", "param") and p.type.is_float for p in function.params)
+        else "none"
+    )
 
 
 def _custom_backward(source: Source, name: str) -> Any:
     for node in source.functions.values():
         for decorator in node.decorator_list:
-            if isinstance(decorator, gast.Attribute) and decorator.attr == "backward" and isinstance(decorator.value, gast.Name) and decorator.value.id == name:
+            if (
+                isinstance(decorator, gast.Attribute)
+                and decorator.attr == "backward"
+                and isinstance(decorator.value, gast.Name)
+                and decorator.value.id == name
+            ):
                 return node
     return None
 
@@ -118,9 +156,13 @@ def _custom_backward(source: Source, name: str) -> Any:
 def _parameters(source: Source, node: Any, fresh: Fresh, skip: int) -> list[Parameter]:
     args = node.args
     if args.vararg or args.kwarg:
-        raise Mistake(span_of(node, source.path), "annotation", "a layer takes no * or ** arguments", "name every argument")
+        raise Mistake(
+            span_of(node, source.path), "annotation", "a layer takes no * or ** arguments", "name every argument"
+        )
     defaults: list[Any] = [None] * (len(args.args) - len(args.defaults)) + list(args.defaults)
-    pairs = list(zip(args.args, defaults, strict=True))[skip:] + list(zip(args.kwonlyargs, args.kw_defaults, strict=True))
+    pairs = list(zip(args.args, defaults, strict=True))[skip:] + list(
+        zip(args.kwonlyargs, args.kw_defaults, strict=True)
+    )
     return [_parameter(source, arg, default, fresh) for arg, default in pairs]
 
 
@@ -133,7 +175,12 @@ def _parameter(source: Source, arg: Any, default: Any, fresh: Fresh) -> Paramete
     if default is not None:
         value = _literal(default)
         if annotation.role != "config":
-            raise Mistake(span, "annotation", f"the array {arg.id} has a default", "only configuration (float, int, bool) has defaults")
+            raise Mistake(
+                span,
+                "annotation",
+                f"the array {arg.id} has a default",
+                "only configuration (float, int, bool) has defaults",
+            )
     fresh(arg.id)
     return Parameter(arg.id, annotation.role, annotation.type, annotation.text, value, default is None, span=span)
 
@@ -150,8 +197,14 @@ def _literal(node: Any) -> Any:
 
 
 def _checked(
-    source: Source, node: Any, params: list[Parameter], reporter: Reporter, batched: bool, name: str,
-    fields: list[Parameter] | None = None, methods: dict[str, tuple[Source, Any]] | None = None,
+    source: Source,
+    node: Any,
+    params: list[Parameter],
+    reporter: Reporter,
+    batched: bool,
+    name: str,
+    fields: list[Parameter] | None = None,
+    methods: dict[str, tuple[Source, Any]] | None = None,
 ) -> Function:
     """Types a function: again, as long as that finds out more about how long its lists become."""
     plans: dict[Key, Plan] = {}
@@ -169,10 +222,14 @@ def _checked(
     everything = [*params, *(fields or [])]
     results, values = _results(source, node, checker, everything)
     body = (*checker.out, Return(values, _return_span(source, node)))
-    return Function(name, tuple(everything), body, results, batched, gast.get_docstring(node) or "", span_of(node, source.path))
+    return Function(
+        name, tuple(everything), body, results, batched, gast.get_docstring(node) or "", span_of(node, source.path)
+    )
 
 
-def _enter(checker: FunctionChecker, source: Source, node: Any, params: list[Parameter], fields: list[Parameter]) -> None:
+def _enter(
+    checker: FunctionChecker, source: Source, node: Any, params: list[Parameter], fields: list[Parameter]
+) -> None:
     """The arguments and fields that the body sees."""
     checker.states = {f.name: f.type for f in fields if f.role == "state"}
     _reserve(checker, [*params, *fields], source)
@@ -218,12 +275,19 @@ def _reserve(checker: FunctionChecker, params: list[Parameter], source: Source) 
 
 
 # -- results ---------------------------------------------------------------------------------------------------
-def _results(source: Source, node: Any, checker: FunctionChecker, params: list[Parameter]) -> tuple[tuple[Result, ...], tuple[Expr, ...]]:
+def _results(
+    source: Source, node: Any, checker: FunctionChecker, params: list[Parameter]
+) -> tuple[tuple[Result, ...], tuple[Expr, ...]]:
     value = checker.env.get(RETURN)
     if isinstance(value, Broken):
         if value.message is None:
             raise Suppressed
-        raise Mistake(span_of(node, source.path), "type", value.message.replace("is assigned", "is returned"), "return on every path")
+        raise Mistake(
+            span_of(node, source.path),
+            "type",
+            value.message.replace("is assigned", "is returned"),
+            "return on every path",
+        )
     if value is None:
         if checker.reporter.mistakes:
             raise Suppressed
@@ -241,7 +305,9 @@ def _results(source: Source, node: Any, checker: FunctionChecker, params: list[P
             type = Type(dtype, expr.type.shape)
             declared.append((name, Annotation("input", type, shape_string(type, groups))))
     if len(declared) != len(exprs):
-        raise Mistake(span_of(where, source.path), "type", f"{len(exprs)} values are returned, {len(declared)} are declared")
+        raise Mistake(
+            span_of(where, source.path), "type", f"{len(exprs)} values are returned, {len(declared)} are declared"
+        )
     results, outputs = [], []
     for (name, annotation), expr in zip(declared, exprs, strict=True):
         outputs.append(_fitted(source, where, name, annotation, expr))
@@ -260,10 +326,24 @@ def _declared(source: Source, node: Any, checker: FunctionChecker) -> list[tuple
     if returns is None:
         return None
     if isinstance(returns, gast.Dict):
-        if not returns.keys or not all(isinstance(k, gast.Constant) and isinstance(k.value, str) and k.value.isidentifier() for k in returns.keys):
-            raise Mistake(span_of(returns, source.path), "annotation", "the outputs must have names", 'write -> {"y": real["N"], "z": real[""]}')
-        return [(k.value, parse_annotation(v, source, checker.fresh)) for k, v in zip(returns.keys, returns.values, strict=True)]
-    if isinstance(returns, gast.Subscript) and isinstance(returns.value, gast.Name) and returns.value.id in ("tuple", "Tuple"):
+        if not returns.keys or not all(
+            isinstance(k, gast.Constant) and isinstance(k.value, str) and k.value.isidentifier() for k in returns.keys
+        ):
+            raise Mistake(
+                span_of(returns, source.path),
+                "annotation",
+                "the outputs must have names",
+                'write -> {"y": real["N"], "z": real[""]}',
+            )
+        return [
+            (k.value, parse_annotation(v, source, checker.fresh))
+            for k, v in zip(returns.keys, returns.values, strict=True)
+        ]
+    if (
+        isinstance(returns, gast.Subscript)
+        and isinstance(returns.value, gast.Name)
+        and returns.value.id in ("tuple", "Tuple")
+    ):
         elts = returns.slice.elts if isinstance(returns.slice, gast.Tuple) else [returns.slice]
         found = [parse_annotation(e, source, checker.fresh) for e in elts]
         return list(zip(_result_names(found), found, strict=True))
@@ -284,14 +364,22 @@ def _result_names(results: list[Annotation]) -> list[str]:
 def _fitted(source: Source, where: Any, name: str, annotation: Annotation, expr: Expr) -> Expr:
     """The returned value as the declared type; a declared `_` or a name no input has takes what comes."""
     declared, found = annotation.type, expr.type
-    if declared.rank != found.rank or any(not same_extent(d, f) and not str(d).startswith("any") for d, f in zip(declared.shape, found.shape, strict=True)):
+    if declared.rank != found.rank or any(
+        not same_extent(d, f) and not str(d).startswith("any") for d, f in zip(declared.shape, found.shape, strict=True)
+    ):
         raise Mistake(
-            span_of(where, source.path), "shape",
+            span_of(where, source.path),
+            "shape",
             f"{name} has shape {construct.shape_text(found.shape)}, declared is {construct.shape_text(declared.shape)}",
             "change the annotation, or leave it out: it is inferred",
         )
     if found.is_float and not declared.is_float:
-        raise Mistake(span_of(where, source.path), "type", f"{name} is {found.dtype}, declared is {declared.dtype}", "convert it: .astype(...)")
+        raise Mistake(
+            span_of(where, source.path),
+            "type",
+            f"{name} is {found.dtype}, declared is {declared.dtype}",
+            "convert it: .astype(...)",
+        )
     return construct.cast(expr, declared.dtype)
 
 
@@ -317,7 +405,9 @@ def _collect(source: Source, node: Any, reporter: Reporter, fresh: Fresh, seen: 
         known = source.defined(base.id) if isinstance(base, gast.Name) else source.member(base)
         if known is not None and known[1] in known[0].classes:
             above = _collect(known[0], known[0].classes[known[1]], reporter, fresh, (*seen, node))
-            found = _Class({**found.fields, **above.fields}, {**found.methods, **above.methods}, above.batched, above.mode)
+            found = _Class(
+                {**found.fields, **above.fields}, {**found.methods, **above.methods}, above.batched, above.mode
+            )
     for child in node.body:
         match child:
             case gast.AnnAssign(target=gast.Name(id=id)):
@@ -333,17 +423,40 @@ def _collect(source: Source, node: Any, reporter: Reporter, fresh: Fresh, seen: 
             case gast.Expr(value=gast.Constant()) | gast.Pass():
                 pass
             case _:
-                reporter.add(Mistake(span_of(child, source.path), "layer", "this is not part of a layer class", _CLASS_PARTS))
+                reporter.add(
+                    Mistake(span_of(child, source.path), "layer", "this is not part of a layer class", _CLASS_PARTS)
+                )
     return found
 
 
 def _check_method(source: Source, node: Any, reporter: Reporter) -> None:
     if node.name.startswith("__"):
-        reporter.add(Mistake(span_of(node, source.path), "layer", f"a layer class has no {node.name}", "fields are declared, initialize(self, *shapes) sets them"))
+        reporter.add(
+            Mistake(
+                span_of(node, source.path),
+                "layer",
+                f"a layer class has no {node.name}",
+                "fields are declared, initialize(self, *shapes) sets them",
+            )
+        )
     elif node.decorator_list:
-        reporter.add(Mistake(span_of(node.decorator_list[0], source.path), "layer", "a method of a layer has no decorators", "write it as a function outside the class"))
+        reporter.add(
+            Mistake(
+                span_of(node.decorator_list[0], source.path),
+                "layer",
+                "a method of a layer has no decorators",
+                "write it as a function outside the class",
+            )
+        )
     elif not [*node.args.posonlyargs, *node.args.args] or [*node.args.posonlyargs, *node.args.args][0].id != "self":
-        reporter.add(Mistake(span_of(node, source.path), "layer", f"the first argument of {node.name} must be self", f"def {node.name}(self, ...)"))
+        reporter.add(
+            Mistake(
+                span_of(node, source.path),
+                "layer",
+                f"the first argument of {node.name} must be self",
+                f"def {node.name}(self, ...)",
+            )
+        )
 
 
 def _class_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
@@ -354,7 +467,12 @@ def _class_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
         raise Suppressed
     fields, methods = list(found.fields.values()), found.methods
     if "predict" not in methods and "forward" not in methods:
-        raise Mistake(span_of(node, source.path), "layer", f"{node.name} has neither predict nor forward", "define predict(self, x)")
+        raise Mistake(
+            span_of(node, source.path),
+            "layer",
+            f"{node.name} has neither predict nor forward",
+            "define predict(self, x)",
+        )
     made = {}
     for name in ("predict", "forward"):
         if name in methods:
@@ -371,12 +489,24 @@ def _class_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
     custom, mode = None, found.mode
     if "backward" in methods:
         home, method = methods["backward"]
-        custom, mode = _checked_backward(home, method, main, inputs, reporter, skip=1, fields=fields, methods=methods), "custom"
+        custom, mode = (
+            _checked_backward(home, method, main, inputs, reporter, skip=1, fields=fields, methods=methods),
+            "custom",
+        )
     mode = _possible(mode, main)
     by_hand = tuple(name for name in ("initialize", "reset_state") if name in methods)
     return Layer(
-        node.name, "class", tuple(main.params), predict, forward, mode, custom, gast.get_docstring(node) or "", source.excerpt(node),
-        span_of(node, source.path), by_hand,
+        node.name,
+        "class",
+        tuple(main.params),
+        predict,
+        forward,
+        mode,
+        custom,
+        gast.get_docstring(node) or "",
+        source.excerpt(node),
+        span_of(node, source.path),
+        by_hand,
     )
 
 
@@ -388,9 +518,15 @@ def _check_alike(source: Source, node: Any, predict: Function, forward: Function
         return arguments + [(r.name, r.role, r.type) for r in f.results if r.role == "output"]
 
     if [(n, r) for n, r, _ in face(predict)] != [(n, r) for n, r, _ in face(forward)] or not all(
-        a.dtype == b.dtype and a.rank == b.rank for (_, _, a), (_, _, b) in zip(face(predict), face(forward), strict=True)
+        a.dtype == b.dtype and a.rank == b.rank
+        for (_, _, a), (_, _, b) in zip(face(predict), face(forward), strict=True)
     ):
-        raise Mistake(span_of(node, source.path), "layer", f"predict and forward of {node.name} differ in their arguments or results", "give both the same signature")
+        raise Mistake(
+            span_of(node, source.path),
+            "layer",
+            f"predict and forward of {node.name} differ in their arguments or results",
+            "give both the same signature",
+        )
 
 
 def _field(source: Source, node: Any, id: str, fresh: Fresh) -> Parameter:
@@ -398,17 +534,29 @@ def _field(source: Source, node: Any, id: str, fresh: Fresh) -> Parameter:
     annotation = parse_annotation(node.annotation, source, fresh)
     fresh(id)
     if annotation.role == "input":
-        raise Mistake(span, "annotation", f"the field {id} has no role", f'write {id}: Param[real["C"]] = init.zeros(), State[...] or a configuration type')
+        raise Mistake(
+            span,
+            "annotation",
+            f"the field {id} has no role",
+            f'write {id}: Param[real["C"]] = init.zeros(), State[...] or a configuration type',
+        )
     parameter = Parameter(id, annotation.role, annotation.type, annotation.text, span=span)
     if node.value is None:
         return parameter
     if annotation.role == "config":
         return _config_field(source, node, parameter)
     match node.value:
-        case gast.Call(func=func, args=args, keywords=keywords) if (source.resolve(func) or "").startswith("layerc.init."):
+        case gast.Call(func=func, args=args, keywords=keywords) if (source.resolve(func) or "").startswith(
+            "layerc.init."
+        ):
             values = [_literal(a) for a in args] + [_literal(k.value) for k in keywords]
             return replace(parameter, init=((source.resolve(func) or "")[12:], tuple(values)))
-    raise Mistake(span_of(node.value, source.path), "layer", f"the initial value of {id} is not an initializer", "init.uniform(-1, 0), init.normal(0, 1), init.zeros(), init.ones()")
+    raise Mistake(
+        span_of(node.value, source.path),
+        "layer",
+        f"the initial value of {id} is not an initializer",
+        "init.uniform(-1, 0), init.normal(0, 1), init.zeros(), init.ones()",
+    )
 
 
 def _config_field(source: Source, node: Any, parameter: Parameter) -> Parameter:
@@ -465,19 +613,39 @@ def backward_inputs(function: Function) -> dict[str, Parameter]:
 
 
 def _checked_backward(
-    source: Source, node: Any, function: Function, inputs: list[Parameter], reporter: Reporter, skip: int,
-    fields: list[Parameter] | None = None, methods: dict[str, tuple[Source, Any]] | None = None,
+    source: Source,
+    node: Any,
+    function: Function,
+    inputs: list[Parameter],
+    reporter: Reporter,
+    skip: int,
+    fields: list[Parameter] | None = None,
+    methods: dict[str, tuple[Source, Any]] | None = None,
 ) -> Function:
     known = backward_inputs(function)
     taken = []
     for arg in node.args.args[skip:]:
         if arg.id not in known:
-            raise Mistake(span_of(arg, source.path), "backward", f"a backward of {function.name} cannot ask for {arg.id}", "it may name: " + ", ".join(known))
+            raise Mistake(
+                span_of(arg, source.path),
+                "backward",
+                f"a backward of {function.name} cannot ask for {arg.id}",
+                "it may name: " + ", ".join(known),
+            )
         taken.append(known[arg.id])
     configs = [p for p in function.params if p.role == "config" and p not in taken and p not in (fields or [])]
     stripped = replace_returns(node)
     used_fields = [f for f in fields or [] if f not in taken]
-    checked = _checked(source, stripped, [*taken, *configs], reporter, function.batched, f"{function.name}.backward", used_fields, methods)
+    checked = _checked(
+        source,
+        stripped,
+        [*taken, *configs],
+        reporter,
+        function.batched,
+        f"{function.name}.backward",
+        used_fields,
+        methods,
+    )
     owners = [p for p in function.params if p.role in ("input", "param")]
     return _as_gradient(source, node, checked, owners)
 
@@ -496,11 +664,20 @@ def _as_gradient(source: Source, node: Any, checked: Function, owners: list[Para
     values = list(final.values)
     where = span_of(node, source.path)
     if len(values) != len(differentiable):
-        raise Mistake(where, "backward", f"the backward returns {len(values)} gradients, {len(differentiable)} are needed", "one each for: " + ", ".join(p.name for p in differentiable))
+        raise Mistake(
+            where,
+            "backward",
+            f"the backward returns {len(values)} gradients, {len(differentiable)} are needed",
+            "one each for: " + ", ".join(p.name for p in differentiable),
+        )
     results = []
     for k, (owner, value) in enumerate(zip(differentiable, values, strict=True)):
         if value.type.shape != owner.type.shape:
-            raise Mistake(where, "backward", f"the gradient of {owner.name} has shape {construct.shape_text(value.type.shape)}, not {construct.shape_text(owner.type.shape)}")
+            raise Mistake(
+                where,
+                "backward",
+                f"the gradient of {owner.name} has shape {construct.shape_text(value.type.shape)}, not {construct.shape_text(owner.type.shape)}",
+            )
         values[k] = construct.cast(value, owner.type.dtype)
         results.append(Result(f"d_{owner.name}", owner.role, owner.type, owner.shape_text, of=owner.name))
     return replace(checked, body=(*checked.body[:-1], replace(final, values=tuple(values))), results=tuple(results))

@@ -1,12 +1,14 @@
-"""Lists that arrays are collected in: `ys = []`, `ys.append(v)`, comprehensions; then np.stack(ys), ys[i], len(ys), a loop over it.
+"""Lists that arrays are collected in: `ys = []`, `ys.append(v)`, comprehensions; then np.stack(ys), ys[i],
+len(ys), a loop over it.
 
     ys = []                              ys = np.empty((T, D))
     for t in range(T):          ->       for t in range(T):
         ys.append(x[t] * h)                  ys[t] = x[t] * h
 
-A list that only straight lines append to is a tuple of its items. One that a loop appends to is an array with a leading axis for its
-items, made where the list is. How many there will be is known after the function has been typed once, so then it is typed again:
-`plans` hands that on. A list that is also popped from is a stack (`ListValue`), whose length nobody needs to know.
+A list that only straight lines append to is a tuple of its items. One that a loop appends to is an array with a
+leading axis for its items, made where the list is. How many there will be is known after the function has been
+typed once, so then it is typed again: `plans` hands that on. A list that is also popped from is a stack
+(`ListValue`), whose length nobody needs to know.
 """
 
 from __future__ import annotations
@@ -63,10 +65,18 @@ class Lists:
     def new_list(self: Any, node: Any, hint: str, items: tuple[tuple[Value, Any], ...] = ()) -> Value:
         key = (*self.path, id(node))
         plan = self.plans.get(key)
-        made = Items(self.fresh(hint), self.loops, looped=plan is not None and plan.looped, element=plan and plan.element, scope=frozenset(self.facts))
+        made = Items(
+            self.fresh(hint),
+            self.loops,
+            looped=plan is not None and plan.looped,
+            element=plan and plan.element,
+            scope=frozenset(self.facts),
+        )
         if plan is not None and plan.looped and plan.element is not None:
             shape = (plan.length, *plan.element.shape)
-            self.emit(Assign(made.name, construct.call("empty", shape=shape, dtype=plan.element.dtype), self.span(node)))
+            self.emit(
+                Assign(made.name, construct.call("empty", shape=shape, dtype=plan.element.dtype), self.span(node))
+            )
         self._keep(key, made)
         for value, item in items:
             self._append(key, value, item)
@@ -84,7 +94,11 @@ class Lists:
             raise self.fail(node, "unsupported", "async is not part of the subset")
         outer = dict(self.env)
         try:
-            simple = len(node.generators) == 1 and not first.ifs and isinstance(first.iter, (gast.Name, gast.Tuple, gast.List))
+            simple = (
+                len(node.generators) == 1
+                and not first.ifs
+                and isinstance(first.iter, (gast.Name, gast.Tuple, gast.List))
+            )
             over = self.value(first.iter) if simple else None
             if isinstance(over, Tuple):
                 return Tuple(tuple(self._one(first.target, v, node) for v in over.items))
@@ -110,14 +124,21 @@ class Lists:
         if isinstance(receiver, ListValue):
             return self._stack_call(receiver, node, attr)
         if node.keywords or attr not in ("append", "extend") or len(node.args) != 1:
-            raise self.fail(node, "unsupported", f"lists have no method {attr} here", "append and extend; pop for lists that a while loop fills")
+            raise self.fail(
+                node,
+                "unsupported",
+                f"lists have no method {attr} here",
+                "append and extend; pop for lists that a while loop fills",
+            )
         value = self.value_or_list(node.args[0])
         if attr == "append":
             self._append(receiver.key, value, node.args[0])
             return Static(None)
         value = self.unlisted(value, node.args[0])
         if not isinstance(value, Tuple):
-            raise self.fail(node, "unsupported", "extend takes a list or tuple written out", "append the items in a loop")
+            raise self.fail(
+                node, "unsupported", "extend takes a list or tuple written out", "append the items in a loop"
+            )
         for item in value.items:
             self._append(receiver.key, item, node.args[0])
         return Static(None)
@@ -127,7 +148,9 @@ class Lists:
         value = self.unlisted(value, node)
         looped = state.looped or self.loops > state.depth
         if not looped:
-            self._keep(key, replace(state, items=(*state.items, self._kept_item(state, value, node)), length=state.length + 1))
+            self._keep(
+                key, replace(state, items=(*state.items, self._kept_item(state, value, node)), length=state.length + 1)
+            )
             return
         if state.items and not self.plans.get(key):  # it was taken for a tuple; the next typing knows better
             for item in state.items:
@@ -156,14 +179,18 @@ class Lists:
         before = state.element
         if {s for d in type.shape for s in d.symbols()} & (self.facts.keys() - state.scope):
             raise self.fail(
-                node, "shape", f"the items of a list must have one shape: {construct.shape_text(type.shape)} differs from one to the next",
+                node,
+                "shape",
+                f"the items of a list must have one shape: {construct.shape_text(type.shape)} differs from one to the next",
                 "make all of the largest size and store into parts: row[:i] = ...",
             )
         if before is None or before == type:
             return type
         if before.shape != type.shape:
             raise self.fail(
-                node, "shape", f"the items of a list must have one shape: {construct.shape_text(before.shape)} and {construct.shape_text(type.shape)}"
+                node,
+                "shape",
+                f"the items of a list must have one shape: {construct.shape_text(before.shape)} and {construct.shape_text(type.shape)}",
             )
         return Type(joined(before, expr.type, f"an item of {state.name}"), type.shape)
 
@@ -175,7 +202,10 @@ class Lists:
             return
         if self.born.get(root, 0) < self.loops:
             raise self.fail(
-                node, "unsupported", "this array is written into in place, and the list would hold it many times", "append a copy of it: .copy()"
+                node,
+                "unsupported",
+                "this array is written into in place, and the list would hold it many times",
+                "append a copy of it: .copy()",
             )
         self.appended.add(root)
 
@@ -196,7 +226,9 @@ class Lists:
             if position is not None:
                 self.lists[key] = replace(self.lists[key], length=self.lists[key].length + each * position)
 
-    def grown(self: Any, before: dict[Key, Items], growth: dict[Key, Dim], position: Dim | None, trips: Dim | None) -> dict[Key, Dim]:
+    def grown(
+        self: Any, before: dict[Key, Items], growth: dict[Key, Dim], position: Dim | None, trips: Dim | None
+    ) -> dict[Key, Dim]:
         """How much each list grows in an iteration, where that is not what was assumed."""
         found = {}
         for key, was in before.items():
@@ -243,7 +275,9 @@ class Lists:
         state: Items = self.lists[value.key]
         if state.broken:
             raise self.fail(
-                node, "shape", f"the list {state.name} {state.broken}, so the shape of its items together would",
+                node,
+                "shape",
+                f"the list {state.name} {state.broken}, so the shape of its items together would",
                 "make an array of the largest size and store into it: ys = np.zeros((n, d)); ys[i] = v",
             )
         if not state.looped:
@@ -255,7 +289,9 @@ class Lists:
         whole = Name(state.name, Type(state.element.dtype, (total if known else state.length, *state.element.shape)))
         if not known or total == state.length:
             return whole
-        return construct.index(whole, [Slice(None, construct.dim(state.length), 1, ZERO, state.length)], self.span(node))
+        return construct.index(
+            whole, [Slice(None, construct.dim(state.length), 1, ZERO, state.length)], self.span(node)
+        )
 
     def value_or_list(self: Any, node: Any) -> Value:
         """The value of a node, where a list may stand for itself."""
@@ -331,7 +367,9 @@ class Lists:
         value = self.unlisted(self.value_or_list(node.args[0]), node.args[0])
         if isinstance(value, ListValue):
             raise self.fail(
-                node, "shape", "the length of this list depends on values, so the shape of its items together would",
+                node,
+                "shape",
+                "the length of this list depends on values, so the shape of its items together would",
                 "make an array of the largest size and store into it: ys = np.zeros((n, d)); ys[i] = v",
             )
         return None if isinstance(value, (Tuple, Static)) else self.as_expr(value, node)
@@ -347,12 +385,16 @@ class Lists:
         if attr == "append" and len(node.args) == 1:
             value = self.typed(node.args[0])
             if receiver.type is None:
-                receiver.type = Type({"float": "real", "int": "i64"}.get(value.type.dtype, value.type.dtype), value.type.shape)
+                receiver.type = Type(
+                    {"float": "real", "int": "i64"}.get(value.type.dtype, value.type.dtype), value.type.shape
+                )
                 assert receiver.position is not None
                 out, position = receiver.position
                 self.inserted += 1
                 out.insert(position, Assign(receiver.name, Call("list", (), (("type", receiver.type),), receiver.type)))
-            self.emit(Push(Name(receiver.name, receiver.type), construct.convert(value, receiver.type), self.span(node)))
+            self.emit(
+                Push(Name(receiver.name, receiver.type), construct.convert(value, receiver.type), self.span(node))
+            )
             return Static(None)
         if attr == "pop" and not node.args:
             if receiver.type is None:
@@ -368,7 +410,10 @@ def popped_names(function: Any) -> set[str]:
     return {
         node.func.value.id
         for node in gast.walk(function)
-        if isinstance(node, gast.Call) and isinstance(node.func, gast.Attribute) and node.func.attr == "pop" and isinstance(node.func.value, gast.Name)
+        if isinstance(node, gast.Call)
+        and isinstance(node.func, gast.Attribute)
+        and node.func.attr == "pop"
+        and isinstance(node.func.value, gast.Name)
     }
 
 

@@ -63,9 +63,7 @@ class _Function(Statements):
         self.taken = frozenset([*self.sizes, *(p.name for p in function.params)])
         bound = {s.name for s in walk_stmts(function.body) if isinstance(s, (Assign, Pop))}
         variables = {s.var for s in walk_stmts(function.body) if isinstance(s, For)}
-        super().__init__(
-            layer, errors, [*self.taken, *bound, *variables, *(r.name for r in function.results)]
-        )
+        super().__init__(layer, errors, [*self.taken, *bound, *variables, *(r.name for r in function.results)])
         self.span = function.span
         self.writes = Writes.of(function.body)
         self.lists, self.destined = {}, {}
@@ -113,9 +111,7 @@ class _Function(Statements):
         return Place(name, shape, dtype, (self.row,) if lead and self.row else ())
 
     def _output(self, result: Result, variables: set[str]) -> Place:
-        free = (
-            result.name not in self.buffers and result.name not in self.sizes and result.name not in variables
-        )
+        free = result.name not in self.buffers and result.name not in self.sizes and result.name not in variables
         return self._argument(result.name if free else self.fresh(result.name), result, "out")
 
     # -- results -------------------------------------------------------------------------------------------
@@ -137,10 +133,7 @@ class _Function(Statements):
             return False
         alone = sum(isinstance(v, Name) and v.id == value.id for v in self._values()) == 1
         lists = any(
-            isinstance(s, Assign)
-            and s.name == value.id
-            and isinstance(s.value, Call)
-            and s.value.op == "list"
+            isinstance(s, Assign) and s.name == value.id and isinstance(s.value, Call) and s.value.op == "list"
             for s in walk_stmts(self.function.body)
         )
         return alone and not lists and value.type == result.type
@@ -181,9 +174,7 @@ class _Function(Statements):
             with self.block(self.before):
                 self.nest(
                     place.shape,
-                    lambda i: (
-                        ir.Store(place.buffer, i, cast(ir.Load(old.buffer, i, old.dtype), place.dtype)),
-                    ),
+                    lambda i: (ir.Store(place.buffer, i, cast(ir.Load(old.buffer, i, old.dtype), place.dtype)),),
                 )
         inside: list[ir.Stmt] = []
         with self.block(inside):

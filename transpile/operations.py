@@ -44,7 +44,9 @@ class Row:
     name: str
     spell: str
     args: str
-    kind: str  # elementwise move reduce product make compose (defined by others) alias (its definition stands in its place) body special (lowered by name)
+    # elementwise move reduce product make compose (defined by others) alias (its definition stands in its
+    # place) body special (lowered by name)
+    kind: str
     type: Callable[[list[Type], dict[str, Any]], Type]
     grad: tuple[str | None, ...] | str = MISSING
     c: str = ""

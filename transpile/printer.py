@@ -16,15 +16,61 @@ from .dims import Atom, Dim, Symbol
 from .errors import InternalError
 from .operations import ROWS
 from .program import (
-    Assert, Assign, At, Call, Comment, Const, Expr, For, Function, Gather, If, Index, Item, Mask, Name, NewAxis, Parameter, Pop, Push, Result, Return,
-    Slice, Stmt, Store, Type, While, blocks, stmt_exprs, walk, walk_stmts,
+    Assert,
+    Assign,
+    At,
+    Call,
+    Comment,
+    Const,
+    Expr,
+    For,
+    Function,
+    Gather,
+    If,
+    Index,
+    Item,
+    Mask,
+    Name,
+    NewAxis,
+    Parameter,
+    Pop,
+    Push,
+    Result,
+    Return,
+    Slice,
+    Stmt,
+    Store,
+    Type,
+    While,
+    blocks,
+    stmt_exprs,
+    walk,
+    walk_stmts,
 )
 
 _OPERATORS = {
-    "Add": ast.Add, "Sub": ast.Sub, "Mult": ast.Mult, "Div": ast.Div, "FloorDiv": ast.FloorDiv, "Mod": ast.Mod, "Pow": ast.Pow, "MatMult": ast.MatMult,
-    "BitAnd": ast.BitAnd, "BitOr": ast.BitOr, "BitXor": ast.BitXor,
-    "Lt": ast.Lt, "LtE": ast.LtE, "Gt": ast.Gt, "GtE": ast.GtE, "Eq": ast.Eq, "NotEq": ast.NotEq, "USub": ast.USub, "UAdd": ast.UAdd,
-    "And": ast.And, "Or": ast.Or, "Invert": ast.Invert,
+    "Add": ast.Add,
+    "Sub": ast.Sub,
+    "Mult": ast.Mult,
+    "Div": ast.Div,
+    "FloorDiv": ast.FloorDiv,
+    "Mod": ast.Mod,
+    "Pow": ast.Pow,
+    "MatMult": ast.MatMult,
+    "BitAnd": ast.BitAnd,
+    "BitOr": ast.BitOr,
+    "BitXor": ast.BitXor,
+    "Lt": ast.Lt,
+    "LtE": ast.LtE,
+    "Gt": ast.Gt,
+    "GtE": ast.GtE,
+    "Eq": ast.Eq,
+    "NotEq": ast.NotEq,
+    "USub": ast.USub,
+    "UAdd": ast.UAdd,
+    "And": ast.And,
+    "Or": ast.Or,
+    "Invert": ast.Invert,
 }
 _DTYPES = {"f32": "np.float32", "f64": "np.float64", "i32": "np.int32", "i64": "np.int64", "bool": "bool"}
 WIDTH = 110
@@ -71,7 +117,11 @@ class Printer:
                 positional.append(ast.Tuple(elts=list(rest), ctx=ast.Load()))
             elif argument.required:
                 positional.append(self.static(static[argument.name]))
-            elif argument.kind == "dtype" and not self.real and expr.type == row.type([a.type for a in expr.args], {**static, argument.name: None}):
+            elif (
+                argument.kind == "dtype"
+                and not self.real
+                and expr.type == row.type([a.type for a in expr.args], {**static, argument.name: None})
+            ):
                 continue  # it is what NumPy makes, and there is no array to name the type after
             elif not _is_default(static.get(argument.name), argument.default):
                 keywords.append(ast.keyword(arg=argument.name, value=self.static(static[argument.name], argument.kind)))
@@ -98,8 +148,14 @@ class Printer:
         if not expr.type.rank:
             if dtype in ("f32", "f64", "i32"):
                 return ast.Call(func=_dotted(_DTYPES[dtype]), args=[value], keywords=[])
-            return ast.Call(func=_dotted({"i64": "int", "int": "int", "bool": "bool"}.get(dtype, "float")), args=[value], keywords=[])
-        return ast.Call(func=ast.Attribute(value=value, attr="astype", ctx=ast.Load()), args=[self.dtype(dtype)], keywords=[])
+            return ast.Call(
+                func=_dotted({"i64": "int", "int": "int", "bool": "bool"}.get(dtype, "float")),
+                args=[value],
+                keywords=[],
+            )
+        return ast.Call(
+            func=ast.Attribute(value=value, attr="astype", ctx=ast.Load()), args=[self.dtype(dtype)], keywords=[]
+        )
 
     def print_logical_not(self, expr: Call) -> Any:
         operator = ast.Invert() if expr.type.rank else ast.Not()
@@ -119,14 +175,24 @@ class Printer:
     def print_concatenate(self, expr: Call) -> Any:
         """Arrays along a new axis are stacked, scalars are np.array([1, 2])."""
         axis = expr.get("axis")
-        parts = [a.args[0] for a in expr.args if isinstance(a, Call) and a.op == "expand_dims" and a.get("axis") == axis]
+        parts = [
+            a.args[0] for a in expr.args if isinstance(a, Call) and a.op == "expand_dims" and a.get("axis") == axis
+        ]
         if len(parts) < len(expr.args) or len({p.type.rank for p in parts}) > 1:
             keywords = [ast.keyword(arg="axis", value=_number(axis))] if axis else []
-            return ast.Call(func=_dotted("np.concatenate"), args=[ast.Tuple(elts=[self.tree(a) for a in expr.args], ctx=ast.Load())], keywords=keywords)
+            return ast.Call(
+                func=_dotted("np.concatenate"),
+                args=[ast.Tuple(elts=[self.tree(a) for a in expr.args], ctx=ast.Load())],
+                keywords=keywords,
+            )
         if (rows := self._literal(expr)) is not None:
             return ast.Call(func=_dotted("np.array"), args=[rows], keywords=[])
         keywords = [ast.keyword(arg="axis", value=_number(axis))] if axis else []
-        return ast.Call(func=_dotted("np.stack"), args=[ast.Tuple(elts=[self.tree(p) for p in parts], ctx=ast.Load())], keywords=keywords)
+        return ast.Call(
+            func=_dotted("np.stack"),
+            args=[ast.Tuple(elts=[self.tree(p) for p in parts], ctx=ast.Load())],
+            keywords=keywords,
+        )
 
     def _literal(self, expr: Expr) -> Any:
         """The list of lists that an array of scalars was written as; None for another expression."""
@@ -134,7 +200,12 @@ class Printer:
             case Call(op="cast", args=[Const(value=value)]) if expr.get("dtype") in ("i64", "real"):
                 return _number(int(value) if expr.get("dtype") == "i64" else float(value))
             case Call(op="concatenate", args=args) if expr.get("axis") == 0:
-                rows = [self._literal(a.args[0]) if isinstance(a, Call) and a.op == "expand_dims" and a.get("axis") == 0 else None for a in args]
+                rows = [
+                    self._literal(a.args[0])
+                    if isinstance(a, Call) and a.op == "expand_dims" and a.get("axis") == 0
+                    else None
+                    for a in args
+                ]
                 return None if None in rows else ast.List(elts=rows, ctx=ast.Load())
         return None if expr.type.rank else self.tree(expr)
 
@@ -212,7 +283,11 @@ class Printer:
             case Mask(condition):
                 return self.tree(condition)
             case Slice(start, stop, step):
-                return ast.Slice(lower=start and self.tree(start), upper=stop and self.tree(stop), step=_number(step) if step != 1 else None)
+                return ast.Slice(
+                    lower=start and self.tree(start),
+                    upper=stop and self.tree(stop),
+                    step=_number(step) if step != 1 else None,
+                )
         raise InternalError("printer", f"no source for {item}")
 
     # -- statements --------------------------------------------------------------------------------------------
@@ -234,7 +309,9 @@ class Printer:
         match stmt:
             case Comment(text=text):
                 return [f"{pad}# {text}"]
-            case Assign(name=name, value=Call(op="add", args=[Name(id=same), addend])) if same == name and not addend.type.rank:
+            case Assign(name=name, value=Call(op="add", args=[Name(id=same), addend])) if (
+                same == name and not addend.type.rank
+            ):
                 return self.wrapped(f"{pad}{name} += ", addend)
             case Assign(name=name, value=value):
                 return self.wrapped(f"{pad}{name} = ", value)
@@ -266,7 +343,9 @@ class Printer:
             return [f"{pad}np.add.at({stmt.base.id}, {_source(ast.Expr(value=index))}, {self.text(stmt.value)})"]
         target = stmt.base.id
         if not full:
-            target = _source(ast.Expr(value=ast.Subscript(value=_dotted(target), slice=self.subscript(stmt.items), ctx=ast.Load())))
+            target = _source(
+                ast.Expr(value=ast.Subscript(value=_dotted(target), slice=self.subscript(stmt.items), ctx=ast.Load()))
+            )
         elif not stmt.op:
             target += "[...]"
         match stmt:
@@ -296,7 +375,10 @@ class Printer:
         if len(terms) < 2:
             return [line]
         pad = " " * (len(head) - len(head.lstrip()) + 4)
-        rows = [f"{pad}{'' if k == 0 and sign == '+' else sign + ' '}{self.text(term)}" for k, (sign, term) in enumerate(terms)]
+        rows = [
+            f"{pad}{'' if k == 0 and sign == '+' else sign + ' '}{self.text(term)}"
+            for k, (sign, term) in enumerate(terms)
+        ]
         return [head + "(", *rows, pad[4:] + ")"]
 
 
@@ -304,10 +386,14 @@ def print_function(function: Function, doc: Sequence[str] = ()) -> str:
     """A function with its annotations; a line `T, D = x.shape` first where its body needs them."""
     printer = Printer(function.params)
     body = printer.lines(function.body, 4)
-    bound = {s.var for s in walk_stmts(function.body) if isinstance(s, For)} | {p.name for p in function.params if p.role == "config"}
+    bound = {s.var for s in walk_stmts(function.body) if isinstance(s, For)} | {
+        p.name for p in function.params if p.role == "config"
+    }
     bound |= {s.name for s in walk_stmts(function.body) if isinstance(s, (Assign, Pop))}
     prologue = _dimension_lines(function.params, printer.dims - bound)
-    head = [f"def {function.name}({', '.join(_parameter(p) for p in _ordered(function.params))}) -> {_returns(function.results)}:"]
+    head = [
+        f"def {function.name}({', '.join(_parameter(p) for p in _ordered(function.params))}) -> {_returns(function.results)}:"
+    ]
     if len(head[0]) > WIDTH:
         inner = ",\n".join(f"    {_parameter(p)}" for p in _ordered(function.params))
         head = [f"def {function.name}(", *f"{inner},".split("\n"), f") -> {_returns(function.results)}:"]
@@ -347,7 +433,11 @@ def annotation(role: str, type: Type, text: str) -> str:
         return type.dtype
     name = "bool_" if type.dtype == "bool" else type.dtype  # a bare `bool` would be a config
     inner = f'{name}["{text}"]' if text else name
-    return f"{ {'param': 'Param', 'state': 'State', 'memory': 'Memory'}[role]}[{inner}]" if role in ("param", "state", "memory") else inner
+    return (
+        f"{ {'param': 'Param', 'state': 'State', 'memory': 'Memory'}[role] }[{inner}]"
+        if role in ("param", "state", "memory")
+        else inner
+    )
 
 
 def _parameter(p: Parameter) -> str:

@@ -7,8 +7,9 @@
     expr      = Const | Name | Call | Index
     item      = At | Slice | NewAxis | Gather | Mask
 
-Helpers are inlined and names are unique, so a `Name` means one thing throughout a function. A name assigned once is a value;
-one assigned again inside a loop or on a branch is a variable. Nodes compare by structure: spans do not count.
+Helpers are inlined and names are unique, so a `Name` means one thing throughout a function. A name assigned
+once is a value; one assigned again inside a loop or on a branch is a variable. Nodes compare by structure:
+spans do not count.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Type:
 # -- expressions -----------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Const:
-    value: Union[bool, int, float]
+    value: bool | int | float
     type: Type
     span: Span = field(default=NOWHERE, compare=False)
 

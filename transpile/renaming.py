@@ -7,7 +7,24 @@ from dataclasses import replace
 from typing import Any
 
 from .dims import Dim
-from .program import Assert, Assign, Call, Comment, Expr, For, If, Name, Pop, Push, Return, Stmt, Store, While, map_children, map_items
+from .program import (
+    Assert,
+    Assign,
+    Call,
+    Comment,
+    Expr,
+    For,
+    If,
+    Name,
+    Pop,
+    Push,
+    Return,
+    Stmt,
+    Store,
+    While,
+    map_children,
+    map_items,
+)
 
 
 def rename_expr(expr: Expr, names: Mapping[str, str]) -> Expr:

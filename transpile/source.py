@@ -19,8 +19,16 @@ from .suggestions import nearest
 # How modules are called in the table of operations.
 _CANONICAL = {"numpy": "np", "scipy.special": "special", "scipy": "scipy", "math": "math"}
 CONSTANTS = {
-    "np.pi": math.pi, "np.e": math.e, "np.inf": math.inf, "np.nan": math.nan, "np.newaxis": None,
-    "math.pi": math.pi, "math.e": math.e, "math.inf": math.inf, "math.nan": math.nan, "math.tau": math.tau,
+    "np.pi": math.pi,
+    "np.e": math.e,
+    "np.inf": math.inf,
+    "np.nan": math.nan,
+    "np.newaxis": None,
+    "math.pi": math.pi,
+    "math.e": math.e,
+    "math.inf": math.inf,
+    "math.nan": math.nan,
+    "math.tau": math.tau,
     "np.euler_gamma": 0.5772156649015329,
 }
 
@@ -94,8 +102,8 @@ class Reading:
 
 
 def read(path: Path, reporter: Reporter, text: str | None = None) -> Source | None:
-    """Parses a file, and the layer files that it imports; None (and a mistake reported) if it is not Python. OSError and
-    UnicodeError are the caller's."""
+    """Parses a file, and the layer files that it imports; None (and a mistake reported) if it is not Python.
+    OSError and UnicodeError are the caller's."""
     if text is None:
         text = path.read_text(encoding="utf-8-sig")
     return _read(path, text, Reading(path.parent, reporter))
@@ -137,7 +145,12 @@ def _layer_file(dotted: str, node: Any, source: Source, path: Path, reading: Rea
     known = file.resolve()
     if known in reading.open:
         names = ", ".join(p.name for p in reading.open[reading.open.index(known) :])
-        raise Mistake(span_of(node, source.path), "import", f"layer files import each other in a circle: {names}, {file.name}", "move what both need into a third file")
+        raise Mistake(
+            span_of(node, source.path),
+            "import",
+            f"layer files import each other in a circle: {names}, {file.name}",
+            "move what both need into a third file",
+        )
     if known not in reading.done:
         try:
             text = file.read_text(encoding="utf-8-sig")
@@ -171,7 +184,9 @@ def _import_from(source: Source, node: Any, path: Path, reading: Reading) -> Non
                 source.modules[local] = found
                 continue
         if alias.name == "*":
-            raise Mistake(span_of(node, source.path), "import", "import * is not part of a layer file", "name what is imported")
+            raise Mistake(
+                span_of(node, source.path), "import", "import * is not part of a layer file", "name what is imported"
+            )
         if other is None:
             source.imports[local] = _canonical(f"{module}.{alias.name}" if module else alias.name)
         elif other.defined(alias.name) is not None:
@@ -179,7 +194,12 @@ def _import_from(source: Source, node: Any, path: Path, reading: Reading) -> Non
         elif alias.name in other.imports:
             source.imports[local] = other.imports[alias.name]
         else:
-            raise Mistake(span_of(node, source.path), "import", f"{other.path} defines no {alias.name}", nearest(alias.name, [*other.functions, *other.classes, *other.constants]))
+            raise Mistake(
+                span_of(node, source.path),
+                "import",
+                f"{other.path} defines no {alias.name}",
+                nearest(alias.name, [*other.functions, *other.classes, *other.constants]),
+            )
 
 
 def _top_level(source: Source, node: Any, path: Path, reading: Reading) -> None:
@@ -202,9 +222,9 @@ def _top_level(source: Source, node: Any, path: Path, reading: Reading) -> None:
             source.constants[name] = value
         case gast.Assign(targets=targets, value=value) if all(isinstance(t, gast.Name) for t in targets):
             source.constants.update({t.id: value for t in targets})
-        case gast.Assign(targets=[gast.Tuple(elts=elts)], value=gast.Tuple(elts=values)) if len(elts) == len(values) and all(
-            isinstance(e, gast.Name) for e in elts
-        ):
+        case gast.Assign(targets=[gast.Tuple(elts=elts)], value=gast.Tuple(elts=values)) if len(elts) == len(
+            values
+        ) and all(isinstance(e, gast.Name) for e in elts):
             source.constants.update({e.id: v for e, v in zip(elts, values, strict=True)})
         case gast.AnnAssign(target=gast.Name(id=name), value=value):
             if value is not None:
@@ -220,10 +240,14 @@ def _top_level(source: Source, node: Any, path: Path, reading: Reading) -> None:
             pass
         case _:
             what = type(node).__name__
-            reporter.add(Mistake(
-                span_of(node, source.path), "statement", f"{what} is not part of a layer file",
-                "at top level: imports, constants, functions and Layer classes",
-            ))
+            reporter.add(
+                Mistake(
+                    span_of(node, source.path),
+                    "statement",
+                    f"{what} is not part of a layer file",
+                    "at top level: imports, constants, functions and Layer classes",
+                )
+            )
 
 
 def _canonical(dotted: str) -> str:

@@ -38,15 +38,23 @@ class SpecialCalls(ArrayCalls):
         if not arrow:
             letters = left.replace(",", "")
             out = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
-        if not set(out) <= set(left) or len(set(out)) != len(out) or not left.replace(",", "").isalpha() and left.replace(",", ""):
+        if (
+            not set(out) <= set(left)
+            or len(set(out)) != len(out)
+            or (not left.replace(",", "").isalpha() and left.replace(",", ""))
+        ):
             raise self.fail(node.args[0], "type", f"cannot read the subscripts {text!r}")
-        return construct.call("einsum", *(self.typed(a) for a in node.args[1:]), spec=(tuple(specs), out), span=self.span(node))
+        return construct.call(
+            "einsum", *(self.typed(a) for a in node.args[1:]), spec=(tuple(specs), out), span=self.span(node)
+        )
 
     def call_np_array(self: Any, node: Any) -> Value:
         value = self.value(node.args[0]) if node.args else None
         if value is None:
             raise self.fail(node, "type", "np.array takes the values")
-        expr = self.stacked(value, node) if isinstance(value, Tuple) else construct.call("copy", self.as_expr(value, node))
+        expr = (
+            self.stacked(value, node) if isinstance(value, Tuple) else construct.call("copy", self.as_expr(value, node))
+        )
         for keyword in node.keywords:
             if keyword.arg != "dtype":
                 raise self.fail(node, "type", f"np.array has no argument {keyword.arg} here")
@@ -67,7 +75,12 @@ class SpecialCalls(ArrayCalls):
         rank = items[0].type.rank + 1
         if not -rank <= axis < rank:
             raise TypingError("shape", f"axis {axis} is out of range")
-        return construct.call("concatenate", *(construct.call("expand_dims", i, axis=axis % rank) for i in items), axis=axis % rank, span=self.span(node))
+        return construct.call(
+            "concatenate",
+            *(construct.call("expand_dims", i, axis=axis % rank) for i in items),
+            axis=axis % rank,
+            span=self.span(node),
+        )
 
     def call_np_vstack(self: Any, node: Any) -> Value:
         items = self._sequence(*self._arguments(node, "np.vstack", 1))
@@ -113,6 +126,10 @@ class SpecialCalls(ArrayCalls):
             raise self.fail(node, "type", "expected a list or tuple of arrays")
         items = [self.as_expr(v, node) for v in value.items]
         if any(i.type.shape != items[0].type.shape for i in items):
-            raise self.fail(node, "shape", "the arrays must have one shape: " + ", ".join(construct.shape_text(i.type.shape) for i in items))
+            raise self.fail(
+                node,
+                "shape",
+                "the arrays must have one shape: " + ", ".join(construct.shape_text(i.type.shape) for i in items),
+            )
         dtype = construct.promote([i.type for i in items])
         return [construct.cast(i, {"float": "real", "int": "i64"}.get(dtype, dtype)) for i in items]

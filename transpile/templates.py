@@ -47,9 +47,7 @@ def instantiate(text: str, env: Mapping[str, Any], span: Span = NOWHERE) -> Expr
 @cache
 def names_in(text: str) -> tuple[str, ...]:
     """The names a text reads, as often as it does."""
-    return tuple(
-        n.id for n in gast.walk(_parsed(text)) if isinstance(n, gast.Name) and n.id not in _SOURCE.imports
-    )
+    return tuple(n.id for n in gast.walk(_parsed(text)) if isinstance(n, gast.Name) and n.id not in _SOURCE.imports)
 
 
 @cache

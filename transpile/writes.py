@@ -70,16 +70,25 @@ class Writes:
         array = self.typed(base)
         self.store_items(array, self.items(array, slice), value, node, op)
 
-    def store_items(self: Any, array: Expr, items: tuple[Item, ...], value: Expr, node: Any, op: str | None = None) -> None:
+    def store_items(
+        self: Any, array: Expr, items: tuple[Item, ...], value: Expr, node: Any, op: str | None = None
+    ) -> None:
         """array[items] op= value, through views down to the array itself."""
         span = self.span(node)
         while isinstance(array, Index):
-            items = _compose(array, items, self.facts, lambda m: self.fail(node, "unsupported", m, "write to the array itself"))
+            items = _compose(
+                array, items, self.facts, lambda m: self.fail(node, "unsupported", m, "write to the array itself")
+            )
             array = array.base
         if not isinstance(array, Name):
             raise self.fail(node, "unsupported", "this writes into a temporary array", "give the array a name first")
         if array.id in self.appended:
-            raise self.fail(node, "unsupported", "this array is in a list already, which would see the write", "append a copy of it: .copy()")
+            raise self.fail(
+                node,
+                "unsupported",
+                "this array is in a list already, which would see the write",
+                "append a copy of it: .copy()",
+            )
         if any(isinstance(i, Mask) for i in items):
             self._store_masked(array, items, value, op, span, node)
             return
@@ -89,17 +98,42 @@ class Writes:
         if op == "subtract":
             value, op = construct.call("negative", value), "add"
         if broadcast([part.type.shape, value.type.shape]) != part.type.shape:
-            raise self.fail(node, "shape", f"cannot store shape {construct.shape_text(value.type.shape)} into {construct.shape_text(part.type.shape)}")
+            raise self.fail(
+                node,
+                "shape",
+                f"cannot store shape {construct.shape_text(value.type.shape)} into {construct.shape_text(part.type.shape)}",
+            )
         if value.type.is_float and not array.type.is_float:
-            raise self.fail(node, "type", f"cannot store {value.type.dtype} into an array of {array.type.dtype}", "convert it: .astype(...)")
+            raise self.fail(
+                node,
+                "type",
+                f"cannot store {value.type.dtype} into an array of {array.type.dtype}",
+                "convert it: .astype(...)",
+            )
         if op == "add" and any(isinstance(i, Gather) for i in items):
             value, op = construct.call("add", part, value), None
-        self.emit(Store(array, items, value if value.type.dtype == array.type.dtype else construct.cast(value, array.type.dtype), op, False, span))
+        self.emit(
+            Store(
+                array,
+                items,
+                value if value.type.dtype == array.type.dtype else construct.cast(value, array.type.dtype),
+                op,
+                False,
+                span,
+            )
+        )
 
-    def _store_masked(self: Any, array: Name, items: tuple[Item, ...], value: Expr, op: str | None, span: Span, node: Any) -> None:
+    def _store_masked(
+        self: Any, array: Name, items: tuple[Item, ...], value: Expr, op: str | None, span: Span, node: Any
+    ) -> None:
         mask = next(i.condition for i in items if isinstance(i, Mask))
         if not isinstance(items[0], Mask) or value.type.rank:
-            raise self.fail(node, "unsupported", "x[mask] = v takes a mask over the first axes and a scalar v", "use np.where(mask, v, x)")
+            raise self.fail(
+                node,
+                "unsupported",
+                "x[mask] = v takes a mask over the first axes and a scalar v",
+                "use np.where(mask, v, x)",
+            )
         for _ in range(array.type.rank - mask.type.rank):
             mask = construct.call("expand_dims", mask, axis=mask.type.rank)
         new = construct.call(op, array, value) if op else value
@@ -116,7 +150,9 @@ class Writes:
             items = _compose(array, items, self.facts, lambda m: self.fail(node, "unsupported", m))
             array = array.base
         if not isinstance(array, Name):
-            raise self.fail(node, "unsupported", "np.add.at writes into a temporary array", "give the array a name first")
+            raise self.fail(
+                node, "unsupported", "np.add.at writes into a temporary array", "give the array a name first"
+            )
         self.emit(Store(array, items, construct.cast(value, array.type.dtype), "add", True, self.span(node)))
         return Static(None)
 
@@ -161,7 +197,23 @@ def _compose(outer: Index, items: tuple[Item, ...], facts: Any, fail: Any) -> tu
 
 
 # Methods of arrays and lists, which keep their arguments as they are.
-_METHODS = {"append", "extend", "pop", "dot", "reshape", "transpose", "astype", "clip", "take", "repeat", "sum", "mean", "max", "min", "swapaxes"}
+_METHODS = {
+    "append",
+    "extend",
+    "pop",
+    "dot",
+    "reshape",
+    "transpose",
+    "astype",
+    "clip",
+    "take",
+    "repeat",
+    "sum",
+    "mean",
+    "max",
+    "min",
+    "swapaxes",
+}
 
 
 def root_of(expr: Expr) -> str | None:
@@ -170,7 +222,21 @@ def root_of(expr: Expr) -> str | None:
     return expr.id if isinstance(expr, Name) else None
 
 
-_HARMLESS = {"range", "len", "abs", "min", "max", "sum", "round", "int", "float", "bool", "enumerate", "zip", "reversed"}
+_HARMLESS = {
+    "range",
+    "len",
+    "abs",
+    "min",
+    "max",
+    "sum",
+    "round",
+    "int",
+    "float",
+    "bool",
+    "enumerate",
+    "zip",
+    "reversed",
+}
 
 
 def _harmless(func: Any, libraries: Collection[str]) -> bool:

@@ -71,9 +71,7 @@ def _inside(stmt: ir.Stmt) -> Iterator[tuple[ir.Stmt, ...]]:
 def _nests(body: tuple[ir.Stmt, ...], batch: str | None) -> int:
     """Outermost loops over independent elements; the loop over the batch, loops in order and branches are
     looked into."""
-    return sum(
-        1 if _is_nest(stmt, batch) else sum(_nests(inner, batch) for inner in _inside(stmt)) for stmt in body
-    )
+    return sum(1 if _is_nest(stmt, batch) else sum(_nests(inner, batch) for inner in _inside(stmt)) for stmt in body)
 
 
 def _is_nest(stmt: ir.Stmt, batch: str | None) -> bool:

@@ -73,15 +73,11 @@ def _section(module: Module, layer: Layer, found: Facts) -> str:
     grad, of_gradient = _gradient(module, layer, found)
     kernels = found.kernels[layer.name]
     blocks = [_kernel(k, module, layer, found, of_gradient) for k in kernels]
-    linked = set().union(*(row.forward for row in grad)) | set().union(
-        *(r.forward for b in blocks for r in b)
-    )
+    linked = set().union(*(row.forward for row in grad)) | set().union(*(r.forward for b in blocks for r in b))
     forward = _forward(module, layer, linked)
     hues = {row.number: n % _HUES for n, row in enumerate(r for r in forward if r.forward)}
     doc = layer.doc.strip().splitlines()
-    kind = {"class": "class"}.get(layer.kind, "function") + (
-        ", whole batches" if layer.predict.batched else ""
-    )
+    kind = {"class": "class"}.get(layer.kind, "function") + (", whole batches" if layer.predict.batched else "")
     panes = [
         _pane("forward", "Forward", Path(module.path).name, _code(forward, hues)),
         _pane("gradient", "Gradient", _gradient_note(layer), _code(grad, hues) or _nothing(layer)),
@@ -129,9 +125,7 @@ def _helpers(source: str, wanted: Iterable[int]) -> set[int]:
     """The lines of the file's functions that these lines call, and those call."""
     tree = ast.parse(source)
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    calls = [
-        node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    ]
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
     found, waiting = set[int](), set(wanted)
     while waiting:
         names = {call.func.id for call in calls if call.lineno in waiting and isinstance(call.func, ast.Name)}
@@ -224,8 +218,7 @@ def _kernels(kernels: Sequence[KernelFacts], blocks: Sequence[list[_Row]], hues:
         for n, k in enumerate(kernels)
     )
     codes = "".join(
-        f'<div class="kernel"><h4>{escape(k.name)}</h4>{_code(rows, hues)}</div>'
-        for k, rows in zip(kernels, blocks)
+        f'<div class="kernel"><h4>{escape(k.name)}</h4>{_code(rows, hues)}</div>' for k, rows in zip(kernels, blocks)
     )
     return f'<div class="tabs">{tabs}</div>{codes}'
 

@@ -39,9 +39,7 @@ def exponential(x: real["*S"]) -> real["*S"]:
 @layer
 def elu(x: real["*S"], alpha: float = 1.0) -> real["*S"]:
     """x where x > 0, else alpha (exp(x) - 1) (Clevert et al. 2016)."""
-    return np.where(
-        x <= 0, alpha * np.expm1(np.where(x <= 0, x, 0.0)), x
-    )  # exp of large x is never asked for
+    return np.where(x <= 0, alpha * np.expm1(np.where(x <= 0, x, 0.0)), x)  # exp of large x is never asked for
 
 
 @layer

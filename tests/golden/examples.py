@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from layerc import Param, State, bool_, f32, f64, i32, i64, real
+    from layerc import Param, real
 
 __layers__ = ("d_SReLU", "d_mish", "d_rbf", "d_ema", "d_kepler")
 __batched__ = ("d_rbf",)

@@ -1,11 +1,11 @@
 """Compiled layers against JAX: the forward and all gradients of each case of gradient_cases.py.
 
-JAX runs the case's own source. Its arrays cannot be written into, so `Box` stands between: a NumPy-like array, views and all, whose
-writes make new JAX arrays. Conditions and `while` read values, as `jax.vjp` outside of `jit` allows.
+JAX runs the case's own source. Its arrays cannot be written into, so `Box` stands between: a NumPy-like array,
+views and all, whose writes make new JAX arrays. Conditions and `while` read values, as `jax.vjp` outside of
+`jit` allows.
 """
 
 from __future__ import annotations
-
 import __future__
 
 import importlib.util
@@ -161,7 +161,12 @@ NUMPY = Namespace(
     array=boxed(lambda v, dtype=None: jnp.asarray(v, dtype)),
     take=boxed(lambda a, indices, axis=None: jnp.take(a, jnp.asarray(indices), axis)),
 )
-SPECIAL = Namespace(jax.scipy.special, log_expit=boxed(jax.nn.log_sigmoid), softmax=boxed(jax.nn.softmax), log_softmax=boxed(jax.nn.log_softmax))
+SPECIAL = Namespace(
+    jax.scipy.special,
+    log_expit=boxed(jax.nn.log_sigmoid),
+    softmax=boxed(jax.nn.softmax),
+    log_softmax=boxed(jax.nn.log_softmax),
+)
 
 
 def function_of(case: Case) -> Any:
@@ -189,7 +194,10 @@ def layers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         files[-1][0].write_text(source)
     build = [sys.executable, "-m", "layerc.cli", "build"]
     for pair in (files[k : k + 2] for k in range(0, len(files), 2)):
-        running = [subprocess.Popen([*build, str(f)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for f, _ in pair]
+        running = [
+            subprocess.Popen([*build, str(f)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            for f, _ in pair
+        ]
         for process in running:
             output, _ = process.communicate()
             assert process.returncode == 0, output
@@ -202,7 +210,9 @@ def layers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def load(path: Path) -> Any:
     target = path.with_name(f"{path.stem}_compiled")
-    spec = importlib.util.spec_from_file_location(target.name, target / "__init__.py", submodule_search_locations=[str(target)])
+    spec = importlib.util.spec_from_file_location(
+        target.name, target / "__init__.py", submodule_search_locations=[str(target)]
+    )
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[target.name] = module
@@ -265,7 +275,12 @@ def test_a_gradient_that_is_off_is_caught(layers: dict[str, Any]) -> None:
     _, pullback = layers["row"].vjp(*args)
     for k, gradient in enumerate(pullback(*dys)):
         close(gradient, gradients[k], "f8", "as it is")
-        for wrong in (gradient * 1.001, np.where(gradient == np.max(gradient), np.nan, gradient), gradient[..., None], gradient.astype("f4")):
+        for wrong in (
+            gradient * 1.001,
+            np.where(gradient == np.max(gradient), np.nan, gradient),
+            gradient[..., None],
+            gradient.astype("f4"),
+        ):
             with pytest.raises(AssertionError):
                 close(wrong, gradients[k], "f8", "wrong")
 

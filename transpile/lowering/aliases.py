@@ -128,9 +128,7 @@ def hidden_writes(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, str, str]]:
     writes = Writes.of(body)
     roots: dict[str, set[str]] = {}
     for stmt in walk_stmts(body):
-        if not (
-            isinstance(stmt, Assign) and stmt.value.type.rank and is_view(stmt.value) and _moves(stmt.value)
-        ):
+        if not (isinstance(stmt, Assign) and stmt.value.type.rank and is_view(stmt.value) and _moves(stmt.value)):
             continue
         near = {e.id for e in walk(stmt.value) if isinstance(e, Name) and e.type.rank}
         roots[stmt.name] = near.union(*(roots.get(n, set()) for n in near))

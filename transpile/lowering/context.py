@@ -85,9 +85,7 @@ class Context:
         return tuple(self.dim(d) for d in shape)
 
     # -- memory --------------------------------------------------------------------------------------------
-    def buffer(
-        self, name: str, dtype: str, shape: Index, kind: str = "temp", alias: str | None = None
-    ) -> str:
+    def buffer(self, name: str, dtype: str, shape: Index, kind: str = "temp", alias: str | None = None) -> str:
         assert name not in self.buffers, name
         self.buffers[name] = ir.Buffer(name, dtype, shape, kind, alias)
         return name
@@ -120,9 +118,7 @@ class Context:
         finally:
             self.out, self.memo, self.checked = out, memo, checked
 
-    def nest(
-        self, shape: Index, make: Callable[[Index], Iterable[ir.Stmt]], seq: frozenset[int] = frozenset()
-    ) -> None:
+    def nest(self, shape: Index, make: Callable[[Index], Iterable[ir.Stmt]], seq: frozenset[int] = frozenset()) -> None:
         """A perfect nest of loops over the space, row-major; `seq`: axes whose order matters. No loop over
         one index.
         """

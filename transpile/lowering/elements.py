@@ -107,9 +107,7 @@ class Elements(Context):
         op, result = expr.op, ir_dtype(expr.type)
         args = [self.element(a, pull_broadcast(index, a.type)) for a in expr.args]
         if op == "where":
-            return ir.Op(
-                "where", (cast(args[0], "bool"), cast(args[1], result), cast(args[2], result)), result
-            )
+            return ir.Op("where", (cast(args[0], "bool"), cast(args[1], result), cast(args[2], result)), result)
         wanted = operand_dtype(op, [a.type for a in expr.args], expr.type)
         args = [a if wanted is None else cast(a, wanted) for a in args]
         if op in _EXACT and all(isinstance(a, ir.Int) for a in args):

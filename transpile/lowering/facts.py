@@ -56,9 +56,7 @@ def _nonnegative(dim: Dim, facts: Facts) -> Facts:
         coefficient, rest = parts
         if coefficient.value == 1 and (_unknown(low) or nonnegative(-rest - low, facts)):  # variable >= -rest
             facts = {**facts, variable: (-rest, high)}
-        elif coefficient.value == -1 and (
-            _unknown(high) or nonnegative(high - rest, facts)
-        ):  # variable <= rest
+        elif coefficient.value == -1 and (_unknown(high) or nonnegative(high - rest, facts)):  # variable <= rest
             facts = {**facts, variable: (low, rest)}
     return facts
 

@@ -76,9 +76,7 @@ class Indexing(Elements):
             return
         self.check(*self._range_check(index, extent, axis))
 
-    def _range_check(
-        self, index: ir.Expr, extent: Dim, axis: int
-    ) -> tuple[ir.Expr, str, str, tuple[Dim, ...]]:
+    def _range_check(self, index: ir.Expr, extent: Dim, axis: int) -> tuple[ir.Expr, str, str, tuple[Dim, ...]]:
         size = self.dim(extent)
         known = as_dim(index) if isinstance(index, (ir.Int, ir.Const)) else None
         below = (
@@ -158,6 +156,4 @@ class Indexing(Elements):
             nonnegative(divisor.dim - 1, self.facts) or nonnegative(-divisor.dim - 1, self.facts)
         ):
             return
-        self.check(
-            compare("not_equal", divisor, _ZERO), "ZeroDivisionError", "integer division or modulo by zero"
-        )
+        self.check(compare("not_equal", divisor, _ZERO), "ZeroDivisionError", "integer division or modulo by zero")

@@ -162,9 +162,7 @@ def _part(arg: Expr, outer: tuple[Dim, ...], core: int) -> Expr:
     if not lead:
         return arg
     places = outer[len(outer) - lead :]
-    items = [
-        At(construct.dim(ZERO if d == ONE else at)) for d, at in zip(arg.type.shape, places, strict=False)
-    ]
+    items = [At(construct.dim(ZERO if d == ONE else at)) for d, at in zip(arg.type.shape, places, strict=False)]
     return construct.index(arg, items)
 
 

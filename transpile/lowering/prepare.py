@@ -47,22 +47,17 @@ class Prepare(Indexing):
                     case "elementwise":
                         return self._prepared_elementwise(expr)
                     case "move":
-                        return replace(
-                            expr, args=tuple(self._once(self.prepare(a), expr.type) for a in expr.args)
-                        )
+                        return replace(expr, args=tuple(self._once(self.prepare(a), expr.type) for a in expr.args))
                     case "make":
                         wanted = ROWS[op].arrays
                         return replace(
                             expr,
                             args=tuple(
-                                a if n == "a" else self.prepare(a)
-                                for n, a in zip(wanted, expr.args, strict=True)
+                                a if n == "a" else self.prepare(a) for n, a in zip(wanted, expr.args, strict=True)
                             ),
                         )
                     case "alias":
-                        return self.prepare(
-                            definition(expr, dict(zip(ROWS[op].arrays, expr.args, strict=True)))
-                        )
+                        return self.prepare(definition(expr, dict(zip(ROWS[op].arrays, expr.args, strict=True))))
                 if op == "cast":
                     return replace(expr, args=(self.prepare(expr.args[0]),))
                 if op in ("reshape", "ravel"):
@@ -129,9 +124,7 @@ class Prepare(Indexing):
         key = (place.buffer, shape)
         if key not in self.aliases:
             lead = whole.shape[: len(place.prefix)]
-            buffer = self.buffer(
-                self.fresh(f"{place.buffer}_flat"), place.dtype, (*lead, *shape), "temp", place.buffer
-            )
+            buffer = self.buffer(self.fresh(f"{place.buffer}_flat"), place.dtype, (*lead, *shape), "temp", place.buffer)
             self.env[f"%{buffer}"] = Place(buffer, shape, place.dtype, place.prefix)
             self.aliases[key] = Name(f"%{buffer}", expr.type, None, self.span)
         return self.aliases[key]
@@ -157,9 +150,7 @@ class Prepare(Indexing):
         """What computes this operation with loops of its own; None for what is pulled."""
         raise NotImplementedError
 
-    def copy(
-        self, place: Place, expr: Expr, op: str | None = None, seq: frozenset[int] = frozenset()
-    ) -> None:
+    def copy(self, place: Place, expr: Expr, op: str | None = None, seq: frozenset[int] = frozenset()) -> None:
         """place[...] = expr (or op=), a prepared expression that broadcasts to it; by way of a temporary
         where elements
         would be overwritten before they are read."""
@@ -220,11 +211,7 @@ class Prepare(Indexing):
         for part in walk(expr):
             if isinstance(part, Call):
                 counts[part] = counts.get(part, 0) + 1
-        twice = [
-            e
-            for e, n in counts.items()
-            if n > 1 and ROWS[e.op].kind == "elementwise" and self.cost(e) >= COSTLY
-        ]
+        twice = [e for e, n in counts.items() if n > 1 and ROWS[e.op].kind == "elementwise" and self.cost(e) >= COSTLY]
         for part in sorted(twice, key=lambda e: -sum(1 for _ in walk(e)))[:1]:
             expr = _replaced(expr, part, self.stored(part))
         return expr

@@ -56,9 +56,7 @@ class Reductions(Inlined):
         space = self.dims(source.type.shape)
         if start in ("lowest", "highest"):
             name = {"max": "maximum", "min": "minimum"}[expr.op]
-            self._not_empty(
-                space, axes, f"zero-size array to reduction operation {name} which has no identity", True
-            )
+            self._not_empty(space, axes, f"zero-size array to reduction operation {name} which has no identity", True)
         if begin:
             first = neutral(start, place.dtype)
             self.nest(place.shape, lambda i: (ir.Store(place.buffer, place.at(i), first),))
@@ -140,8 +138,7 @@ class Reductions(Inlined):
             value: ir.Expr | None = None
             for operand, spec in zip(operands, specs, strict=True):
                 axes = tuple(
-                    ZERO if d == ONE else at[letter]
-                    for letter, d in zip(spec, operand.type.shape, strict=True)
+                    ZERO if d == ONE else at[letter] for letter, d in zip(spec, operand.type.shape, strict=True)
                 )
                 factor = cast(self.element(operand, axes), place.dtype)
                 value = factor if value is None else ir.Op("multiply", (value, factor), place.dtype)

@@ -128,11 +128,7 @@ class Statements(Reductions):
         value = stmt.value
         if isinstance(value, Const):
             return value
-        if (
-            isinstance(value, Name)
-            and not value.type.rank
-            and isinstance(self.env.get(value.id), (ir.Scalar, Const))
-        ):
+        if isinstance(value, Name) and not value.type.rank and isinstance(self.env.get(value.id), (ir.Scalar, Const)):
             return value
         if not value.type.rank or not is_view(value):
             return None

@@ -45,9 +45,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
 NAMES = tuple(name for name, _ in PASSES)
 
 
-def run(
-    kernel: Kernel, upto: str | None = None, trace: Callable[[str, Kernel], None] | None = None
-) -> Kernel:
+def run(kernel: Kernel, upto: str | None = None, trace: Callable[[str, Kernel], None] | None = None) -> Kernel:
     """Runs the passes up to and with `upto` (None: all), and verifies after each. `trace(name, kernel)`
     sees every stage, "lower" first. A fault names the pass that made it."""
     if upto is not None and upto not in ("lower", *NAMES):

@@ -39,9 +39,7 @@ def neutral(op: str, dtype: str) -> Const:
         return Const(op == "and", "bool")
     if dtype in ("i32", "i64"):
         bits = 31 if dtype == "i32" else 63
-        return Const(
-            {"add": 0, "mul": 1, "max": -(2**bits), "min": 2**bits - 1, "or": 0, "and": -1}[op], dtype
-        )
+        return Const({"add": 0, "mul": 1, "max": -(2**bits), "min": 2**bits - 1, "or": 0, "and": -1}[op], dtype)
     return Const(NEUTRAL[op], dtype)
 
 

@@ -86,12 +86,7 @@ class _State:
         inner = {a.buffer for a in accesses((loop,))}
         fresh: dict[str, str] = {}
         for b in self.kernel.buffers:
-            if (
-                b.name in inner
-                and b.kind in ("temp", "list")
-                and not b.alias
-                and not self.outside(loop, b.name)
-            ):
+            if b.name in inner and b.kind in ("temp", "list") and not b.alias and not self.outside(loop, b.name):
                 fresh[b.name] = self.names.fresh(b.name)
         for b in self.kernel.buffers:
             if b.alias in fresh:

@@ -98,9 +98,7 @@ def _contract_one(kernel: Kernel, buffer: Buffer) -> Kernel:
     common = _common_loops(found)
     variables = {loop.var for loop in common}
     dropped = [axis for axis in range(len(buffer.shape)) if _alike(found, axis, variables)]
-    dropped = [
-        axis for axis in dropped if _private(kernel.body, buffer, found[0].index or (), axis, dropped, common)
-    ]
+    dropped = [axis for axis in dropped if _private(kernel.body, buffer, found[0].index or (), axis, dropped, common)]
     if not dropped:
         return kernel
 
@@ -138,9 +136,7 @@ def _alike(found: list[Access], axis: int, variables: set[str]) -> bool:
     if any((a.index or ())[axis] != first for a in found):
         return False
     inner = {loop.var for a in found for loop in a.loops} - variables
-    return not first.symbols() & inner and not any(
-        not isinstance(s, str) and s.kind == "load" for s in first.atoms()
-    )
+    return not first.symbols() & inner and not any(not isinstance(s, str) and s.kind == "load" for s in first.atoms())
 
 
 def _private(
@@ -148,14 +144,10 @@ def _private(
 ) -> bool:
     """No value of the slice is carried from one iteration of the loops around to another."""
     named = index[axis].symbols()
-    if not _inside_while(body, buffer.name) and all(
-        loop.kind == "map" or loop.var in named for loop in common
-    ):
+    if not _inside_while(body, buffer.name) and all(loop.kind == "map" or loop.var in named for loop in common):
         return True
     innermost = (
-        body
-        if not common
-        else next(s.body for s in walk(body) if isinstance(s, For) and s.var == common[-1].var)
+        body if not common else next(s.body for s in walk(body) if isinstance(s, For) and s.var == common[-1].var)
     )
     return stored_first(innermost, buffer, set(dropped))
 
@@ -184,9 +176,7 @@ def stored_first(body: Body, buffer: Buffer, dropped: set[int]) -> bool:
             return False
         if any(load.buffer == buffer.name for load in loads(stmt.value)):
             return False
-        kept = [
-            (d.symbol, n) for axis, (d, n) in enumerate(zip(stmt.index, buffer.shape)) if axis not in dropped
-        ]
+        kept = [(d.symbol, n) for axis, (d, n) in enumerate(zip(stmt.index, buffer.shape)) if axis not in dropped]
         whole = all(isinstance(v, str) and ranges.get(v) == (Dim.of(0), n) for v, n in kept)
         return whole and len({v for v, _ in kept}) == len(kept)
     return False

@@ -44,10 +44,7 @@ class Memory:
     def in_bounds(self, load: Load) -> bool:
         """Whether a load is proven to stay inside its buffer, wherever in its loops it is made."""
         shape = self.shape[load.buffer]
-        return all(
-            nonnegative(i, self.facts) and nonnegative(n - 1 - i, self.facts)
-            for i, n in zip(load.index, shape)
-        )
+        return all(nonnegative(i, self.facts) and nonnegative(n - 1 - i, self.facts) for i, n in zip(load.index, shape))
 
 
 def conflict(a: Access, b: Access) -> bool:
@@ -61,14 +58,11 @@ def independent(first: Iterable[Stmt], second: Iterable[Stmt], memory: Memory) -
     if has(first, Check) or has(second, Check):
         return False
     return not any(
-        memory.same_place(a, b) and conflict(a, b) and may_meet(a, b, memory)
-        for a, b in _pairs(first, second, memory)
+        memory.same_place(a, b) and conflict(a, b) and may_meet(a, b, memory) for a, b in _pairs(first, second, memory)
     )
 
 
-def _pairs(
-    first: tuple[Stmt, ...], second: tuple[Stmt, ...], memory: Memory
-) -> Iterable[tuple[Access, Access]]:
+def _pairs(first: tuple[Stmt, ...], second: tuple[Stmt, ...], memory: Memory) -> Iterable[tuple[Access, Access]]:
     by_root: dict[str, list[Access]] = {}
     for b in accesses(second):
         by_root.setdefault(memory.root.get(b.buffer, b.buffer), []).append(b)
@@ -90,9 +84,7 @@ def may_meet(a: Access, b: Access, memory: Memory) -> bool:
     if a.index is None or b.index is None or a.buffer != b.buffer:
         return True
     facts = _ranges(memory, a.loops, b.loops)
-    return not any(
-        nonnegative(x - y - 1, facts) or nonnegative(y - x - 1, facts) for x, y in zip(a.index, b.index)
-    )
+    return not any(nonnegative(x - y - 1, facts) or nonnegative(y - x - 1, facts) for x, y in zip(a.index, b.index))
 
 
 def directions(a: Access, b: Access, var: str, memory: Memory) -> frozenset[int]:

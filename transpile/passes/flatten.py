@@ -16,9 +16,7 @@ from ..ir import Buffer, Comment, Expr, For, Int, Kernel, Load, Stmt, Store
 from .order import perfect, rebuild
 from .tree import Body, Names, accesses, map_bodies, map_expr, own_exprs, parts, symbols
 
-Digits = dict[
-    str, tuple[int, int]
-]  # buffer -> the axes that are the run of loops (empty: it is not indexed by them)
+Digits = dict[str, tuple[int, int]]  # buffer -> the axes that are the run of loops (empty: it is not indexed by them)
 
 
 def flatten(kernel: Kernel) -> Kernel:

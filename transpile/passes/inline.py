@@ -146,9 +146,7 @@ def _same_space(use: Access) -> bool:
 
 def _unchanged(value: Expr, rest: Body, buffer: Buffer, root: dict[str, str]) -> bool:
     read = {root[load.buffer] for load in loads(value)}
-    last = max(
-        (n for n, s in enumerate(rest) if any(a.buffer == buffer.name for a in accesses((s,)))), default=-1
-    )
+    last = max((n for n, s in enumerate(rest) if any(a.buffer == buffer.name for a in accesses((s,)))), default=-1)
     return not any(root[name] in read for name in written(rest[: last + 1]))
 
 

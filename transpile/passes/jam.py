@@ -144,9 +144,9 @@ def factor(loop: For, private: set[str]) -> int:
 
 def _is_plain(body: Body) -> bool:
     stmts = list(walk(body))
-    return all(
-        isinstance(s, (Store, Comment)) or (isinstance(s, For) and s.kind == "map") for s in stmts
-    ) and (sum(isinstance(s, Store) for s in stmts) <= MOST_STORES)
+    return all(isinstance(s, (Store, Comment)) or (isinstance(s, For) and s.kind == "map") for s in stmts) and (
+        sum(isinstance(s, Store) for s in stmts) <= MOST_STORES
+    )
 
 
 def _carries(loop: For, sums: list[Access]) -> bool:
@@ -168,11 +168,7 @@ def _is_product(a: Access) -> bool:
 def _reuses(loop: For, inside: list[Access], inner: str) -> bool:
     """Some load of the innermost loop `inner` is the same for all iterations of this one."""
     return any(
-        a.mode == "r"
-        and a.loops
-        and a.loops[-1].var == inner
-        and _names(a, inner)
-        and not _names(a, loop.var)
+        a.mode == "r" and a.loops and a.loops[-1].var == inner and _names(a, inner) and not _names(a, loop.var)
         for a in inside
     )
 

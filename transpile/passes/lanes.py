@@ -94,9 +94,7 @@ def _split(loop: For, kernel: Kernel) -> tuple[list[Stmt], Kernel] | None:
     for stmt in loop.body:
         if isinstance(stmt, For) and stmt.kind == "map" and not any(is_recurrence(s) for s in walk((stmt,))):
             # A nest that is vectorised along its own axis: one example after another.
-            inside.append(
-                For(var := state.names.fresh("l"), Dim.of(0), Dim.of(LANES), (state.one(stmt, var),), "map")
-            )
+            inside.append(For(var := state.names.fresh("l"), Dim.of(0), Dim.of(LANES), (state.one(stmt, var),), "map"))
         else:
             inside += state.body((stmt,), None)
     first = For(state.group, Dim.of(0), full, _joined(tuple(inside)), "map")
@@ -119,9 +117,7 @@ class _State:
         self.wide: dict[str, str] = {}  # private temporary -> its copy with an axis of lanes
         for name in sorted({a.buffer for a in accesses(self.loop.body)}):
             if self.table[name].kind == "temp":
-                self.wide[name] = self.add(
-                    name, self.table[name].dtype, (*self.table[name].shape, Dim.of(LANES))
-                )
+                self.wide[name] = self.add(name, self.table[name].dtype, (*self.table[name].shape, Dim.of(LANES)))
 
     def add(self, base: str, dtype: str, shape: tuple[Dim, ...]) -> str:
         name = self.names.fresh(base)
@@ -137,9 +133,7 @@ class _State:
             return False
         outside = [a.buffer for a in accesses(self.kernel.body)]
         inside = [a.buffer for a in accesses(self.loop.body)]
-        if any(outside.count(n) != inside.count(n) for n in self.wide) or any(
-            self.table[n].alias for n in self.wide
-        ):
+        if any(outside.count(n) != inside.count(n) for n in self.wide) or any(self.table[n].alias for n in self.wide):
             return False
         return self.uniform(self.loop.body, self.memory, masked=False)
 

@@ -92,9 +92,7 @@ class _State:
             case Load(buffer, index, _):
                 return bool(index) or (buffer in self.table and self.table[buffer].kind in ("in", "out"))
             case Op(op, args, _):
-                return (
-                    flops(op) > 0 and not all(isinstance(a, (Const, Int, Scalar)) for a in args)
-                ) or flops(op) > 4
+                return (flops(op) > 0 and not all(isinstance(a, (Const, Int, Scalar)) for a in args)) or flops(op) > 4
             case Cast(value, _):
                 return self.is_work(value) or isinstance(value, Int)
         return False
@@ -132,9 +130,7 @@ def _with_exprs(stmt: Stmt, f):  # type: ignore[no-untyped-def]
         case Store(value=value):
             return replace(stmt, value=f(value))
         case If(cond, then, orelse):
-            return If(
-                f(cond), tuple(_with_exprs(s, f) for s in then), tuple(_with_exprs(s, f) for s in orelse)
-            )
+            return If(f(cond), tuple(_with_exprs(s, f) for s in then), tuple(_with_exprs(s, f) for s in orelse))
         case Check(cond=cond):
             return replace(stmt, cond=f(cond))
     return stmt
@@ -225,9 +221,7 @@ class _Block:
 
         match stmt:
             case Store(buffer, (), value, None) if (
-                self.key(value) not in self.names
-                and self.wanted(self.key(value))
-                and (buffer in self.state.made)
+                self.key(value) not in self.names and self.wanted(self.key(value)) and (buffer in self.state.made)
             ):
                 self.names[self.key(value)] = buffer  # it has a variable already
                 return replace(stmt, value=_descend(value, put))

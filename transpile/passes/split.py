@@ -42,12 +42,8 @@ def _stmt(stmt: Stmt, names: Names, batch: Dim | None) -> Body:
     if any(isinstance(s, Store) and not s.index for s in stmt.body) or not any(_is_dear(s) for s in tail):
         return (stmt,)
     var = names.fresh(stmt.var)
-    return replace(stmt, body=stmt.body[:at]), replace(
-        stmt, var=var, body=substitute(tail, {stmt.var: Dim.of(var)})
-    )
+    return replace(stmt, body=stmt.body[:at]), replace(stmt, var=var, body=substitute(tail, {stmt.var: Dim.of(var)}))
 
 
 def _is_dear(stmt: Stmt) -> bool:
-    return isinstance(stmt, Store) and any(
-        isinstance(p, Op) and flops(p.op) >= DEAR for p in parts(stmt.value)
-    )
+    return isinstance(stmt, Store) and any(isinstance(p, Op) and flops(p.op) >= DEAR for p in parts(stmt.value))

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dims import ONE, ZERO as NONE, Dim, product
+from ..dims import ONE, Dim, product
+from ..dims import ZERO as NONE
 from ..operations import ZERO, Row, add
 from ..program import Type
 from ..typing import TypingError, broadcast, normal_axes, shape_text

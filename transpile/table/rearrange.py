@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import ir
-from ..dims import ONE, ZERO as NONE, Dim, maximum, minimum
+from ..dims import ONE, Dim, maximum, minimum
+from ..dims import ZERO as NONE
 from ..operations import ZERO, Row, add
 from ..program import Type
 from ..typing import TypingError, normal_axes, promote, shape_text
