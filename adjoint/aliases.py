@@ -18,7 +18,8 @@ from ..transpile.renaming import map_stmt
 def unaliased(
     body: Sequence[Stmt], written: set[str] | None = None, later: frozenset[str] = frozenset()
 ) -> tuple[Stmt, ...]:
-    """`written`: arrays that the function writes into anywhere; `later`: those that the statements after this block may write into."""
+    """`written`: arrays that the function writes into anywhere; `later`: those that the statements after this
+    block may write into."""
     written = stored(tuple(body)) if written is None else written
     done: list[Stmt] = []
     for stmt in reversed(body):

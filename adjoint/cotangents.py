@@ -170,7 +170,8 @@ class Cotangents:
 
 
 def _summed(terms: Sequence[Expr], type: Type) -> Expr:
-    """The terms in this type, or in a shape that broadcasts to it; summed before they are summed over axes, where that can be."""
+    """The terms in this type, or in a shape that broadcasts to it; summed before they are summed over axes, where
+    that can be."""
     by_shape: dict[object, list[Expr]] = {}
     for term in terms:
         by_shape.setdefault(term.type.shape, []).append(term)

@@ -61,7 +61,8 @@ def written_once(body: Sequence[Stmt], varied: set[str]) -> set[str]:
         maker, depth = made[0]
         assert isinstance(maker, Assign)
         loops = writes[0].loops[depth:]
-        if not flows(maker.value) & varied and apart(writes[0].items, loops):
+        items = writes[0].items
+        if items is not None and not flows(maker.value) & varied and apart(items, loops):
             found.add(name)
     return found
 

@@ -208,7 +208,8 @@ def gradient_file(module: Module) -> str:
     special = any("special." in f for f in functions)
     batched = [f"d_{layer.name}" for layer in layers if layer.predict.batched]
     head = [
-        f'"""Gradients of {module.path}, written by layerc. They run under plain NumPy; edit one and give it back as `backward`."""',
+        f'"""Gradients of {module.path}, written by layerc. They run under plain NumPy;'
+        ' edit one and give it back as `backward`."""',
         "",
         "from __future__ import annotations",
         "",

@@ -79,7 +79,8 @@ def _ungroup(call: Call, expr: Expr, type: Type) -> Expr:
 
 
 def _spread_diagonal(call: Call, expr: Expr, type: Type) -> Expr:
-    """Values for the diagonal of a square (for trace: one for all of it) as an array of the argument's shape that is zero beside it."""
+    """Values for the diagonal of a square (for trace: one for all of it) as an array of the argument's shape that
+    is zero beside it."""
     static = dict(call.static)
     i, j = diagonal_axes(type.rank, static)
     rows, columns = type.shape[i], type.shape[j]

@@ -82,7 +82,8 @@ class Reverser:
 
     # -- blocks ------------------------------------------------------------------------------------------------
     def block(self, body: Sequence[Stmt], cotangents: Cotangents, entering: set[str]) -> list[Stmt]:
-        """Fills cotangents.out with the reverse of the block; returns its forward sweep. `entering`: names defined before it."""
+        """Fills cotangents.out with the reverse of the block; returns its forward sweep. `entering`: names
+        defined before it."""
         before = [set(entering)]
         for stmt in body:
             before.append(before[-1] | _rebound((stmt,)))
@@ -159,7 +160,8 @@ class Reverser:
         return [*kept, replace(stmt, value=value)]
 
     def _of_last_writers(self, stmt: Store, piece: Expr, cots: Cotangents) -> Expr:
-        """In y[i] = v with an index array, of the values that go to one place the last stays: the others get no cotangent."""
+        """In y[i] = v with an index array, of the values that go to one place the last stays: the others get no
+        cotangent."""
         shape = construct.index(stmt.base, stmt.items).type.shape
         order = construct.call("arange", start=construct.ZERO, stop=product(shape))
         if len(shape) > 1:
@@ -204,7 +206,8 @@ class Reverser:
         return forward
 
     def _flows_in(self, name: str, inside: Sequence[Stmt], cots: Cotangents) -> bool:
-        """Whether a derivative can pass through the value of a carried variable from one iteration to the next, or after the last."""
+        """Whether a derivative can pass through the value of a carried variable from one iteration to the next,
+        or after the last."""
         if not cots.owns(name) or name in cots.variables or cots.pending.get(name):
             return True
         return any(name in flows(s.value) for s in walk_stmts(tuple(inside)) if isinstance(s, (Assign, Store)))
@@ -374,8 +377,8 @@ class Reverser:
 
 # Rows with an infinite derivative somewhere, or an overflow: there, 0 times the derivative is NaN.
 _SINGULAR = set(
-    "divide reciprocal sqrt cbrt power log log2 log10 log1p logaddexp exp exp2 expm1 sinh cosh tan arcsin arccos arccosh arctanh arctan2"
-    " logit gammaln xlogy".split()
+    "divide reciprocal sqrt cbrt power log log2 log10 log1p logaddexp exp exp2 expm1 sinh cosh tan"
+    " arcsin arccos arccosh arctanh arctan2 logit gammaln xlogy".split()
 )
 
 

@@ -31,7 +31,8 @@ def differentiable(call: Call) -> tuple[bool, ...]:
 
 
 def defined(call: Call) -> bool:
-    """Whether the derivative is that of the definition. For a diagonal beside that of a square, too: it needs a scatter."""
+    """Whether the derivative is that of the definition. For a diagonal beside that of a square, too: it needs a
+    scatter."""
     if call.op == "diagonal":
         i, j = diagonal_axes(call.args[0].type.rank, dict(call.static))
         return bool(call.get("offset")) or call.args[0].type.shape[i] != call.args[0].type.shape[j]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ..transpile import construct
 from ..transpile.construct import const
 from ..transpile.dims import ONE
-from ..transpile.expressions import fold
+from ..transpile.fold import fold
 from ..transpile.operations import ROWS
 from ..transpile.program import At, Call, Const, Expr, Index, NewAxis, map_children
 from ..transpile.typing import broadcast, normal_axes
@@ -89,11 +89,10 @@ def _step(expr: Expr) -> Expr | None:
 
 def _without_broadcasts(expr: Call) -> Expr | None:
     """f(broadcast_to(a), b) is f(a, b) where b has the full shape; f(broadcast_to(a), 2) is broadcast_to(f(a, 2))."""
-    spread = [isinstance(a, Call) and a.op == "broadcast_to" for a in expr.args]
+    thinned = [a.args[0] if isinstance(a, Call) and a.op == "broadcast_to" else a for a in expr.args]
+    spread = [t is not a for t, a in zip(thinned, expr.args, strict=True)]
     if any(spread) and all(s or not a.type.rank for s, a in zip(spread, expr.args, strict=True)):
-        thin = construct.call(
-            expr.op, *(a.args[0] if s else a for s, a in zip(spread, expr.args, strict=True)), **dict(expr.static)
-        )  # type: ignore[union-attr]
+        thin = construct.call(expr.op, *thinned, **dict(expr.static))
         if thin.type.dtype == expr.type.dtype:
             return construct.call("broadcast_to", thin, shape=expr.type.shape)
     for k, arg in enumerate(expr.args):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from ..transpile import construct
 from ..transpile.construct import value_of
@@ -51,15 +52,19 @@ def _reuse(body: list[Stmt], known: dict[Expr, Name]) -> list[Stmt]:
         if blocks(stmt):
             changed = assigned((stmt,))
             known = {e: n for e, n in known.items() if not (names(e) | {n.id}) & changed}
-            stmt = map_stmt(stmt, lambda e: _by_name(e, known), lambda b: tuple(_reuse(list(b), known)), lambda n: n)
+            stmt = map_stmt(stmt, partial(_by_name, known=known), partial(_reused_in, known), lambda n: n)
         else:
-            stmt = map_stmt(stmt, lambda e: _by_name(e, known), tuple, lambda n: n)
+            stmt = map_stmt(stmt, partial(_by_name, known=known), tuple, lambda n: n)
             changed = assigned((stmt,))
             known = {e: n for e, n in known.items() if not (names(e) | {n.id}) & changed}
             if isinstance(stmt, Assign) and cost(stmt.value) > _CHEAP and stmt.name not in names(stmt.value):
                 known[stmt.value] = Name(stmt.name, stmt.value.type)
         done.append(stmt)
     return done
+
+
+def _reused_in(known: dict[Expr, Name], body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    return tuple(_reuse(list(body), known))
 
 
 def _by_name(expr: Expr, known: dict[Expr, Name]) -> Expr:
@@ -156,11 +161,11 @@ def _covers(store: Store, chain: Chain) -> bool:
             return False
         by_axis[place[0]] = loop
     for axis, (item, extent) in enumerate(zip(store.items, store.base.type.shape, strict=True)):
-        loop = by_axis.get(axis)
-        if loop is None:
+        if axis not in by_axis:
             if not construct.is_full(item, extent):
                 return False
             continue
+        loop = by_axis[axis]
         start, stop = value_of(loop.start), value_of(loop.stop)
         if loop.step == -1 and start is not None and stop is not None:
             start, stop = stop + 1, start + 1

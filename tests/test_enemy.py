@@ -403,7 +403,7 @@ class Package:
         layer = getattr(self.compiled, name)
         function = getattr(self.text, f"d_{name}")
         code = function.__code__
-        known = dict(zip([p for p in _parameters(layer)], args, strict=True))
+        known = dict(zip(_parameters(layer), args, strict=True))
         numbers = [""] if len(ys) == 1 else [str(k + 1) for k in range(len(ys))]
         for number, y, dy in zip(numbers, ys, dys, strict=True):
             known |= {f"dy{number}": dy}
@@ -786,7 +786,7 @@ def test_integers_and_booleans_have_none(built: Package) -> None:
 
 def test_unused_inputs_have_exact_zeros(built: Package) -> None:
     for dtype in (np.float32, np.float64):
-        y, pullback = built.compiled.unused.vjp(X.astype(dtype), np.full(3, np.nan, dtype), dtype(np.inf))
+        _, pullback = built.compiled.unused.vjp(X.astype(dtype), np.full(3, np.nan, dtype), dtype(np.inf))
         dx, dw, ds = pullback(np.full(4, 3, dtype))
         assert dw.shape == (3,) and dw.dtype == dtype and ds.shape == () and ds.dtype == dtype
         assert not np.any(dw) and not np.any(ds)

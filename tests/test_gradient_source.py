@@ -102,7 +102,8 @@ NOT_TWICE = {"while_newton", "while_scalar", "gammaln", "until", "while_returns"
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.name not in NOT_TWICE], ids=lambda c: c.name)
 def test_gradient_of_gradient(case: Case) -> None:
-    """The gradient file is a layer file: its gradients are right too, for every argument of it, the cotangent included."""
+    """The gradient file is a layer file: its gradients are right too, for every argument of it, the cotangent
+    included."""
     first = gradient_file(check_file(Path("case.py"), layer_source(case)))
     second = gradient_file(check_file(Path("gradients.py"), first))
     check_file(Path("gradients2.py"), second)

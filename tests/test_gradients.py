@@ -1,4 +1,5 @@
-"""Compiled forwards and gradients against their NumPy meaning: both types, one example and batches, strided, empty, at any thread count."""
+"""Compiled forwards and gradients against their NumPy meaning: both types, one example and batches, strided,
+empty, at any thread count."""
 
 from __future__ import annotations
 
@@ -102,7 +103,8 @@ def test_one_example(compiled: Callable[[Case], Any], case: Case, dtype: str) ->
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("case", ALL)
 def test_batches(compiled: Callable[[Case], Any], case: Case, dtype: str) -> None:
-    """Each example of a batch is what it is alone, bit for bit whatever the number of threads; a batch of none is empty."""
+    """Each example of a batch is what it is alone, bit for bit whatever the number of threads; a batch of none is
+    empty."""
     first, second = Expected(case, dtype, 0), Expected(case, dtype, 1)
     batch = [np.stack([a, b, a]) for a, b in zip(first.args.values(), second.args.values(), strict=True)]
     dys = [np.stack([a, b, a]) for a, b in zip(first.dys, second.dys, strict=True)]

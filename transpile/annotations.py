@@ -1,4 +1,5 @@
-"""Annotations: `real["C *S"]`, `Param[...]`, jaxtyping's spelling, and Python's float, int and bool for configuration."""
+"""Annotations: `real["C *S"]`, `Param[...]`, jaxtyping's spelling, and Python's float, int and bool for
+configuration."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def index(base: Expr, items: Sequence[Item], span: Span = NOWHERE) -> Expr:
 
                     shape.extend(broadcast([g.index.type.shape for g in gathered]))
                     placed = True
-            case Mask(condition):
+            case Mask():
                 raise TypingError(
                     "shape",
                     "x[mask] has a result whose shape depends on values",

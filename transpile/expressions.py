@@ -12,6 +12,7 @@ from .array_calls import flattened
 from .construct import const, value_of
 from .dims import Dim
 from .errors import Mistake, Suppressed, span_of
+from .fold import fold
 from .operations import BY_SPELLING, ROWS, Argument, Row
 from .program import At, Call, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, Span, Type
 from .source import CONSTANTS, Source
@@ -430,7 +431,7 @@ class Expressions(SpecialCalls):
             return base
         row = ROWS.get(_METHODS.get(attr, attr))
         if row is None or not row.arrays or row.arrays[0] != "a" or row.signature[0].kind != "array":
-            raise self.fail(node, "unsupported", f"arrays have no method {attr} here", nearest(attr, [r for r in ROWS]))
+            raise self.fail(node, "unsupported", f"arrays have no method {attr} here", nearest(attr, ROWS))
         args = list(node.args)
         if row.name in ("reshape", "transpose") and len(args) > 1:
             args = [gast.Tuple(elts=args, ctx=gast.Load())]
@@ -737,50 +738,6 @@ class Expressions(SpecialCalls):
 def _known(expr: Expr) -> bool | None:
     """The truth of a condition known at build time."""
     return bool(expr.value) if isinstance(expr, construct.Const) else None
-
-
-def fold(op: str, args: Sequence[Expr]) -> Expr | None:
-    """Arithmetic on constants: -1 and 2 * np.pi are constants, comparisons of symbolic integers may be known."""
-    if args and all(isinstance(a, construct.Const) for a in args):
-        numbers = [a.value for a in args]
-        try:
-            match op:
-                case "negative":
-                    return const(-numbers[0])
-                case "add":
-                    return const(numbers[0] + numbers[1])
-                case "subtract":
-                    return const(numbers[0] - numbers[1])
-                case "multiply":
-                    return const(numbers[0] * numbers[1])
-                case "divide":
-                    return const(numbers[0] / numbers[1])
-                case "power" if numbers[1] >= 0 or isinstance(numbers[1], float) or isinstance(numbers[0], float):
-                    result = numbers[0] ** numbers[1]
-                    return const(result) if isinstance(result, (int, float)) else None
-                case "floor_divide":
-                    return const(numbers[0] // numbers[1])
-                case "mod":
-                    return const(numbers[0] % numbers[1])
-                case "logical_not":
-                    return const(not numbers[0])
-        except (ArithmeticError, TypeError):
-            return None
-    if op in _COMPARE and len(args) == 2:
-        a, b = value_of(args[0]), value_of(args[1])
-        if a is not None and b is not None and (a - b).value is not None:
-            return const(_COMPARE[op]((a - b).value, 0))
-    return None
-
-
-_COMPARE: dict[str, Any] = {
-    "less": lambda a, b: a < b,
-    "less_equal": lambda a, b: a <= b,
-    "greater": lambda a, b: a > b,
-    "greater_equal": lambda a, b: a >= b,
-    "equal": lambda a, b: a == b,
-    "not_equal": lambda a, b: a != b,
-}
 
 
 def _list_help(value: Value) -> str:

@@ -232,7 +232,8 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Expressions):
         raise self.fail(target, "unsupported", "cannot assign to this")
 
     def _held(self, value: Value, node: Any) -> Value:
-        """A value as it is now, before an assignment into an array changes what it is read from. Parts of arrays are views."""
+        """A value as it is now, before an assignment into an array changes what it is read from. Parts of arrays
+        are views."""
         if isinstance(value, (Index, Call)) and not self._is_view(value) and (isinstance(value, Index) or value.args):
             if isinstance(node, gast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], gast.Subscript):
                 return value  # nothing else is assigned
@@ -389,7 +390,8 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Expressions):
             self.out = out
 
     def _boolean(self, spelling: str, values: list[Any], node: Any) -> Value:
-        """`a and b`, `a or b`: b is a branch where evaluating it without need could fail, as in `i < n and x[i] > 0`."""
+        """`a and b`, `a or b`: b is a branch where evaluating it without need could fail, as in `i < n and x[i] >
+        0`."""
         result = self.condition(values[0])
         for other in values[1:]:
             known = _known(result)

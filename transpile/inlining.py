@@ -1,4 +1,5 @@
-"""Calls of helpers: functions of the file or of an imported one, nested functions and lambdas become part of their caller."""
+"""Calls of helpers: functions of the file or of an imported one, nested functions and lambdas become part of
+their caller."""
 
 from __future__ import annotations
 

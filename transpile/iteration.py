@@ -11,7 +11,7 @@ import gast
 from . import construct
 from .construct import const, value_of
 from .dims import Atom, Dim, nonnegative
-from .program import At, Expr, For, Name, Type
+from .program import At, Expr, For, Name, Stmt, Type
 from .values import Broken, Tuple, Value
 
 
@@ -47,8 +47,9 @@ class Iteration:
         self.counters.add(var)
 
         def body() -> tuple[None, list[Any]]:
-            out: list[Any] = self.out
-            self.out, self.env = [], dict(self.env)
+            out: list[Stmt] = self.out
+            self.out = []
+            self.env = dict(self.env)
             self.facts[var] = _bounds(loop)
             try:
                 if direct:

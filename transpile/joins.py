@@ -92,7 +92,8 @@ class Joins:
         node: Any,
         kept: tuple[set[str], set[str]] = (set(), set()),
     ) -> Value:
-        """One value for what the two branches leave: a name assigned at the end of both. `kept`: names other values need as they are."""
+        """One value for what the two branches leave: a name assigned at the end of both. `kept`: names other
+        values need as they are."""
         if isinstance(a, Broken) or isinstance(b, Broken):
             return a if isinstance(a, Broken) else b
         if isinstance(a, Later):
@@ -117,7 +118,8 @@ class Joins:
         if x.type.shape != y.type.shape:
             raise TypingError(
                 "type",
-                f"{shown(id)} has shape {construct.shape_text(x.type.shape)} on one branch and {construct.shape_text(y.type.shape)} on the other",
+                f"{shown(id)} has shape {construct.shape_text(x.type.shape)} on one branch"
+                f" and {construct.shape_text(y.type.shape)} on the other",
             )
         type = Type(joined(x.type, y.type, shown(id)), x.type.shape)
         name = self.fresh("y" if id == RETURN else plain(id))
@@ -270,7 +272,8 @@ class Joins:
         return wider
 
     def _object_changed(self: Any, id: str, before: Value, after: Value | None) -> bool:
-        """Whether a name that no variable stands for means something else after the body: its meaning would depend on the iteration."""
+        """Whether a name that no variable stands for means something else after the body: its meaning would
+        depend on the iteration."""
         if after is None or isinstance(before, (Later, Broken)) or isinstance(after, Broken):
             return False
         was, now = dict(leaves(before)), dict(leaves(after))

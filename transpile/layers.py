@@ -1,4 +1,5 @@
-"""A layer file to its typed module: decorated functions and Layer classes, their roles, methods and custom backwards."""
+"""A layer file to its typed module: decorated functions and Layer classes, their roles, methods and custom
+backwards."""
 
 from __future__ import annotations
 
@@ -564,7 +565,6 @@ def _config_field(source: Source, node: Any, parameter: Parameter) -> Parameter:
     if isinstance(value, gast.Call) and source.resolve(value.func) == "layerc.config":
         for keyword in value.keywords:
             if keyword.arg == "check":
-                check = source.text.splitlines()[keyword.value.lineno - 1 : keyword.value.end_lineno]
                 check = _segment(source, keyword.value)
         if not value.args:
             return replace(parameter, check=check)
@@ -676,7 +676,8 @@ def _as_gradient(source: Source, node: Any, checked: Function, owners: list[Para
             raise Mistake(
                 where,
                 "backward",
-                f"the gradient of {owner.name} has shape {construct.shape_text(value.type.shape)}, not {construct.shape_text(owner.type.shape)}",
+                f"the gradient of {owner.name} has shape {construct.shape_text(value.type.shape)},"
+                f" not {construct.shape_text(owner.type.shape)}",
             )
         values[k] = construct.cast(value, owner.type.dtype)
         results.append(Result(f"d_{owner.name}", owner.role, owner.type, owner.shape_text, of=owner.name))

@@ -181,7 +181,8 @@ class Lists:
             raise self.fail(
                 node,
                 "shape",
-                f"the items of a list must have one shape: {construct.shape_text(type.shape)} differs from one to the next",
+                "the items of a list must have one shape:"
+                f" {construct.shape_text(type.shape)} differs from one to the next",
                 "make all of the largest size and store into parts: row[:i] = ...",
             )
         if before is None or before == type:
@@ -190,7 +191,8 @@ class Lists:
             raise self.fail(
                 node,
                 "shape",
-                f"the items of a list must have one shape: {construct.shape_text(before.shape)} and {construct.shape_text(type.shape)}",
+                "the items of a list must have one shape:"
+                f" {construct.shape_text(before.shape)} and {construct.shape_text(type.shape)}",
             )
         return Type(joined(before, expr.type, f"an item of {state.name}"), type.shape)
 

@@ -96,7 +96,7 @@ def _signature(text: str) -> tuple[Argument, ...]:
     for part in filter(None, (p.strip() for p in text.split(","))):
         head, _, default = part.partition("=")
         name, _, kind = head.partition(":")
-        value = _DEFAULTS.get(default.strip(), default.strip())
+        value: bool | int | str | None = _DEFAULTS.get(default.strip(), default.strip())
         if isinstance(value, str) and value.lstrip("-").isdigit():
             value = int(value)
         found.append(Argument(name.strip(), kind.strip() or "array", value, required=not default))

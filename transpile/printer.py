@@ -200,7 +200,7 @@ class Printer:
             case Call(op="cast", args=[Const(value=value)]) if expr.get("dtype") in ("i64", "real"):
                 return _number(int(value) if expr.get("dtype") == "i64" else float(value))
             case Call(op="concatenate", args=args) if expr.get("axis") == 0:
-                rows = [
+                rows: list[Any] = [
                     self._literal(a.args[0])
                     if isinstance(a, Call) and a.op == "expand_dims" and a.get("axis") == 0
                     else None
@@ -284,8 +284,8 @@ class Printer:
                 return self.tree(condition)
             case Slice(start, stop, step):
                 return ast.Slice(
-                    lower=start and self.tree(start),
-                    upper=stop and self.tree(stop),
+                    lower=self.tree(start) if start is not None else None,
+                    upper=self.tree(stop) if stop is not None else None,
                     step=_number(step) if step != 1 else None,
                 )
         raise InternalError("printer", f"no source for {item}")
@@ -315,7 +315,7 @@ class Printer:
                 return self.wrapped(f"{pad}{name} += ", addend)
             case Assign(name=name, value=value):
                 return self.wrapped(f"{pad}{name} = ", value)
-            case Store(base=base, items=items, value=value):
+            case Store():
                 return self.store(stmt, pad)
             case For(var=var, body=body):
                 return [f"{pad}for {var} in {self.range(stmt)}:", *self.lines(body, indent + 4)]
@@ -391,9 +391,8 @@ def print_function(function: Function, doc: Sequence[str] = ()) -> str:
     }
     bound |= {s.name for s in walk_stmts(function.body) if isinstance(s, (Assign, Pop))}
     prologue = _dimension_lines(function.params, printer.dims - bound)
-    head = [
-        f"def {function.name}({', '.join(_parameter(p) for p in _ordered(function.params))}) -> {_returns(function.results)}:"
-    ]
+    params = ", ".join(_parameter(p) for p in _ordered(function.params))
+    head = [f"def {function.name}({params}) -> {_returns(function.results)}:"]
     if len(head[0]) > WIDTH:
         inner = ",\n".join(f"    {_parameter(p)}" for p in _ordered(function.params))
         head = [f"def {function.name}(", *f"{inner},".split("\n"), f") -> {_returns(function.results)}:"]

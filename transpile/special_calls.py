@@ -1,4 +1,5 @@
-"""Calls whose arguments do not follow the table's pattern: einsum, stack, array, len, and Python's min and max of several values."""
+"""Calls whose arguments do not follow the table's pattern: einsum, stack, array, len, and Python's min and max of
+several values."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from . import construct
 from .array_calls import ArrayCalls
 from .construct import const
 from .program import Expr
-from .typing import TypingError
+from .typing import TypingError, promote
 from .values import ListValue, Tuple, Value
 
 
@@ -131,5 +132,5 @@ class SpecialCalls(ArrayCalls):
                 "shape",
                 "the arrays must have one shape: " + ", ".join(construct.shape_text(i.type.shape) for i in items),
             )
-        dtype = construct.promote([i.type for i in items])
+        dtype = promote([i.type for i in items])
         return [construct.cast(i, {"float": "real", "int": "i64"}.get(dtype, dtype)) for i in items]

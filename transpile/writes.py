@@ -20,7 +20,8 @@ class Writes:
 
     # -- aliasing ----------------------------------------------------------------------------------------------
     def _is_view(self: Any, expr: Expr) -> bool:
-        """Whether NumPy would give another name, or a part, of an array that exists: not for scalars, which are copied."""
+        """Whether NumPy would give another name, or a part, of an array that exists: not for scalars, which are
+        copied."""
         if not expr.type.rank:
             return False
         while isinstance(expr, Index) and not any(isinstance(i, (Gather, Mask)) for i in expr.items):
@@ -101,7 +102,8 @@ class Writes:
             raise self.fail(
                 node,
                 "shape",
-                f"cannot store shape {construct.shape_text(value.type.shape)} into {construct.shape_text(part.type.shape)}",
+                f"cannot store shape {construct.shape_text(value.type.shape)}"
+                f" into {construct.shape_text(part.type.shape)}",
             )
         if value.type.is_float and not array.type.is_float:
             raise self.fail(
@@ -249,7 +251,8 @@ def _harmless(func: Any, libraries: Collection[str]) -> bool:
 
 
 def mutated_names(function: Any, libraries: Collection[str] = ("np", "math", "special")) -> set[str]:
-    """Names that a function may write into in place: x[...] = v, x += v, np.add.at(x, ...), and arguments of calls that might."""
+    """Names that a function may write into in place: x[...] = v, x += v, np.add.at(x, ...), and arguments of
+    calls that might."""
     found: set[str] = set()
     for node in gast.walk(function):
         match node:

@@ -124,7 +124,8 @@ def rename_buffers(body: Body, fresh: dict[str, str]) -> Body:
 
 
 def factor(loop: For, private: set[str]) -> int:
-    """How many copies pay; 1: none. `private`: temporaries each copy has for itself, so that nothing is shared by sharing them."""
+    """How many copies pay; 1: none. `private`: temporaries each copy has for itself, so that nothing is shared by
+    sharing them."""
     if loop.kind != "map" or not _is_plain(loop.body):
         return 1
     length = (loop.hi - loop.lo).value

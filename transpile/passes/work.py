@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from ..dims import Atom, Dim, Facts, largest
 from ..ir import Buffer, For, If, Load, Op, Stmt, Store, While
@@ -48,10 +49,8 @@ def _without(var: str, total: Dim, bounds: tuple[Dim, Dim]) -> Dim:
     """An estimate that does not name the loop's own variable."""
     if var not in total.symbols():
         return total
-    try:
+    with suppress(ValueError):
         total = largest(total, {var: bounds})
-    except ValueError:
-        pass
     return total.subs({var: Dim.of(UNKNOWN)})
 
 
