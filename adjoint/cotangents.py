@@ -21,6 +21,7 @@ class Cotangents:
     types: dict[str, Type]
     fresh: Callable[[str], str]
     like: set[str]  # names whose shape may be taken from them: the arguments of the function
+    lists: set[str]
     out: list[Stmt]
     outer: Cotangents | None = None
     local: set[str] | None = None  # names that belong here; None: all
@@ -127,6 +128,8 @@ class Cotangents:
             )
         variable = Name(self.fresh(f"d_{name}"), type)
         self.types[variable.id] = type
+        if name in self.lists:
+            self.lists.add(variable.id)
         self.emit(Assign(variable.id, start))
         self.variables[name] = variable
         self.pending.pop(name, None)
@@ -143,6 +146,8 @@ class Cotangents:
 
     def zeros(self, name: str) -> Expr:
         type = self.types[name]
+        if name in self.lists:
+            return Call("list", (), (("type", type),), type)
         if not type.rank:
             return const(0.0)
         if name in self.like:

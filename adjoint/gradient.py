@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ from ..transpile.program import (
     Name,
     Parameter,
     Pop,
+    Push,
     Result,
     Return,
     Stmt,
@@ -88,12 +90,13 @@ def _reversed(function: Function, name: str, versioned: set[str], lines: dict[st
         chosen=chosen_names(function.body),
         written_once=written_once(function.body, varied_names(inputs, function.body)) - versioned,
         outputs=_outputs(function, final),
+        lists={s.list.id for s in walk_stmts(function.body) if isinstance(s, Push)},
     )
     flowing = set().union(*(flows(s.value) for s in walk_stmts(function.body) if isinstance(s, (Assign, Store))))
     reverser.only_written = reverser.written_once - flowing
     inside, leaving = with_versions(statements, set(), reverser.versioned, types, reverser.version)
     returned = Return(tuple(_renamed(v, leaving) for v in final.values), final.span)
-    cotangents = Cotangents(types, reverser.fresh, reverser.like, [])
+    cotangents = Cotangents(types, reverser.fresh, reverser.like, reverser.lists, [])
     seeds = _seed(function, returned, reverser, cotangents)
     forward = reverser.block(inside, cotangents, {p.name for p in function.params})
     ends = _results(function, cotangents)
@@ -219,12 +222,21 @@ def gradient_file(module: Module) -> str:
         *(["from scipy import special"] if special else []),
         "",
         "if TYPE_CHECKING:",
-        "    from layerc import Param, State, bool_, f32, f64, i32, i64, real",
+        f"    from layerc import {', '.join(_annotations(functions))}",
         "",
         f"__layers__ = {_names([f'd_{layer.name}' for layer in layers])}",
         *([f"__batched__ = {_names(batched)}"] if batched else []),
     ]
     return "\n".join(head) + "\n" + "".join(f"\n\n{f}" for f in functions)
+
+
+_ANNOTATIONS = ("Param", "State", "bool_", "f32", "f64", "i32", "i64", "real")
+
+
+def _annotations(texts: Sequence[str]) -> list[str]:
+    """The names of layerc that these functions use."""
+    words = {word for text in texts for word in re.findall(r"\w+", text)}
+    return [name for name in _ANNOTATIONS if name in words] or ["real"]
 
 
 def _names(names: list[str]) -> str:

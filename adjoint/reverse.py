@@ -39,6 +39,7 @@ from ..transpile.program import (
     Store,
     Type,
     While,
+    blocks,
     names,
     stored,
     walk,
@@ -71,6 +72,8 @@ class Reverser:
         default_factory=dict
     )  # a returned expression -> the parameter that holds its value
     written_once: set[str] = field(default_factory=set)  # arrays each place of which is written once, over a constant
+    lists: set[str] = field(default_factory=set)
+    replayed: dict[str, Name] = field(default_factory=dict)  # a list of popped values -> the list they were popped from
 
     def fresh(self, base: str) -> str:
         name, count = base, 1
@@ -102,10 +105,10 @@ class Reverser:
                 return self._if(stmt, cots, before)
             case Assert() | Comment():
                 return []
-            case Push() | Pop():
-                raise Mistake(
-                    stmt.span, "derivative", "lists are not differentiated yet", "write into an array: saved[i] = value"
-                )
+            case Push():
+                return self._push(stmt, cots)
+            case Pop():
+                return self._pop(stmt, cots)
         raise AssertionError(stmt)
 
     def _assign(self, stmt: Assign, name: str, value: Expr, cots: Cotangents) -> list[Stmt]:
@@ -173,6 +176,71 @@ class Reverser:
         stays = construct.call("equal", construct.index(last, stmt.items), order)
         return construct.call("where", stays, piece, const(0))
 
+    # -- lists -------------------------------------------------------------------------------------------------
+    def _push(self, stmt: Push, cots: Cotangents) -> list[Stmt]:
+        """L.append(v): the cotangent of v is the last item of d_L."""
+        if stmt.list.id not in self.active:
+            return [stmt]
+        start = len(cots.out)
+        part = Name(self.fresh(f"d_{stmt.list.id}_part"), stmt.list.type)
+        self.types[part.id] = part.type
+        cots.emit(Pop(part.id, cots.variable(stmt.list.id), part.type))
+        point = Point(self, cots, stmt.span)
+        value = point.pull(stmt.value, part, None, quote=False)
+        self.quote(stmt.span, cots.out, start)
+        return [*point.kept, replace(stmt, value=value)]
+
+    def _pop(self, stmt: Pop, cots: Cotangents) -> list[Stmt]:
+        """v = L.pop(): d_L gets the cotangent of v, a zero where v was not used, so that the two lists stay paired."""
+        owner = self.replayed.get(stmt.list.id, stmt.list)
+        if owner.id not in self.active:
+            cots.take(stmt.name) if cots.owns(stmt.name) else None
+            return [stmt]
+        start = len(cots.out)
+        cotangent = cots.take(stmt.name) if cots.owns(stmt.name) else self._taken_variable(stmt.name, cots)
+        if cotangent is None:
+            cotangent = cots.zeros(stmt.name)
+        elif cotangent.type.rank:
+            cotangent = construct.call("copy", cotangent)  # the list keeps it; its variable goes on to change
+        cots.emit(Push(cots.variable(owner.id), cotangent))
+        self.quote(stmt.span, cots.out, start)
+        return [stmt]
+
+    def _replaying(self, stmt: For | While) -> tuple[list[Stmt], list[Stmt], tuple[Stmt, ...]]:
+        """What a loop pops is put on a list of the gradient's own. Returns that list's making, the body that fills
+        it and the body that pops from it: the list popped from is empty when the reverse sweep comes."""
+        made = _rebound(stmt.body)
+        for inner in (b for s in stmt.body for b in blocks(s)):
+            for pop in walk_stmts(inner):
+                if isinstance(pop, Pop) and pop.list.id not in made:
+                    raise Mistake(
+                        pop.span,
+                        "derivative",
+                        f"{pop.list.id} is made outside the loop or branch around this one: its gradient is not derived",
+                        "write into an array: saved[i] = value",
+                    )
+        before: list[Stmt] = []
+        filling: list[Stmt] = []
+        replay: list[Stmt] = []
+        for inner_stmt in stmt.body:
+            filling.append(inner_stmt)
+            if isinstance(inner_stmt, Pop):
+                saved, make = self._list(inner_stmt.name, inner_stmt.type)
+                before.append(make)
+                filling.append(Push(saved, Name(inner_stmt.name, inner_stmt.type)))
+                self.replayed[saved.id] = inner_stmt.list
+                inner_stmt = replace(inner_stmt, list=saved)
+            replay.append(inner_stmt)
+        return before, filling, tuple(replay)
+
+    def _list(self, name: str, type: Type) -> tuple[Name, Stmt]:
+        """A list for the values of a variable, and the statement that makes it."""
+        element = Type({"float": "real", "int": "i64"}.get(type.dtype, type.dtype), type.shape)
+        saved = Name(self.fresh(f"{name}_saved"), element)
+        self.types[saved.id] = element
+        self.lists.add(saved.id)
+        return saved, Assign(saved.id, Call("list", (), (("type", element),), element))
+
     def _must_clear(self, stmt: Store) -> bool:
         """Whether an overwritten place could still receive the cotangent of what it held before."""
         return stmt.base.id not in self.written_once or not _reads_elsewhere(stmt)
@@ -185,6 +253,8 @@ class Reverser:
 
     # -- loops -------------------------------------------------------------------------------------------------
     def _loop(self, stmt: For | While, cots: Cotangents, before: set[str]) -> list[Stmt]:
+        made, filling, replay = self._replaying(stmt)
+        forward, stmt = replace(stmt, body=tuple(filling)), replace(stmt, body=replay)
         rebound = _rebound(stmt.body) | (
             {s.base.id for s in walk_stmts(stmt.body) if isinstance(s, Store)} & self.versioned
         )
@@ -192,7 +262,7 @@ class Reverser:
         inside, leaving = with_versions(stmt.body, carried, self.versioned, self.types, self.version)
         touched = [n for n in sorted(self._touched(inside)) if n not in carried]
         if not any(n in self.active for n in [*touched, *carried]):
-            return [stmt]
+            return [*made, forward]
         self.quote(stmt.span, cots.out, len(cots.out), always=True)
         flowing = {n for n in carried & self.active if self._flows_in(n, inside, cots)}
         inner = self._inner(cots, inside, carried, flowing, touched)
@@ -200,10 +270,10 @@ class Reverser:
             inner.pending[leaving.get(name, name)] = [cots.variable(name)]
         again = self.block(inside, inner, before | carried)
         self._leave(flowing, cots, inner)
-        forward, restores, counter = self._saving(stmt, sorted(carried))
+        saving, restores, counter = self._saving(forward, sorted(carried))
         again = _without_stores(again, _rebound([*inside, *again]))
         cots.emit(self._backward(stmt, counter, [*restores, *again, *inner.out]))
-        return forward
+        return [*made, *saving]
 
     def _flows_in(self, name: str, inside: Sequence[Stmt], cots: Cotangents) -> bool:
         """Whether a derivative can pass through the value of a carried variable from one iteration to the next,
@@ -227,10 +297,13 @@ class Reverser:
         found: set[str] = set()
         for s in walk_stmts(tuple(body)):
             match s:
-                case Assign(value=value) | Store(value=value):
+                case Assign(value=value) | Store(value=value) | Push(value=value):
                     found |= flows(value)
-            if isinstance(s, Store):
-                found.add(s.base.id)
+            match s:
+                case Store(base=target) | Push(list=target):
+                    found.add(target.id)
+                case Pop(list=target):
+                    found.add(self.replayed.get(target.id, target).id)
         return {n for n in found - inner if n in self.active}
 
     def _inner(
@@ -246,7 +319,7 @@ class Reverser:
         for name in [*touched, *sorted(flowing)]:
             cots.freeze(cots.variable(name).id)
         own = _rebound(body) | carried
-        return Cotangents(self.types, self.fresh, self.like, [], cots, own)
+        return Cotangents(self.types, self.fresh, self.like, self.lists, [], cots, own)
 
     def _leave(self, carried: set[str], cots: Cotangents, inner: Cotangents) -> None:
         """At the start of the body, going back: the cotangent of each carried name is that of its entering value."""
@@ -273,10 +346,13 @@ class Reverser:
 
     def _saving(self, stmt: For | While, carried: list[str]) -> tuple[list[Stmt], list[Stmt], Expr]:
         """The forward loop that saves what it carries, the statements that restore it, and how often it ran."""
-        return self._saving_for(stmt, carried) if isinstance(stmt, For) else self._saving_while(stmt, carried)
+        if isinstance(stmt, While):
+            return self._saving_while(stmt, carried)
+        return self._saving_for(stmt, carried) if _trips(stmt) is not None else self._saving_on_lists(stmt, carried)
 
     def _saving_for(self, stmt: For, kept: list[str]) -> tuple[list[Stmt], list[Stmt], Expr]:
         count = _trips(stmt)
+        assert count is not None
         position = _position(stmt)
         before: list[Stmt] = []
         at_start: list[Stmt] = []
@@ -294,21 +370,24 @@ class Reverser:
 
     def _saving_while(self, stmt: While, kept: list[str]) -> tuple[list[Stmt], list[Stmt], Expr]:
         trips = Name(self.fresh("trips"), Type("int"))
-        before: list[Stmt] = [Assign(trips.id, const(0))]
+        counted = Assign(trips.id, construct.call("add", trips, const(1)))
+        forward, restore, _ = self._saving_on_lists(replace(stmt, body=(*stmt.body, counted)), kept)
+        return [Assign(trips.id, const(0)), *forward], restore, trips
+
+    def _saving_on_lists(self, stmt: For | While, kept: list[str]) -> tuple[list[Stmt], list[Stmt], Expr]:
+        """For a number of iterations that is not known before they are done."""
+        before: list[Stmt] = []
         at_start: list[Stmt] = []
         restore: list[Stmt] = []
         for name in kept:
-            type = self.types[name]
-            element = Type({"float": "real", "int": "i64"}.get(type.dtype, type.dtype), type.shape)
-            saved = Name(self.fresh(f"{name}_saved"), element)
-            before.append(Assign(saved.id, Call("list", (), (("type", element),), element)))
-            value: Expr = Name(name, type)
+            saved, make = self._list(name, self.types[name])
+            before.append(make)
+            value: Expr = Name(name, self.types[name])
             if name in stored(stmt.body):  # a list holds the array itself, which the body goes on to change
                 value = construct.call("copy", value)
             at_start.append(Push(saved, value))
-            restore.append(Pop(name, saved, element))
-        counted = Assign(trips.id, construct.call("add", trips, const(1)))
-        return [*before, replace(stmt, body=(*at_start, *stmt.body, counted))], restore, trips
+            restore.append(Pop(name, saved, saved.type))
+        return [*before, replace(stmt, body=(*at_start, *stmt.body))], restore, const(0)
 
     def _backward(self, stmt: For | While, trips: Expr, body: list[Stmt]) -> Stmt:
         if isinstance(stmt, While):
@@ -318,7 +397,13 @@ class Reverser:
             start = construct.call("subtract" if stmt.step > 0 else "add", stmt.stop, one)
         else:
             first, count = value_of(stmt.start), _trips(stmt)
-            assert first is not None
+            if first is None or count is None:
+                raise Mistake(
+                    stmt.span,
+                    "derivative",
+                    "this loop has a step, and bounds that depend on values: its gradient is not derived",
+                    "count by 1 and multiply: for k in range(n): i = start + step * k",
+                )
             start = construct.dim(first + (count - 1) * stmt.step)
         stop = construct.call("subtract" if stmt.step > 0 else "add", stmt.start, const(1))
         return For(stmt.var, _constant(start), _constant(stop), -stmt.step, tuple(body), stmt.span)
@@ -352,7 +437,7 @@ class Reverser:
         entering = own & before
         inside, leaving = with_versions(body, entering, self.versioned, self.types, self.version)
         local = _rebound(inside) | entering
-        inner = Cotangents(self.types, self.fresh, self.like, [], cots, local)
+        inner = Cotangents(self.types, self.fresh, self.like, self.lists, [], cots, local)
         mine = sorted(results & own)
         for name in mine:
             inner.pending[leaving.get(name, name)] = [cots.variable(name)]
@@ -655,15 +740,11 @@ def _reads_of(expr: Expr) -> set[str]:
     return names(expr)
 
 
-def _trips(stmt: For) -> construct.Dim:
+def _trips(stmt: For) -> construct.Dim | None:
+    """How often a loop runs, if sizes tell."""
     start, stop = value_of(stmt.start), value_of(stmt.stop)
     if start is None or stop is None:
-        raise Mistake(
-            stmt.span,
-            "derivative",
-            "the bounds of this loop depend on values, which the gradient cannot save for",
-            "loop to a fixed bound and use if, or use while",
-        )
+        return None
     span = stop - start if stmt.step > 0 else start - stop
     return (span + (abs(stmt.step) - 1)) // abs(stmt.step)
 
@@ -684,11 +765,11 @@ def _constant(expr: Expr) -> Expr:
 
 
 def _without_stores(body: Sequence[Stmt], own: set[str]) -> list[Stmt]:
-    """Writes into arrays of outer blocks are not repeated by the reverse: their final content is there."""
+    """Writes into arrays and lists of outer blocks are not repeated by the reverse: their final content is there."""
     kept: list[Stmt] = []
     for stmt in body:
         match stmt:
-            case Store(base=base) if base.id not in own:
+            case Store(base=target) | Push(list=target) if target.id not in own:
                 continue
             case For() | While():
                 stmt = replace(stmt, body=tuple(_without_stores(stmt.body, own)))

@@ -20,6 +20,7 @@ from ..transpile.program import (
     If,
     Name,
     Pop,
+    Push,
     Stmt,
     Store,
     Type,
@@ -88,6 +89,7 @@ def _changes(stmt: Stmt, versioned: set[str]) -> set[str]:
         inner = set().union(*(assigned(b) for b in blocks(stmt)))
         kept = set().union(*(stored(b) for b in blocks(stmt))) - versioned
         counters = {s.var for s in walk_stmts((stmt,)) if isinstance(s, For)}
+        counters |= {s.list.id for s in walk_stmts((stmt,)) if isinstance(s, (Push, Pop))}
         rebound = set().union(*(_rebound(b) for b in blocks(stmt)))
         return (inner - kept - counters) | rebound
     return set()

@@ -95,9 +95,8 @@ def test_gradient_source(case: Case, seed: int) -> None:
 
 
 # -- gradients of gradients --------------------------------------------------------------------------------------
-# Lists, which the gradient of a `while` uses, are not differentiated yet.
 # digamma's own derivative is not in the table.
-NOT_TWICE = {"while_newton", "while_scalar", "gammaln", "until", "while_returns", "scan_while", "helper_condition"}
+NOT_TWICE = {"gammaln"}
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.name not in NOT_TWICE], ids=lambda c: c.name)
