@@ -10,6 +10,7 @@ from typing import Any
 
 from layerc.transpile.annotations import groups_of
 from layerc.transpile.dims import Dim
+from layerc.transpile.layers import cotangents_of
 from layerc.transpile.lower import is_scalar, sizes
 from layerc.transpile.program import Expr, Function, Layer, Module, Parameter, Result, Return, Type
 
@@ -66,22 +67,26 @@ def method_entry(function: Function, kernels: Mapping[str, str]) -> dict[str, An
     final = function.body[-1]
     assert isinstance(final, Return)
     groups = groups_of([p.shape_text for p in function.params] + [r.shape_text for r in function.results])
+    carriers = {result.name: parameter.name for result, parameter in cotangents_of(function)}
     return {
         "kernels": dict(kernels),
         "dims": list(sizes(function)),
         "config": [p.name for p in function.params if is_scalar(p)],
         "arguments": [p.name for p in function.params if not is_scalar(p)],
-        "outputs": [_output(r, v, groups) for r, v in zip(function.results, final.values, strict=True)],
+        "outputs": [_output(r, v, groups, carriers) for r, v in zip(function.results, final.values, strict=True)],
     }
 
 
-def _output(result: Result, value: Expr, groups: frozenset[str]) -> dict[str, Any]:
+def _output(result: Result, value: Expr, groups: frozenset[str], carriers: Mapping[str, str]) -> dict[str, Any]:
+    """`cotangent`: the argument of a backward that carries the gradient of this output; `of`: what it is that of."""
     entry = {
         "name": result.name,
         "role": result.role,
         "dtype": result.type.dtype,
         "shape": result_shape(result, value.type, groups),
     }
+    if result.name in carriers:
+        entry["cotangent"] = carriers[result.name]
     return entry if result.of is None else {**entry, "of": result.of}
 
 

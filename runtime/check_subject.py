@@ -141,8 +141,8 @@ class Subject:
     def cotangents(self, outputs: Arrays, draw: int = 0) -> Arrays:
         rng = np.random.default_rng((11, draw))
         return {
-            f"d{n}": np.asarray(rng.standard_normal(outputs[n].shape)).astype(outputs[n].dtype)
-            for n in self.core.public
+            dy: np.asarray(rng.standard_normal(outputs[n].shape)).astype(outputs[n].dtype)
+            for n, dy in zip(self.core.public, self.core.cotangent_names, strict=True)
             if outputs[n].dtype.kind == "f"
         }
 

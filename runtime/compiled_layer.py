@@ -78,8 +78,9 @@ class _Compiled(Builtin):
         want = "params" if not any(diffs) else "all" if learns else "inputs"
         arrays = dict(state.arrays)
         for name, blob, dy in zip(self.ports.outputs, state.blobs, state.blobs_diff):
-            if name in {o["name"] for o in self.ports.made} and blob.dtype.kind == "f":
-                arrays[f"d{name}"] = dy.data if isinstance(dy, Blob) else np.zeros(blob.shape, blob.dtype)
+            carrier = self.ports.cotangents.get(name)
+            if carrier is not None and blob.dtype.kind == "f":
+                arrays[carrier] = dy.data if isinstance(dy, Blob) else np.zeros(blob.shape, blob.dtype)
         found = self._pull(arrays, want, state.random)
         for name, blob, dx in zip(self.ports.inputs, inputs, diffs):
             if isinstance(dx, Blob):
@@ -176,7 +177,7 @@ class CompiledLayer(_Compiled):
 
     def _check_backward(self, owner: str, ports: Ports) -> None:
         wanted = self.backward_fn.manifest["parameters"]
-        cotangents = {f"d{o}" for o in ports.outputs}
+        cotangents = set(ports.cotangents.values())
         known = {*ports.inputs, *ports.params, *ports.states, *ports.outputs, *cotangents, *ports.config}
         unknown = [p["name"] for p in wanted if p["name"] not in known and p.get("required")]
         if unknown:

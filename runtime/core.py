@@ -77,7 +77,7 @@ class Core:
         self.output_names = tuple(o["name"] for o in outputs)
         self.public = tuple(o["name"] for o in outputs if o["role"] == "output")
         self.outputs = {o["name"]: o for o in outputs}
-        self.cotangent_names = tuple("d" + name for name in self.public)
+        self.cotangent_names = tuple(self.outputs[name]["cotangent"] for name in self.public)
         self.all_names = (*self.array_names, *self.output_names, *self.cotangent_names)
         self.gradient_names = tuple(name for name in self.array_names if self.roles[name] != "state")
         self.gradient_slots = self._gradient_slots()

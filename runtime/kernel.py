@@ -131,7 +131,9 @@ class Case:
         self.forward = self.launch("forward")
         self.backward = self.launch("backward") if "backward" in core.methods else None
         outputs = [self.forward.specs[i] for i in self.forward.public]
-        self.cotangents: tuple[Spec, ...] = tuple(("d" + name, shape, dtype) for name, shape, dtype in outputs)
+        self.cotangents: tuple[Spec, ...] = tuple(
+            (name, shape, dtype) for name, (_, shape, dtype) in zip(core.cotangent_names, outputs, strict=True)
+        )
         self.cotangent_key = tuple((np.ndarray, shape, dtype, True) for _, shape, dtype in outputs)
 
     def launch(self, method: str, want: str = "all") -> Launch:

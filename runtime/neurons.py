@@ -121,7 +121,8 @@ class Compiled(Neuron):
         if len(inputs) != 1 or len(others) > (1 if others and others[0]["name"] == inputs[0] else 0):
             raise TypeError(f"a neuron is a function of one array, not {fn.manifest['signature']}")
         (self.input,) = inputs
-        self.output = fn.manifest["methods"]["predict"]["outputs"][0]["name"]
+        made = fn.manifest["methods"]["predict"]["outputs"][0]
+        self.output, self.cotangent = made["name"], made["cotangent"]
 
     def apply(self, x: np.ndarray) -> np.ndarray:
         (y,) = self.fn.run("predict", {self.input: x}, {}).values()
@@ -130,7 +131,7 @@ class Compiled(Neuron):
         return y
 
     def pull(self, x: np.ndarray, y: np.ndarray, dy: np.ndarray) -> np.ndarray:
-        return self.fn.pull({self.input: x, self.output: y, f"d{self.output}": dy}, {})[self.input]
+        return self.fn.pull({self.input: x, self.output: y, self.cotangent: dy}, {})[self.input]
 
     def __repr__(self) -> str:
         return f"Neurons.{self.fn.manifest['name']}"

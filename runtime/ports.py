@@ -37,6 +37,7 @@ class Ports:
         made = (methods.get("forward") or methods["predict"])["outputs"]
         self.made = made
         self.outputs = tuple(o["name"] for o in made if o["role"] == "output")
+        self.cotangents = {o["name"]: o["cotangent"] for o in made if o["role"] == "output"}
         self.new_states = {o["name"]: o.get("of") or o["name"] for o in made if o["role"] == "state"}
         self.differentiable = tuple(o["of"] for o in methods["backward"]["outputs"]) if "backward" in methods else ()
 

@@ -307,7 +307,8 @@ def method(kernel: str, dims: str, arguments: str, outputs: list[dict[str, str]]
 
 
 def out(name: str, shape: str, role: str = "output") -> dict[str, str]:
-    return {"name": name, "role": role, "dtype": "real", "shape": shape}
+    carrier = {"cotangent": f"d{name}"} if role == "output" else {}
+    return {"name": name, "role": role, "dtype": "real", "shape": shape, **carrier}
 
 
 def grad(of: str, shape: str, role: str = "input") -> dict[str, str]:

@@ -181,7 +181,7 @@ def test_methods_say_how_kernels_are_called(manifest):
         "dims": ["C", "S"],
         "config": ["slope", "times", "flip"],
         "arguments": ["x", "w"],
-        "outputs": [{"name": "y", "role": "output", "dtype": "real", "shape": "C *S"}],
+        "outputs": [{"name": "y", "role": "output", "dtype": "real", "shape": "C *S", "cotangent": "dy"}],
     }
     backward = layer_of(manifest, "gate")["methods"]["backward"]
     assert [(o["name"], o["of"], o["role"]) for o in backward["outputs"]] == [
