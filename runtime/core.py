@@ -278,7 +278,8 @@ class Core:
 
     def _output(self, name: str) -> Mapping[str, Any]:
         """The OUTPUT that an output or a cotangent belongs to."""
-        output: Mapping[str, Any] = self.outputs[name[1:] if name in self.cotangent_names else name]
+        owners = dict(zip(self.cotangent_names, self.public, strict=True))
+        output: Mapping[str, Any] = self.outputs[owners.get(name, name)]
         return output
 
     def _declared(self, name: str) -> Shape:

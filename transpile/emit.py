@@ -146,6 +146,8 @@ class _Function:
             self.put("const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;")
         if fails:
             self.put("lc_fault_t lc_fault = {0, {0}};")
+        if kernel.flush:
+            self.put("const unsigned lc_mode = lc_flush();")
         self.lists(regions[()])  # first: the way out frees them, wherever it starts from
         self.arena()
         self.enter(regions[()])
@@ -155,6 +157,9 @@ class _Function:
             self.leave(regions[()])
             if any(r.arena for r in regions.values()):
                 self.put("free(lc_arena);")
+        if kernel.flush:
+            self.put("lc_gradual(lc_mode);")
+        if fails:
             self.put("return lc_leave(call, &lc_fault);")
         else:
             self.put("return lc_leave(call, 0);")
@@ -338,6 +343,8 @@ class _Function:
         if fails:
             self.exit = _Exit(f"lc_next{number}", f"lc_fault{number}")
             self.put(f"lc_fault_t {self.exit.fault} = {{0, {{0}}}};")
+        if self.kernel.flush:  # each thread has a mode of its own
+            self.put("const unsigned lc_own_mode = lc_flush();")
         self.lists(region)
         self.enter(replace(region, loop=loop))
         self.body(loop.body, path)
@@ -351,6 +358,8 @@ class _Function:
             )
             self.put("}")
         self.leave(region)
+        if self.kernel.flush:
+            self.put("lc_gradual(lc_own_mode);")
         self.close()
         self.exit = outside
         self.spell.bound = bound

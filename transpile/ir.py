@@ -156,3 +156,4 @@ class Kernel:
     buffers: tuple[Buffer, ...]  # arguments first, in the order of the ABI: in, out; then temps and lists
     body: tuple[Stmt, ...]
     batch: str | None = None  # the dim that is the batch of an example-level function
+    flush: bool = False  # results below the smallest normal number become 0 (gradients: see emit)

@@ -195,7 +195,8 @@ class _Function(Statements):
         order = {"in": 0, "out": 1}
         buffers = tuple(sorted(self.buffers.values(), key=lambda b: 2 if b.alias else order.get(b.kind, 2)))
         dims = ((self.batch,) if self.batch else ()) + self.sizes
-        return ir.Kernel(name, dims, scalars, buffers, body, self.batch)
+        gradient = any(r.role in ("input", "param") for r in self.function.results)
+        return ir.Kernel(name, dims, scalars, buffers, body, self.batch, flush=gradient)
 
 
 __all__ = ["BATCHED", "ErrorTable", "is_scalar", "lower", "sizes"]
