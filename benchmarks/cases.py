@@ -12,7 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from settings import SEED
 
+# A peer computes what the layer computes. Another way to the same numbers (distances through a product of matrices,
+# a derivative by the implicit function theorem) is a case of its own, in which layerc's layer goes that way too.
 LAYERS = "examples/layers.py"
+OTHER_WAYS = "benchmarks/other_ways.py"
 # torch twins whose loop stays in Python: they compile what is inside it
 COMPILES_ITSELF = {"kepler_compiled_step", "kepler_implicit_compiled_step"}
 
@@ -161,9 +164,17 @@ CASES = {
             {"x": normal(512, 64), "centers": normal(128, 64), "gamma": uniform(0.005, 0.02, 128)},
             function("rbf"),
             torch=("rbf_broadcast",),
-            own="rbf_matmul",
-            jax=("rbf_broadcast", "rbf_matmul"),
+            jax=("rbf_broadcast",),
             outputs=((512, 128),),
+        ),
+        Case(
+            "rbf_matmul",
+            {"x": normal(512, 64), "centers": normal(128, 64), "gamma": uniform(0.005, 0.02, 128)},
+            function("rbf_matmul"),
+            torch=("rbf_matmul",),
+            jax=("rbf_matmul",),
+            outputs=((512, 128),),
+            source=OTHER_WAYS,
         ),
         Case(
             "ema",
@@ -176,14 +187,18 @@ CASES = {
             "kepler",
             {"mean": uniform(-3.14, 3.14, 256, 256), "e": uniform(0, 0.9, 256, 256)},
             function("kepler"),
-            torch=("kepler_while", "kepler_implicit"),
-            compiled=(
-                "kepler_compiled_step",
-                "kepler_fixed",
-                "kepler_implicit_compiled_step",
-                "kepler_implicit_fixed",
-            ),
-            jax=("kepler_fixed", "kepler_scan", "kepler_implicit", "kepler_implicit_fixed"),
+            torch=("kepler_while",),
+            compiled=("kepler_compiled_step", "kepler_fixed"),
+            jax=("kepler_fixed", "kepler_scan"),
+        ),
+        Case(
+            "kepler_implicit",
+            {"mean": uniform(-3.14, 3.14, 256, 256), "e": uniform(0, 0.9, 256, 256)},
+            function("kepler_implicit"),
+            torch=("kepler_implicit",),
+            compiled=("kepler_implicit_compiled_step", "kepler_implicit_fixed"),
+            jax=("kepler_implicit", "kepler_implicit_fixed"),
+            source=OTHER_WAYS,
         ),
         Case("mish_16", {"x": normal(16)}, **MISH, call=True),
     )
