@@ -25,11 +25,19 @@ from ..transpile.program import (
     names,
 )
 
+_CHECKS = "assert"  # is live where checks stay; no variable is called so
 
-def clean(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
-    """The statements that the returned values depend on; checks (asserts) are the forward's business and go too."""
-    kept, _ = _block(body, set())
+
+def clean(body: Sequence[Stmt], checks: bool = False) -> tuple[Stmt, ...]:
+    """The statements that the returned values depend on. `checks`: asserts stay; in a gradient they are the forward's
+    business."""
+    kept, _ = _block(body, {_CHECKS} if checks else set())
     return tuple(_comments(kept))
+
+
+def live_before(body: Sequence[Stmt]) -> set[str]:
+    """Names whose value, before this block, what it returns depends on."""
+    return _block(body, set())[1]
 
 
 def _block(body: Sequence[Stmt], live: set[str]) -> tuple[list[Stmt], set[str]]:
@@ -48,8 +56,8 @@ def _stmt(stmt: Stmt, live: set[str]) -> tuple[Stmt | None, set[str]]:
     match stmt:
         case Comment():
             return stmt, live
-        case Assert():
-            return None, live
+        case Assert(cond=cond):
+            return (stmt, live | names(cond)) if _CHECKS in live else (None, live)
         case Assign(name=name, value=value):
             if name not in live:
                 return None, live
@@ -91,8 +99,9 @@ def _loop(stmt: For | While, live: set[str]) -> tuple[Stmt | None, set[str]]:
         around |= before
     if not _effects(kept):
         return None, live
-    reads = _reads(stmt.start, stmt.stop) if isinstance(stmt, For) else names(stmt.cond)
-    return replace(stmt, body=tuple(kept)), live | before | reads
+    if isinstance(stmt, While):
+        return replace(stmt, body=tuple(kept)), live | before | names(stmt.cond)
+    return replace(stmt, body=tuple(kept)), live | (before - {stmt.var}) | _reads(stmt.start, stmt.stop)
 
 
 def _writes_live(body: Sequence[Stmt], live: set[str]) -> bool:

@@ -36,6 +36,7 @@ from .aliases import unaliased
 from .clean import clean
 from .cotangents import Cotangents
 from .finality import final_when_read, written_once
+from .keep import Kept, keep
 from .reverse import Point, Reverser, cost
 from .tidy import tidy
 from .versions import name_types, with_versions
@@ -46,15 +47,25 @@ def gradient(layer: Layer, source: str, path: str) -> Function:
 
     Raises Mistake, with the place in the user's file, where something has no derivative.
     """
+    return _derived(layer, source, path)[0]
+
+
+def kept(layer: Layer, source: str, path: str) -> Kept | None:
+    """The same gradient in two parts for training: a forward that keeps, a pullback that does not run it again."""
+    found, sweep = _derived(layer, source, path)
+    return keep(layer.forward or layer.predict, sweep, found)
+
+
+def _derived(layer: Layer, source: str, path: str) -> tuple[Function, list[Stmt]]:
     function = _without_clashes(layer.forward or layer.predict)
     versioned: set[str] = set()
     while True:
-        body = _reversed(function, f"d_{layer.name}", versioned, {path: source.splitlines()})
+        sweep, body = _reversed(function, f"d_{layer.name}", versioned, {path: source.splitlines()})
         more = _overwritten(function, body) - versioned
         if not more:
             break
         versioned |= more
-    return _finished(function, f"d_{layer.name}", body, layer.predict.doc)
+    return _finished(function, f"d_{layer.name}", body, layer.predict.doc), sweep
 
 
 def _without_clashes(function: Function) -> Function:
@@ -71,7 +82,10 @@ def _overwritten(function: Function, body: Sequence[Stmt]) -> set[str]:
     return {a for a in stored(function.body) if a in needed and not final_when_read(a, function.body)}
 
 
-def _reversed(function: Function, name: str, versioned: set[str], lines: dict[str, list[str]]) -> tuple[Stmt, ...]:
+def _reversed(
+    function: Function, name: str, versioned: set[str], lines: dict[str, list[str]]
+) -> tuple[list[Stmt], tuple[Stmt, ...]]:
+    """The forward sweep, with all that might be saved in it and the return; and the body of the gradient."""
     *statements, final = function.body
     assert isinstance(final, Return)
     known = _arguments(function)
@@ -97,10 +111,11 @@ def _reversed(function: Function, name: str, versioned: set[str], lines: dict[st
     inside, leaving = with_versions(statements, set(), reverser.versioned, types, reverser.version)
     returned = Return(tuple(_renamed(v, leaving) for v in final.values), final.span)
     cotangents = Cotangents(types, reverser.fresh, reverser.like, reverser.lists, [])
-    seeds = _seed(function, returned, reverser, cotangents)
+    seeds, final = _seed(function, returned, reverser, cotangents)
     forward = reverser.block(inside, cotangents, {p.name for p in function.params})
     ends = _results(function, cotangents)
-    return unaliased(clean(tidy(clean([*forward, *seeds, *cotangents.out, *ends]))))
+    sweep = [*forward, *seeds, final]
+    return sweep, unaliased(clean(tidy(clean([*sweep[:-1], *cotangents.out, *ends]))))
 
 
 def _arguments(function: Function) -> dict[str, Parameter]:
@@ -135,16 +150,16 @@ def _outputs(function: Function, final: Return) -> dict[Expr, Name]:
     return found
 
 
-def _seed(function: Function, final: Return, reverser: Reverser, cotangents: Cotangents) -> list[Stmt]:
-    """Pulls dy through the returned expressions."""
+def _seed(function: Function, final: Return, reverser: Reverser, cotangents: Cotangents) -> tuple[list[Stmt], Return]:
+    """Pulls dy through the returned expressions: what they name for the reverse sweep, and the return over it."""
     kept: list[Stmt] = []
     values = dict(zip(function.results, final.values, strict=True))
     for result, cotangent in cotangents_of(function):
         if result.type.is_float:
             point = Point(reverser, cotangents, final.span)
-            point.pull(values[result], Name(cotangent.name, result.type), None)
+            values[result] = point.pull(values[result], Name(cotangent.name, result.type), None)
             kept += point.kept
-    return kept
+    return kept, replace(final, values=tuple(values.values()))
 
 
 def _results(function: Function, cotangents: Cotangents) -> list[Stmt]:

@@ -103,7 +103,9 @@ class Reverser:
                 return self._loop(stmt, cots, before)
             case If():
                 return self._if(stmt, cots, before)
-            case Assert() | Comment():
+            case Assert():
+                return [stmt]
+            case Comment():
                 return []
             case Push():
                 return self._push(stmt, cots)

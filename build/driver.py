@@ -34,7 +34,7 @@ class Part:
     """One method of a layer: its function, and its kernel after the passes."""
 
     layer: Layer
-    method: str  # predict forward backward, and backward's variants: backward_params backward_inputs
+    method: str  # predict forward backward, its variants backward_params backward_inputs, and vjp pullback (Kept)
     function: Function
     kernel: Kernel
 
@@ -152,6 +152,9 @@ def _methods(layer: Layer, gradients: Gradients) -> Iterator[tuple[str, Function
         yield "backward", gradients.functions[layer.name]
         for want, function in variants(gradients.functions[layer.name]).items():
             yield f"backward_{want}", function
+    if layer.name in gradients.kept:
+        yield "vjp", gradients.kept[layer.name].forward
+        yield "pullback", gradients.kept[layer.name].pullback
 
 
 def _kernel_name(layer: Layer, method: str, taken: set[str]) -> str:

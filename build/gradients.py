@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from layerc.adjoint.gradient import gradient, gradient_file, gradient_text
+from layerc.adjoint.gradient import gradient, gradient_file, gradient_text, kept
+from layerc.adjoint.keep import Kept
 from layerc.transpile.errors import InternalError, InvalidFile, Mistake, Reporter
 from layerc.transpile.layers import check_file
 from layerc.transpile.program import Function, Layer, Module
@@ -18,13 +19,14 @@ FILE = "gradients.py"
 
 @dataclass(frozen=True)
 class Gradients:
-    """`text`: the gradient file of a package; by the names of the layers: their gradient functions, typed,
-    and their source.
+    """`text`: the gradient file of a package; by the names of the layers: their gradient functions, typed, and
+    their source.
     """
 
     text: str
     functions: dict[str, Function] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
+    kept: dict[str, Kept] = field(default_factory=dict)  # the same in two parts, where that saves work
 
 
 def gradients_of(module: Module) -> Gradients:
@@ -35,6 +37,7 @@ def gradients_of(module: Module) -> Gradients:
     derived: dict[str, Function] = {}
     functions: dict[str, Function] = {}
     sources: dict[str, str] = {}
+    pairs: dict[str, Kept] = {}
     for layer in module.layers:
         if layer.custom is not None:
             functions[layer.name] = layer.custom
@@ -43,6 +46,8 @@ def gradients_of(module: Module) -> Gradients:
             try:
                 derived[layer.name] = gradient(layer, module.source, module.path)
                 sources[layer.name] = gradient_text(layer, module.source, module.path)
+                if (pair := kept(layer, module.source, module.path)) is not None:
+                    pairs[layer.name] = pair
             except Mistake as mistake:
                 reporter.add(mistake)
     reporter.raise_if_any()
@@ -50,7 +55,7 @@ def gradients_of(module: Module) -> Gradients:
         return Gradients(f'"""Gradients of {module.path}: none is generated."""\n', functions, sources)
     text = gradient_file(module)
     functions |= _read_again(text, derived)
-    return Gradients(text, functions, sources)
+    return Gradients(text, functions, sources, pairs)
 
 
 def _read_again(text: str, derived: dict[str, Function]) -> dict[str, Function]:

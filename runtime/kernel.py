@@ -37,7 +37,7 @@ class Launch:
         *("order", "public", "seed_at", "single", "specs", "where"),
     )
 
-    def __init__(self, case: "Case", method: Mapping[str, Any], is_gradient: bool) -> None:
+    def __init__(self, case: "Case", method: Mapping[str, Any], name: str) -> None:
         core, outputs = case.core, method["outputs"]
         self.where, self.library = core.name, core.library
         self._kernel = case.function(method)
@@ -49,11 +49,11 @@ class Launch:
         self.public = tuple(i for i, output in enumerate(outputs) if output["role"] == "output")
         self.single = len(outputs) == 1 == len(self.public)
 
-        known = [*core.array_names, *core.output_names]
-        forward = tuple(name for name in self.arguments if name in known)
-        given = [*forward, *(core.cotangent_names if is_gradient else ())]
-        self.keep = None if forward == core.array_names else tuple(known.index(name) for name in forward)
-        order = tuple(given.index(name) for name in self.arguments)
+        known = [*core.array_names, *(core.kept_names if name == "pullback" else core.output_names)]
+        forward = tuple(argument for argument in self.arguments if argument in known)
+        given = [*forward, *(core.cotangent_names if name in ("backward", "pullback") else ())]
+        self.keep = None if forward == core.array_names else tuple(known.index(argument) for argument in forward)
+        order = tuple(given.index(argument) for argument in self.arguments)
         self.order = None if order == tuple(range(len(given))) else order
 
     def seeded(self, seed: int | None) -> "Launch":
@@ -128,8 +128,9 @@ class Case:
         self._launches: dict[tuple[str, str], Launch] = {}
         # What every call needs is kept as attributes: that is the quickest way to it.
         self.predict = self.launch("predict")
-        self.forward = self.launch("forward")
-        self.backward = self.launch("backward") if "backward" in core.methods else None
+        self.forward = self.launch("vjp" if "vjp" in core.methods else "forward")
+        backward = "pullback" if "pullback" in core.methods else "backward"
+        self.backward = self.launch(backward) if backward in core.methods else None
         outputs = [self.forward.specs[i] for i in self.forward.public]
         self.cotangents: tuple[Spec, ...] = tuple(
             (name, shape, dtype) for name, (_, shape, dtype) in zip(core.cotangent_names, outputs, strict=True)
@@ -140,7 +141,7 @@ class Case:
         """The kernel of that method; want: "params" or "inputs" for only those gradients, if there is one."""
         found = self._launches.get((method, want))
         if found is None:
-            found = Launch(self, self.core.method(method, want), method == "backward")
+            found = Launch(self, self.core.method(method, want), method)
             self._launches[method, want] = found
         return found
 

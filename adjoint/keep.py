@@ -1,0 +1,152 @@
+"""Keep or recompute: what a training forward leaves for its pullback, so that the pullback need not run it again.
+
+The gradient source is whole: it computes again what it reads of the forward. Compiled for training, the same
+statements are cut in two at the end of the forward sweep. A value that is costly to compute again (a reduction, a
+product, what a loop leaves) crosses the cut as a `memory` array; a cheap one is computed again from what crosses.
+
+    before:  d_rbf(x, centers, gamma, y, dy):  d = x - c; total = sum(d * d); ...
+    after:   rbf(x, centers, gamma) -> y, total      d_rbf(x, centers, gamma, y, total, dy):  d = x - c; ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ..transpile.annotations import groups_of, shape_string
+from ..transpile.layers import cotangents_of
+from ..transpile.operations import ROWS
+from ..transpile.program import (
+    Assign,
+    Call,
+    Comment,
+    Expr,
+    Function,
+    Name,
+    Parameter,
+    Pop,
+    Push,
+    Result,
+    Return,
+    Stmt,
+    Type,
+    assigned,
+    blocks,
+    names,
+    read,
+    stmt_exprs,
+    walk,
+    walk_stmts,
+)
+from .clean import clean, live_before
+from .versions import name_types
+
+_COSTLY = ("reduce", "product", "compose", "body")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A training forward, with memory outputs, and the pullback that takes them."""
+
+    forward: Function
+    pullback: Function
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(r.name for r in self.forward.results if r.role == "memory")
+
+
+def keep(primal: Function, sweep: Sequence[Stmt], gradient: Function) -> Kept | None:
+    """`sweep`: the forward sweep with all that could be saved in it, ending in the primal's return. None where
+    nothing is worth keeping."""
+    head, rest = _cut(gradient, {p.name for _, p in cotangents_of(primal)})
+    *before, final = sweep
+    assert isinstance(final, Return)
+    types = name_types(before, {p.name: p.type for p in gradient.params})
+    made = {n for s in before for n in assigned((s,))}
+    taken = {r.name for r in primal.results} | {p.name for p in (*primal.params, *gradient.params)}
+    allowed = (made & set(types)) - assigned(tuple(rest)) - taken
+    found = _Choice(head, {n: types[n] for n in allowed}, _sizes(primal)).of(live_before(rest))
+    if not found:
+        return None
+    groups = groups_of([p.shape_text for p in primal.params])
+    memory = {n: Type(_strong(types[n].dtype), types[n].shape) for n in sorted(found)}
+    texts = {n: shape_string(t, groups) for n, t in memory.items()}
+    values = tuple(Name(n, types[n]) for n in memory)
+    forward = replace(
+        primal,
+        body=clean([*before, replace(final, values=(*final.values, *values))], checks=True),
+        results=(*primal.results, *(Result(n, "memory", t, texts[n]) for n, t in memory.items())),
+    )
+    body = clean([*(s for s in head if not assigned((s,)) & found), *rest])
+    used = read(body)
+    owners = {d.symbol for p in gradient.params if p.name in used for d in p.type.shape}
+    params = [p for p in gradient.params if p.name in used or not {d.symbol for d in p.type.shape} <= owners]
+    kept = [Parameter(n, "memory", t, texts[n]) for n, t in memory.items() if n in used]
+    return Kept(forward, replace(gradient, params=(*params, *kept), body=body))
+
+
+def _cut(gradient: Function, cotangents: set[str]) -> tuple[list[Stmt], list[Stmt]]:
+    """The statements before the first that depends on a cotangent, and those from there on."""
+    body = [s for s in gradient.body if not isinstance(s, Comment)]
+    for position, stmt in enumerate(body):
+        if read((stmt,)) & cotangents or isinstance(stmt, Return):
+            return body[:position], body[position:]
+    raise AssertionError("a function without a return")
+
+
+def _sizes(primal: Function) -> int:
+    """The largest number of named extents in an argument or output: of more axes nothing is kept."""
+    return max((_degree(t) for t in (*(p.type for p in primal.params), *(r.type for r in primal.results))), default=0)
+
+
+def _degree(type: Type) -> int:
+    return sum(d.value is None for d in type.shape)
+
+
+def _strong(dtype: str) -> str:
+    return {"float": "real", "int": "i64"}.get(dtype, dtype)
+
+
+@dataclass
+class _Choice:
+    """Which names of the head cross the cut."""
+
+    head: Sequence[Stmt]
+    types: dict[str, Type]  # of the names that may
+    degree: int
+
+    def of(self, needed: set[str]) -> set[str]:
+        found: set[str] = set()
+        todo, seen = list(needed), set()
+        while todo:
+            name = todo.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            makers = [s for s in self.head if name in assigned((s,))]
+            if not makers:
+                continue
+            if all(isinstance(s, Assign) and not _costly(s.value) for s in makers):
+                todo += [n for s in makers for n in read((s,))]
+            elif self._whole(makers, needed):
+                found.add(name)
+            else:
+                todo += [n for s in makers for n in read((s,))]
+        return found
+
+    def _whole(self, makers: Sequence[Stmt], needed: set[str]) -> bool:
+        """Whether all that is needed of these statements can be kept: else they run again anyway."""
+        wanted = needed | {n for s in self.head if s not in makers for n in read((s,))}
+        left = {n for s in makers for n in _leaves(s)} & wanted
+        return all(n in self.types and _degree(self.types[n]) <= self.degree for n in left)
+
+
+def _leaves(stmt: Stmt) -> set[str]:
+    found = assigned((stmt,))
+    lists = {s.list.id for s in walk_stmts((stmt,)) if isinstance(s, (Push, Pop))}
+    return found | lists
+
+
+def _costly(expr: Expr) -> bool:
+    return any(isinstance(e, Call) and (ROWS[e.op].kind in _COSTLY or e.op == "list") for e in walk(expr))
