@@ -61,8 +61,8 @@ class LabelLoss(Loss):
         state.weights = counted.astype(np.float64)
         if self.class_weights is not None:
             state.weights[counted] = self.class_weights[labels[counted]]
-        # A term that weighs nothing may be infinite.
-        total = float(np.sum(state.terms * state.weights, where=state.weights > 0, dtype=np.float64))
+        terms = np.where(state.weights > 0, state.terms, 0)  # a term that weighs nothing may be infinite
+        total = float(np.dot(terms, state.weights))
         divisor = float(np.sum(state.weights)) if self.normalize == "weights" else float(np.sum(counted))
         self.settle(state, total, divisor, divisor)
 

@@ -123,8 +123,8 @@ class ChannelPooling(Mapped):
         return (*shape[:axis], room // self.stride + 1, *shape[axis + 1 :])
 
     def function(self, shape: Shape) -> tuple[str, dict[str, Any]]:
-        out = self.top_shape(shape)[channel_axis(self.axis, shape)]
-        config = {"out": out, "kernel": self.kernel, "stride": self.stride, "pad": self.pad[0]}
+        count = self.top_shape(shape)[channel_axis(self.axis, shape)]
+        config = {"count": count, "kernel": self.kernel, "stride": self.stride, "pad": self.pad[0]}
         return f"pooling.{self.pooling}_channels", config
 
     def view(self, array: np.ndarray) -> np.ndarray:

@@ -130,19 +130,19 @@ def d_mean_plane(
 
 
 @layer
-def max_channels(x: real["C S"], out: int, kernel: int, stride: int, pad: int) -> real["out S"]:
+def max_channels(x: real["C S"], count: int, kernel: int, stride: int, pad: int) -> real["count S"]:
     """The largest of each window of channels; equal ones share the gradient."""
-    y = np.empty((out, x.shape[1]))
-    for i in range(out):
+    y = np.empty((count, x.shape[1]))
+    for i in range(count):
         y[i] = np.max(x[max(i * stride - pad, 0) : max(i * stride - pad + kernel, 0)], axis=0)
     return y
 
 
 @layer
-def mean_channels(x: real["C S"], out: int, kernel: int, stride: int, pad: int) -> real["out S"]:
+def mean_channels(x: real["C S"], count: int, kernel: int, stride: int, pad: int) -> real["count S"]:
     """The sum of each window of channels, cut at the ends, over its whole length."""
-    y = np.empty((out, x.shape[1]))
-    for i in range(out):
+    y = np.empty((count, x.shape[1]))
+    for i in range(count):
         y[i] = np.sum(x[max(i * stride - pad, 0) : max(i * stride - pad + kernel, 0)], axis=0) / kernel
     return y
 
