@@ -1,4 +1,4 @@
-"""`Dropout`: in training, elements are zeroed at random."""
+"""`Dropout`, `RandomMask`: in training, elements are zeroed at random."""
 
 from typing import Any
 
@@ -31,9 +31,7 @@ class Dropout(Builtin):
             state.mask = None
             y.data = x.data
             return
-        kept = state.rng.next().random(x.shape, dtype=np.float32) >= self.ratio
-        scale = 1 / (1 - self.ratio) if self.auto_scale else 1
-        state.mask = kept * x.dtype.type(scale)
+        state.mask = _mask(state, x, self.ratio, 1 / (1 - self.ratio) if self.auto_scale else 1)
         y.adopt(builtin.run("standard.masked", {"x": x.data, "mask": state.mask})["y"])
 
     def backward(self, backend: Any, state: LayerState, inputs: list[Blob], diffs: Any) -> None:
@@ -42,3 +40,39 @@ class Dropout(Builtin):
             dx.data = dy.data
         else:  # the gradient is masked as the value was
             dx.adopt(builtin.run("standard.masked", {"x": dy.data, "mask": state.mask})["y"])
+
+
+class RandomMask(Builtin):
+    """In phase train each element is 0 with probability `ratio`, the others unchanged; else the identity."""
+
+    has_neuron = can_do_bp = is_multi = True
+    bottom_counts = (1, None)
+
+    ratio: float = field(0.5, check=lambda r: 0 <= r <= 1)
+
+    def setup(self, backend: Any, inputs: list[Blob], diffs: Any) -> LayerState:
+        require_float(inputs)
+        return LayerState(self, blobs=[Blob.empty(x.shape, x.dtype) for x in inputs], masks=None)
+
+    def forward(self, backend: Any, state: LayerState, inputs: list[Blob]) -> None:
+        is_masking = state.phase == "train" and self.ratio > 0
+        state.masks = [_mask(state, x, self.ratio, 1) for x in inputs] if is_masking else None
+        _apply(state.masks, inputs, state.blobs)
+
+    def backward(self, backend: Any, state: LayerState, inputs: list[Blob], diffs: Any) -> None:
+        _apply(state.masks, state.blobs_diff, diffs)
+
+
+def _mask(state: LayerState, x: Blob, ratio: float, scale: float) -> np.ndarray:
+    """What x is multiplied by."""
+    kept = state.rng.next().random(x.shape, dtype=np.float32) >= ratio
+    return kept * x.dtype.type(scale)
+
+
+def _apply(masks: list[np.ndarray] | None, sources: list[Blob], targets: list[Any]) -> None:
+    """target = source times mask, for those that are wanted."""
+    for k, (source, target) in enumerate(zip(sources, targets)):
+        if target and masks is None:
+            target.data = source.data
+        elif target:
+            target.adopt(builtin.run("standard.masked", {"x": source.data, "mask": masks[k]})["y"])

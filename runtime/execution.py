@@ -250,6 +250,7 @@ def fork_state(state: LayerState) -> LayerState:
     fork = LayerState(state.layer)
     vars(fork).update(vars(state))
     fork.blobs_diff = []
+    fork.is_fork = True
     if state.layer.is_builtin:
         fork.blobs = [Blob.empty((0,) * b.data.ndim, b.dtype) for b in state.blobs]
         fork.rng = copy.copy(state.rng)

@@ -34,25 +34,20 @@ class InnerProduct(Builtin):
         return LayerState(self, blobs=blobs, parameters=parameters)
 
     def forward(self, backend: Any, state: LayerState, inputs: list[Blob]) -> None:
-        address = self._address
         for x, y in zip(inputs, state.blobs):
             y.resize((x.shape[0], self.output_dim))
-            builtin.run(address, self._arrays(state, x), out={"y": y.data})
+            builtin.run("standard.inner_product", self._arrays(state, x), out={"y": y.data})
 
     def backward(self, backend: Any, state: LayerState, inputs: list[Blob], diffs: Any) -> None:
         learning = [p for p in state.parameters if not p.frozen]
         for x, y, dy, dx in zip(inputs, state.blobs, state.blobs_diff, diffs):
             arrays = {**self._arrays(state, x), "y": y.data, "dy": dy.data}
             want = "params" if isinstance(dx, NullBlob) else "all" if learning else "inputs"
-            found = builtin.pull(self._address, arrays, want)
+            found = builtin.pull("standard.inner_product", arrays, want)
             if isinstance(dx, Blob):
                 dx.adopt(found["x"].reshape(x.shape))
             for p in learning:
                 p.gradient[...] += found[p.name]
-
-    @property
-    def _address(self) -> str:
-        return "standard.inner_product" if self.bias else "standard.inner_product_no_bias"
 
     def _arrays(self, state: LayerState, x: Blob) -> dict[str, np.ndarray]:
         weight = state.parameters[0].data
@@ -63,4 +58,5 @@ class InnerProduct(Builtin):
             require_float([x])
             raise BadInput(f"weight is {weight.dtype}, the bottom {x.dtype}")
         arrays = {"x": x.data.reshape(x.shape[0], size), "weight": weight}
-        return {**arrays, "bias": state.parameters[1].data} if self.bias else arrays
+        bias = state.parameters[1].data if self.bias else np.zeros(self.output_dim, x.dtype)
+        return {**arrays, "bias": bias}

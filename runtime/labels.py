@@ -3,11 +3,11 @@
 import numpy as np
 
 from layerc.runtime.layer import BadInput, BadLabel, BadType
-from layerc.runtime.softmax import as_channels, channel_axis
+from layerc.runtime.axes import as_rows, channel_axis
 
 
 def labels_of(label: np.ndarray, shape: tuple[int, ...], axis: int, ignore: int | None) -> np.ndarray:
-    """The labels as int64 (outer, inner), -1 where they are ignored.
+    """The labels as int64, one for each row of the scores (`as_rows`), -1 where they are ignored.
 
     shape: of the scores. Labels have it without the class axis, or with 1 there. IndexError (as
     `BadLabel`) for
@@ -26,5 +26,4 @@ def labels_of(label: np.ndarray, shape: tuple[int, ...], axis: int, ignore: int 
     if bad.any():
         raise BadLabel(f"label {wide[bad][0]} is outside 0..{shape[at] - 1}")
     wide[ignored] = -1
-    rows = as_channels(wide.reshape(with_one), at)
-    return np.ascontiguousarray(rows[:, 0, :])
+    return as_rows(wide.reshape(with_one), at).reshape(-1)

@@ -86,6 +86,7 @@ class LayerState(SimpleNamespace):
         self.states: dict[str, np.ndarray] = {} if states is None else states
         self.phase = "train"
         self.rng: Any = None
+        self.is_fork = False  # a copy for inference or validation, which must leave no trace
 
     def __repr__(self) -> str:
         return f"LayerState({self.layer.name!r}, blobs={self.blobs}, parameters={self.parameters})"

@@ -107,11 +107,17 @@ class Net(Holdings):
     def _analysis(self, seeds: Iterable[int] = (), wanted: Iterable[int] = ()) -> Analysis:
         """The flow of gradients; of the last call where nothing has changed since."""
         frozen = tuple(p.frozen for p in self.buffer.parameters)
-        key = (frozenset(seeds), frozenset(wanted), frozen, self.force_backward, id(self.track))
+        floats = tuple(blob.dtype.kind == "f" for blob in self.track.blobs)  # a placeholder may take either
+        key = (frozenset(seeds), frozenset(wanted), frozen, floats, self.force_backward, id(self.track))
         if self._analysed is None or self._analysed[0] != key:
-            track = self.track
-            is_float = lambda w: track.blobs[w].dtype.kind == "f"  # noqa: E731
-            flow = Analysis(self.graph, track.states, is_float, seeds=key[0], force=key[3], wanted=key[1])
+            flow = Analysis(
+                self.graph,
+                self.track.states,
+                floats.__getitem__,
+                seeds=key[0],
+                force=self.force_backward,
+                wanted=key[1],
+            )
             self._analysed = key, flow
         return self._analysed[1]
 

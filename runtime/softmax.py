@@ -1,52 +1,97 @@
-"""`Softmax`: exp(x) / sum exp(x) along one axis."""
+"""Layers along one axis: `Softmax`, `Argmax`, `Index2Onehot`."""
 
-import math
 from typing import Any
 
 import numpy as np
 
 from layerc.runtime import builtin
+from layerc.runtime.axes import as_rows, channel_axis, from_rows
 from layerc.runtime.blob import Blob
 from layerc.runtime.fields import field, integer
-from layerc.runtime.layer import BadInput, Builtin, LayerState, require_float
+from layerc.runtime.layer import BadInput, BadLabel, BadType, Builtin, LayerState, require_float
+from layerc.runtime.mapped import Mapped, Shape
 
 
-class Softmax(Builtin):
+class Softmax(Mapped):
     """exp(x) / sum exp(x) along `axis`, stable for any scores."""
 
-    has_neuron = can_do_bp = is_multi = True
+    address = "standard.softmax"
+
+    axis: int = field(1, convert=integer)
+
+    def top_shape(self, shape: Shape) -> Shape:
+        channel_axis(self.axis, shape)
+        return shape
+
+    def view(self, array: np.ndarray) -> np.ndarray:
+        return as_rows(array, self.axis)
+
+    def unview(self, array: np.ndarray, shape: Shape) -> np.ndarray:
+        return from_rows(array, self.axis, shape)
+
+
+class Argmax(Builtin):
+    """The index of the largest along `axis`, the first of equal ones: int64, the axis removed. No bp."""
+
+    is_multi = True
     bottom_counts = (1, None)
 
     axis: int = field(1, convert=integer)
 
+    def _top_shape(self, shape: Shape) -> Shape:
+        axis = channel_axis(self.axis, shape)
+        if not shape[axis]:
+            raise BadInput(f"there is no largest of no elements along axis {axis}")
+        return (*shape[:axis], *shape[axis + 1 :])
+
     def setup(self, backend: Any, inputs: list[Blob], diffs: Any) -> LayerState:
         require_float(inputs)
-        for x in inputs:
-            channel_axis(self.axis, x.shape)
-        return LayerState(self, blobs=[Blob.empty(x.shape, x.dtype) for x in inputs])
+        return LayerState(self, blobs=[Blob.empty(self._top_shape(x.shape), np.int64) for x in inputs])
 
     def forward(self, backend: Any, state: LayerState, inputs: list[Blob]) -> None:
         for x, y in zip(inputs, state.blobs):
-            rows = as_channels(x.data, self.axis)
-            y.adopt(builtin.run("standard.softmax", {"x": rows})["y"].reshape(x.shape))
-
-    def backward(self, backend: Any, state: LayerState, inputs: list[Blob], diffs: Any) -> None:
-        for x, y, dy, dx in zip(inputs, state.blobs, state.blobs_diff, diffs):
-            if dx:
-                arrays = {k: as_channels(a.data, self.axis) for k, a in (("x", x), ("y", y), ("dy", dy))}
-                dx.adopt(builtin.pull("standard.softmax", arrays)["x"].reshape(x.shape))
+            shape = self._top_shape(x.shape)
+            found = builtin.run("standard.largest", {"x": as_rows(x.data, self.axis)})["y"]
+            y.adopt(found.reshape(shape))
 
 
-def channel_axis(axis: int, shape: tuple[int, ...]) -> int:
-    """The axis counted from 0, which must not be the batch's."""
-    found = axis + len(shape) if axis < 0 else axis
-    if not 0 < found < len(shape):
-        raise BadInput(f"axis {axis} is none of the axes 1..{len(shape) - 1} of shape {shape}")
-    return found
+class Index2Onehot(Builtin):
+    """Integers (N, *S) to floats: 1 at the index, else 0, along a new axis of `n_class`. No bp; an index outside
+    0..n_class-1 is an IndexError."""
+
+    has_neuron = is_multi = True
+    bottom_counts = (1, None)
+
+    n_class: int = field(check=lambda n: n > 0, convert=integer)
+    axis: int = field(1, convert=integer)
+
+    def bottom_kind(self, k: int) -> str | None:
+        return "int"
+
+    def _top_shape(self, shape: Shape) -> Shape:
+        axis = self.axis + len(shape) + 1 if self.axis < 0 else self.axis
+        if not 0 < axis <= len(shape):
+            raise BadInput(f"axis {self.axis} is none of the axes 1..{len(shape)} of its top")
+        return (*shape[:axis], self.n_class, *shape[axis:])
+
+    def setup(self, backend: Any, inputs: list[Blob], diffs: Any) -> LayerState:
+        dtype = getattr(backend, "dtype", np.dtype(np.float32))
+        for x in inputs:
+            if x.dtype.kind not in "iu":
+                raise BadType(f"indices must be integers, not {x.dtype}")
+        return LayerState(self, blobs=[Blob.empty(self._top_shape(x.shape), dtype) for x in inputs])
+
+    def forward(self, backend: Any, state: LayerState, inputs: list[Blob]) -> None:
+        for x, y in zip(inputs, state.blobs):
+            shape = self._top_shape(x.shape)
+            check_range(x.data, self.n_class, "index")
+            index = x.data.astype(np.int64).reshape(-1)
+            rows = builtin.run("standard.one_hot", {"index": index}, n_class=self.n_class)["y"]
+            y.adopt(from_rows(rows, self.axis, shape).astype(y.dtype))
 
 
-def as_channels(array: np.ndarray, axis: int) -> np.ndarray:
-    """The array as (outer, C, inner), C along `axis`."""
-    axis = channel_axis(axis, array.shape)
-    shape = array.shape
-    return array.reshape(math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
+def check_range(index: np.ndarray, bound: int, what: str) -> None:
+    """BadLabel for an index outside 0..bound-1."""
+    bad = (index < 0) | (index >= bound)
+    if bad.any():
+        raise BadLabel(f"{what} {index[bad][0]} is outside 0..{bound - 1}")

@@ -1,4 +1,4 @@
-"""Statistics: `Accuracy`, and the running means of whatever counts."""
+"""Statistics: `Accuracy`, `BinaryAccuracy`, and the running means of whatever counts."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ from layerc.runtime import builtin
 from layerc.runtime.blob import Blob
 from layerc.runtime.fields import field, integer
 from layerc.runtime.labels import labels_of
-from layerc.runtime.layer import BadType, Builtin, LayerState, require_float
-from layerc.runtime.softmax import as_channels, channel_axis
+from layerc.runtime.layer import BadInput, BadType, Builtin, LayerState, require_float
+from layerc.runtime.axes import as_rows, channel_axis
 
 
 class RunningMeans:
@@ -59,9 +59,40 @@ class Accuracy(RunningMeans, Builtin):
     def forward(self, backend: Any, state: LayerState, inputs: list[Blob]) -> None:
         scores, label = inputs
         labels = labels_of(label.data, scores.shape, self.axis, None)
-        rows = as_channels(scores.data, self.axis)
-        hits = builtin.run("standard.top_k_hits", {"scores": rows, "label": labels}, k=self.top_k)["y"]
+        rows = as_rows(scores.data, self.axis)
+        hits = builtin.run("standard.top_k_hit", {"scores": rows, "label": labels}, k=self.top_k)["y"]
         self.record(state, "accuracy", float(np.sum(hits, dtype=np.float64)) / max(labels.size, 1), labels.size)
 
     def statistic_names(self) -> tuple[str, ...]:
         return ("accuracy",)
+
+
+class BinaryAccuracy(RunningMeans, Builtin):
+    """The share of elements for which prediction and target are on the same side of `threshold`."""
+
+    is_sink = has_stats = True
+    bottom_counts = (2, 2)
+
+    threshold: float = field(0.5)
+
+    def bottom_kind(self, k: int) -> str | None:
+        return "float" if k == 0 else None
+
+    def setup(self, backend: Any, inputs: list[Blob], diffs: Any) -> LayerState:
+        require_float(inputs[:1])
+        self._check(inputs)
+        return LayerState(self)
+
+    def forward(self, backend: Any, state: LayerState, inputs: list[Blob]) -> None:
+        self._check(inputs)
+        above = [x.data > self.threshold for x in inputs]
+        n = inputs[0].data.size
+        self.record(state, "accuracy", float(np.count_nonzero(above[0] == above[1])) / max(n, 1), n)
+
+    def statistic_names(self) -> tuple[str, ...]:
+        return ("accuracy",)
+
+    @staticmethod
+    def _check(inputs: list[Blob]) -> None:
+        if inputs[0].shape != inputs[1].shape:
+            raise BadInput("prediction and target must have one shape")
