@@ -31,10 +31,7 @@ from ..transpile.program import (
     Stmt,
     Type,
     assigned,
-    blocks,
-    names,
     read,
-    stmt_exprs,
     walk,
     walk_stmts,
 )
@@ -88,7 +85,7 @@ def keep(primal: Function, sweep: Sequence[Stmt], gradient: Function) -> Kept | 
 
 def _cut(gradient: Function, cotangents: set[str]) -> tuple[list[Stmt], list[Stmt]]:
     """The statements before the first that depends on a cotangent, and those from there on."""
-    body = [s for s in gradient.body if not isinstance(s, Comment)]
+    body: list[Stmt] = [s for s in gradient.body if not isinstance(s, Comment)]
     for position, stmt in enumerate(body):
         if read((stmt,)) & cotangents or isinstance(stmt, Return):
             return body[:position], body[position:]

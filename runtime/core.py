@@ -75,7 +75,7 @@ class Core:
         self.random: str | None = next((p["name"] for p in parameters if p["role"] == "random"), None)
         outputs = self.methods["forward"]["outputs"]
         self.output_names = tuple(o["name"] for o in outputs)
-        record = self.methods.get("vjp", self.methods["forward"])  # a forward that keeps what its pullback needs
+        record = self.methods["vjp" if "vjp" in self.methods else "forward"]  # a forward that keeps what its pullback needs
         self.kept_names = tuple(o["name"] for o in record["outputs"])
         self.public = tuple(o["name"] for o in outputs if o["role"] == "output")
         self.outputs = {o["name"]: o for o in outputs}

@@ -47,8 +47,9 @@ class Iteration:
         self.counters.add(var)
 
         def body() -> tuple[None, list[Any]]:
-            out: list[Stmt] = self.out
-            self.out = []
+            outside: list[Stmt] = self.out
+            inside: list[Stmt] = []
+            self.out = inside
             self.env = dict(self.env)
             self.facts[var] = _bounds(loop)
             try:
@@ -60,7 +61,7 @@ class Iteration:
                 return None, self.out
             finally:
                 del self.facts[var]
-                self.out = out
+                self.out = outside
 
         _, statements = self.carried(node, body, _number(loop, var), _count(loop))
         for id in targets:
