@@ -206,6 +206,7 @@ def gradient_file(module: Module) -> str:
     layers = [layer for layer in module.layers if layer.backward == "auto"]
     functions = [gradient_text(layer, module.source, module.path) for layer in layers]
     special = any("special." in f for f in functions)
+    drawing = any(p.role == "random" for layer in layers for p in layer.params)
     batched = [f"d_{layer.name}" for layer in layers if layer.predict.batched]
     head = [
         f'"""Gradients of {module.path}, written by layerc. They run under plain NumPy;'
@@ -219,7 +220,7 @@ def gradient_file(module: Module) -> str:
         *(["from scipy import special"] if special else []),
         "",
         "if TYPE_CHECKING:",
-        "    from layerc import Param, State, bool_, f32, f64, i32, i64, real",
+        f"    from layerc import Param, {'Random, ' if drawing else ''}State, bool_, f32, f64, i32, i64, real",
         "",
         f"__layers__ = {_names([f'd_{layer.name}' for layer in layers])}",
         *([f"__batched__ = {_names(batched)}"] if batched else []),

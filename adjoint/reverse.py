@@ -591,7 +591,7 @@ def cost(expr: Expr) -> int:
             row = ROWS[e.op]
             total += (
                 row.flops
-                if row.kind == "elementwise"
+                if row.kind in ("elementwise", "draw")
                 else 100
                 if row.kind in ("reduce", "product", "compose", "body")
                 else 0

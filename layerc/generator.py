@@ -76,8 +76,8 @@ class Random:
         w = self._words(_extents(shape, size))
         if self.dtype == np.float32:  # 31 bits for u: the tail reaches 6.5
             u = ((w[0] >> np.uint64(1)).astype(np.float32) + np.float32(1)) * np.float32(2**-31)
-            v = (w[2] >> np.uint64(8)).astype(np.float32) * np.float32(2**-24)
-            return np.sqrt(np.float32(-2) * np.log(u)) * np.cos(np.float32(2 * math.pi) * v)
+            turns = np.cos((w[2] >> np.uint64(8)).astype(np.float64) * (2 * math.pi * 2.0**-24))
+            return np.sqrt(np.float32(-2) * np.log(u)) * turns.astype(np.float32)
         u = (_bits(w[0], w[1]) + 1) * 2.0**-53
         v = _bits(w[2], w[3]) * 2.0**-53
         return np.sqrt(-2 * np.log(u)) * np.cos(2 * math.pi * v)

@@ -235,7 +235,8 @@ def _enter(
     checker.states = {f.name: f.type for f in fields if f.role == "state"}
     _reserve(checker, [*params, *fields], source)
     for param in params:
-        checker.env[param.name] = _entry(param)
+        entry = _entry(param)
+        checker.env[param.name] = checker.new_generator(entry) if param.role == "random" else entry
     for own in fields:
         checker.env[f"self.{own.name}"] = _entry(own)
     for param in params:  # a function may write into its arguments: into a copy of them
@@ -254,7 +255,7 @@ def _copied_if_stored(checker: FunctionChecker, param: Parameter, node: Any) -> 
     checker.env[param.name] = Name(own, param.type)
 
 
-def _entry(param: Parameter) -> Value:
+def _entry(param: Parameter) -> Name:
     if param.role == "config":
         return Name(param.name, param.type, Dim.of(param.name) if param.type.dtype == "int" else None, param.span)
     return Name(param.name, param.type, None, param.span)
@@ -534,6 +535,10 @@ def _field(source: Source, node: Any, id: str, fresh: Fresh) -> Parameter:
     span = span_of(node, source.path)
     annotation = parse_annotation(node.annotation, source, fresh)
     fresh(id)
+    if annotation.role == "random":
+        raise Mistake(
+            span, "annotation", f"the field {id} is a random generator", f"a method takes it: forward(self, x, {id}: Random)"
+        )
     if annotation.role == "input":
         raise Mistake(
             span,

@@ -52,10 +52,12 @@ class Writes:
         row = BY_SPELLING.get(type(op).__name__)
         if row is None:
             raise self.fail(node, "unsupported", f"{type(op).__name__} in place is not part of the subset")
-        right = self.value(value)
         if isinstance(target, gast.Subscript):
-            self.store(target.value, target.slice, self.as_expr(right, value), row.name, node)
+            array = self.typed(target.value)
+            items = self.items(array, target.slice)
+            self.store_items(array, items, self.typed(value), node, row.name)
             return
+        right = self.value(value)
         left = self.value(as_load(target))
         if isinstance(left, Tuple):
             self.assign(target, self._tuple_arithmetic(type(op).__name__, [left, right], node), node)
