@@ -613,6 +613,10 @@ _NOUNS = {
     "any": "some",
     "matmul": "product",
     "negative": "minus",
+    "draw_random": "draw",
+    "draw_normal": "draw",
+    "draw_integers": "draw",
+    "draw_bernoulli": "draw",
 }
 
 

@@ -22,18 +22,11 @@ from .operations import BY_SPELLING
 from .program import Assign, Call, Const, Expr, Name
 from .suggestions import nearest
 from .typing import TypingError, broadcast
-from .values import Generator, Static, Value
+from .values import DRAWS, Generator, Static, Value
 
-METHODS = {
-    "random": "shape",
-    "uniform": "low high shape",
-    "standard_normal": "shape",
-    "integers": "low high shape",
-    "bernoulli": "p shape",
-}
-_DEFAULTS = {"uniform": {"low": 0.0, "high": 1.0}, "bernoulli": {"p": 0.5}}
+_DEFAULTS: dict[str, dict[str, float]] = {"uniform": {"low": 0.0, "high": 1.0}, "bernoulli": {"p": 0.5}}
 _ALSO = {"size": "shape"}  # what NumPy calls it
-_HELP = "rng." + ", rng.".join(f"{name}({', '.join(names.split())})" for name, names in METHODS.items())
+_HELP = "rng." + ", rng.".join(f"{name}({', '.join(names.split())})" for name, names in DRAWS.items())
 _COUNT = "<draws "
 
 
@@ -55,15 +48,29 @@ class Draws:
             assert position is not None
             self.env[id] = advanced(entry[id], each * position)
 
-    def strode(self: Any, start: dict[str, Value], position: Dim | None, trips: Dim | None) -> dict[str, Dim | None]:
-        """How often an iteration drew, for the counts that it changed; None where that is not the same in all."""
-        found: dict[str, Dim | None] = {}
+    def strode(
+        self: Any,
+        start: dict[str, Value],
+        strides: dict[str, Dim],
+        reassigned: list[str],
+        position: Dim | None,
+        trips: Dim | None,
+    ) -> bool:
+        """Whether the body drew more or less often than assumed; then what to assume is put right: the same number
+        of draws in every iteration, or, where that is not so, a variable that counts them."""
+        wrong = False
         for id, after in self.drawn().items():
-            if (each := _difference(start[id], after)) != ZERO:
-                known = each is not None and position is not None and trips is not None
-                fixed = known and not each.symbols() & (self.counters - self.facts.keys())
-                found[id] = each if fixed else None
-        return found
+            each = _difference(start[id], after)
+            if id in reassigned or each == strides.get(id, ZERO):
+                continue
+            wrong = True
+            fixed = each is not None and not each.symbols() & (self.counters - self.facts.keys())
+            if fixed and id not in strides and position is not None and trips is not None:
+                strides[id] = each
+            else:
+                strides.pop(id, None)
+                reassigned.append(id)
+        return wrong
 
     def after_strides(self: Any, entry: dict[str, Value], strides: dict[str, Dim], trips: Dim | None) -> None:
         """The counts after the loop."""
@@ -90,11 +97,11 @@ class Draws:
         if attr == "at":
             help = f"{generator.name.id}.at(k).random(shape)"
             raise self.fail(node, "unsupported", "rng.at(k) is drawn from where it is written", help)
-        if attr not in METHODS:
-            raise self.fail(node, "name", f"random generators have no method {attr} here", nearest(attr, METHODS) or _HELP)
+        if attr not in DRAWS:
+            raise self.fail(node, "name", f"random generators have no method {attr} here", nearest(attr, DRAWS) or _HELP)
         which = None if number is None else self._number(number)
         given = self._drawing(attr, node)
-        args = [given[n] for n in METHODS[attr].split() if n != "shape"]
+        args = [given[n] for n in DRAWS[attr].split() if n != "shape"]
         shape = given["shape"] if "shape" in given else broadcast([a.type.shape for a in args])
         if which is None:
             which = self.env[id := f"{_COUNT}{generator.name.id}>"]
@@ -117,7 +124,7 @@ class Draws:
 
     def _drawing(self: Any, attr: str, node: Any) -> dict[str, Any]:
         """The arguments by name, evaluated in the order in which they are written."""
-        names = METHODS[attr].split()
+        names = DRAWS[attr].split()
         takes = f"it takes: {', '.join(names)}"
         if len(node.args) > len(names):
             raise self.fail(node, "type", f"rng.{attr} takes at most {len(names)} arguments", takes)

@@ -176,19 +176,9 @@ class Joins:
                 break
             wider = self._wider(start, reassigned, node)
             changed = {id for id in reassigned if self._object_changed(id, start[id], self.env.get(id))} - unstable
-            drew = {
-                id: each
-                for id, each in self.strode(start, position, trips).items()
-                if id not in reassigned and strides.get(id) != each
-            }
+            drew = self.strode(start, strides, reassigned, position, trips)
             if not (wider or more or changed or drew):
                 break
-            for id, each in drew.items():
-                if each is None or id in strides:  # a variable counts
-                    strides.pop(id, None)
-                    reassigned.append(id)
-                else:
-                    strides[id] = each
             promoted |= wider
             growth |= more
             unstable |= changed

@@ -8,6 +8,13 @@ from typing import Any, Union
 
 from .program import Expr, Item, Name, Type
 
+DRAWS = {  # the methods of a random generator, and what they take
+    "random": "shape",
+    "uniform": "low high shape",
+    "standard_normal": "shape",
+    "integers": "low high shape",
+    "bernoulli": "p shape",
+}
 RETURN = "<return>"  # under this name an environment holds what the function returns
 
 

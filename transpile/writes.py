@@ -12,7 +12,7 @@ from .construct import value_of
 from .operations import BY_SPELLING
 from .program import Assign, At, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, Span, Store
 from .typing import broadcast
-from .values import Static, Tuple, Value, View
+from .values import DRAWS, Static, Tuple, Value, View
 
 
 class Writes:
@@ -244,11 +244,13 @@ _HARMLESS = {
 
 
 def _harmless(func: Any, libraries: Collection[str]) -> bool:
-    """Whether a call writes into none of its arguments: one of NumPy, of Python's own, or a method of arrays."""
+    """Whether a call writes into none of its arguments: one of NumPy, of Python's own, or a method of
+    arrays or of random generators."""
     if isinstance(func, gast.Name):
         return func.id in _HARMLESS or func.id in libraries
     if isinstance(func, gast.Attribute) and isinstance(func.value, gast.Name):
-        return func.value.id in libraries or func.attr in _METHODS
+        of_values = func.value.id != "self" and (func.attr in _METHODS or func.attr in DRAWS)
+        return func.value.id in libraries or of_values
     return True
 
 
@@ -262,7 +264,7 @@ def mutated_names(function: Any, libraries: Collection[str] = ("np", "math", "sp
                 found |= base_names(base)
             case gast.AugAssign(target=target):
                 found |= base_names(target)
-            case gast.Call(func=gast.Attribute(attr="at"), args=[first, *_]):
+            case gast.Call(func=gast.Attribute(attr="at"), args=[first, _, *_]):
                 found |= base_names(first)
             case gast.Call(func=func, args=args, keywords=keywords) if not _harmless(func, libraries):
                 for arg in [*args, *(k.value for k in keywords)]:
