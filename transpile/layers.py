@@ -164,7 +164,16 @@ def _parameters(source: Source, node: Any, fresh: Fresh, skip: int) -> list[Para
     pairs = list(zip(args.args, defaults, strict=True))[skip:] + list(
         zip(args.kwonlyargs, args.kw_defaults, strict=True)
     )
-    return [_parameter(source, arg, default, fresh) for arg, default in pairs]
+    found = [_parameter(source, arg, default, fresh) for arg, default in pairs]
+    generators = [p for p in found if p.role == "random"]
+    if len(generators) > 1:
+        raise Mistake(
+            generators[1].span,
+            "annotation",
+            "a layer takes one random generator",
+            f"draw all numbers from {generators[0].name}",
+        )
+    return found
 
 
 def _parameter(source: Source, arg: Any, default: Any, fresh: Fresh) -> Parameter:
@@ -179,7 +188,7 @@ def _parameter(source: Source, arg: Any, default: Any, fresh: Fresh) -> Paramete
             raise Mistake(
                 span,
                 "annotation",
-                f"the array {arg.id} has a default",
+                f"the {'generator' if annotation.role == 'random' else 'array'} {arg.id} has a default",
                 "only configuration (float, int, bool) has defaults",
             )
     fresh(arg.id)
