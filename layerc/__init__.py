@@ -43,8 +43,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
         real,
     )
     from layerc.classes import Layer, config
-    from layerc.runtime.generator import Random
     from layerc.language import layer
+    from layerc.runtime.generator import Random
     from layerc.runtime.threads import get_num_threads, set_num_threads
 
 # fmt: off

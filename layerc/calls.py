@@ -16,8 +16,8 @@ from layerc.annotations import (
     current_real,
     real,
 )
-from layerc.runtime.generator import Random
 from layerc.runtime.fields import boolean, integer, number
+from layerc.runtime.generator import Random
 from layerc.runtime.seeds import seed_of
 from layerc.runtime.shapes import Binding, Group, Shape, batch_size, bind
 

@@ -77,7 +77,13 @@ class Layer:
         cls = type(self)
         self.__dict__.update(name=cls.__name__.lower() if name is None else name, params={}, states={})
         self.__dict__.update(
-            _running=False, _assignable=set(), _shapes=None, _dtype=np.dtype(np.float32), _binding={}, _seed=0, _evaluations=0
+            _running=False,
+            _assignable=set(),
+            _shapes=None,
+            _dtype=np.dtype(np.float32),
+            _binding={},
+            _seed=0,
+            _evaluations=0,
         )
         for key in settings:
             if key not in cls.config_fields:

@@ -64,8 +64,8 @@ class Draws:
             if id in reassigned or each == strides.get(id, ZERO):
                 continue
             wrong = True
-            fixed = each is not None and not each.symbols() & (self.counters - self.facts.keys())
-            if fixed and id not in strides and position is not None and trips is not None:
+            counted = id not in strides and position is not None and trips is not None
+            if counted and each is not None and not each.symbols() & (self.counters - self.facts.keys()):
                 strides[id] = each
             else:
                 strides.pop(id, None)
@@ -98,7 +98,9 @@ class Draws:
             help = f"{generator.name.id}.at(k).random(shape)"
             raise self.fail(node, "unsupported", "rng.at(k) is drawn from where it is written", help)
         if attr not in DRAWS:
-            raise self.fail(node, "name", f"random generators have no method {attr} here", nearest(attr, DRAWS) or _HELP)
+            raise self.fail(
+                node, "name", f"random generators have no method {attr} here", nearest(attr, DRAWS) or _HELP
+            )
         which = None if number is None else self._number(number)
         given = self._drawing(attr, node)
         args = [given[n] for n in DRAWS[attr].split() if n != "shape"]
@@ -111,9 +113,7 @@ class Draws:
             return self._uniform(name, which, *args, shape, node)
         if attr == "integers":
             self._not_empty(*args, node)
-        return construct.call(
-            BY_SPELLING[f"Random.{attr}"].name, name, which, *args, shape=shape, span=self.span(node)
-        )
+        return construct.call(BY_SPELLING[f"Random.{attr}"].name, name, which, *args, shape=shape, span=self.span(node))
 
     def _number(self: Any, node: Any) -> Expr:
         number = self.typed(node)
@@ -137,7 +137,9 @@ class Draws:
             value = self.value(argument)
             if value == Static(None):
                 continue
-            given[name] = self._extents(value, argument) if name == "shape" else self._scale(attr, name, value, argument)
+            given[name] = (
+                self._extents(value, argument) if name == "shape" else self._scale(attr, name, value, argument)
+            )
         if attr == "integers" and "high" not in given and "low" in given:
             given = {**given, "low": const(0), "high": given["low"]}
         for name, default in _DEFAULTS.get(attr, {}).items():
@@ -212,7 +214,9 @@ def _difference(before: Value, after: Value) -> Dim | None:
 
 def _split(count: Value) -> tuple[Expr | None, Dim]:
     match count:
-        case Call(op="add", args=(Name() as base, rest)) if value_of(count) is None and (by := value_of(rest)) is not None:
+        case Call(op="add", args=(Name() as base, rest)) if (
+            value_of(count) is None and (by := value_of(rest)) is not None
+        ):
             return base, by
         case Const() | Name() | Call():
             known = value_of(count)

@@ -376,7 +376,7 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Draws, Expressi
         then = self.drawn()
         self.env.update(before)
         b, else_out = self._aside(orelse)
-        if isinstance(a, (Static, Closure, Generator, ListValue)) or isinstance(b, (Static, Closure, Generator, ListValue)):
+        if any(isinstance(v, (Static, Closure, Generator, ListValue)) for v in (a, b)):
             raise self.fail(node, "type", "the branches must be arrays or scalars")
         self._draws_meet(then, then_out, self.drawn(), else_out, node)
         harmless = not then_out and not else_out and not isinstance(a, Tuple) and not isinstance(b, Tuple)

@@ -18,7 +18,7 @@ from .lists import Key, Plan
 from .program import Assign, Expr, Function, Layer, Module, Name, Parameter, Result, Return, Type, stored
 from .source import Source, read
 from .typing import TypingError
-from .values import RETURN, Broken, Fresh, Static, Tuple, Value
+from .values import RETURN, Broken, Fresh, Static, Tuple
 
 
 def check_file(path: Path, text: str | None = None) -> Module:
@@ -545,9 +545,8 @@ def _field(source: Source, node: Any, id: str, fresh: Fresh) -> Parameter:
     annotation = parse_annotation(node.annotation, source, fresh)
     fresh(id)
     if annotation.role == "random":
-        raise Mistake(
-            span, "annotation", f"the field {id} is a random generator", f"a method takes it: forward(self, x, {id}: Random)"
-        )
+        help = f"a method takes it: forward(self, x, {id}: Random)"
+        raise Mistake(span, "annotation", f"the field {id} is a random generator", help)
     if annotation.role == "input":
         raise Mistake(
             span,
