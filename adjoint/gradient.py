@@ -221,11 +221,16 @@ def _shape(text: str) -> str:
     return f"({', '.join(axes)}{',' if len(axes) == 1 else ''})"
 
 
+_TYPES = ("Memory", "Param", "Random", "State", "bool_", "f32", "f64", "i32", "i64", "real")
+
+
 def gradient_file(module: Module) -> str:
     """A gradient file: every layer's gradient, importable with NumPy alone."""
     layers = [layer for layer in module.layers if layer.backward == "auto"]
     functions = [gradient_text(layer, module.source, module.path) for layer in layers]
     special = any("special." in f for f in functions)
+    signatures = " ".join(f[: f.index(":\n")] for f in functions)
+    types = [name for name in _TYPES if re.search(rf"\b{name}\b", signatures)]
     batched = [f"d_{layer.name}" for layer in layers if layer.predict.batched]
     head = [
         f'"""Gradients of {module.path}, written by layerc. They run under plain NumPy;'
@@ -233,27 +238,15 @@ def gradient_file(module: Module) -> str:
         "",
         "from __future__ import annotations",
         "",
-        "from typing import TYPE_CHECKING",
-        "",
+        *(["from typing import TYPE_CHECKING", ""] if types else []),
         "import numpy as np",
         *(["from scipy import special"] if special else []),
         "",
-        "if TYPE_CHECKING:",
-        f"    from layerc import {', '.join(_annotations(functions))}",
-        "",
+        *(["if TYPE_CHECKING:", f"    from layerc import {', '.join(types)}", ""] if types else []),
         f"__layers__ = {_names([f'd_{layer.name}' for layer in layers])}",
         *([f"__batched__ = {_names(batched)}"] if batched else []),
     ]
     return "\n".join(head) + "\n" + "".join(f"\n\n{f}" for f in functions)
-
-
-_ANNOTATIONS = ("Param", "State", "bool_", "f32", "f64", "i32", "i64", "real")
-
-
-def _annotations(texts: Sequence[str]) -> list[str]:
-    """The names of layerc that these functions use."""
-    words = {word for text in texts for word in re.findall(r"\w+", text)}
-    return [name for name in _ANNOTATIONS if name in words] or ["real"]
 
 
 def _names(names: list[str]) -> str:

@@ -678,7 +678,7 @@ def cost(expr: Expr) -> int:
             row = ROWS[e.op]
             total += (
                 row.flops
-                if row.kind == "elementwise"
+                if row.kind in ("elementwise", "draw")
                 else 100
                 if row.kind in ("reduce", "product", "compose", "body")
                 else 0
@@ -700,6 +700,10 @@ _NOUNS = {
     "any": "some",
     "matmul": "product",
     "negative": "minus",
+    "draw_random": "draw",
+    "draw_normal": "draw",
+    "draw_integers": "draw",
+    "draw_bernoulli": "draw",
 }
 
 

@@ -13,7 +13,7 @@ _HOMES = {
     "layerc.language": ("layer",),
     "layerc.classes": ("Layer", "config"),
     "layerc.init": ("init",),
-    "layerc.generator": ("Random",),
+    "layerc.runtime.generator": ("Random",),
     "layerc.annotations": (
         *("Param", "State", "Memory", "real", "f32", "f64", "i32", "i64", "bool_"),
         *("Array", "Float", "Float32", "Float64", "Int32", "Int64", "Bool"),
@@ -43,8 +43,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
         real,
     )
     from layerc.classes import Layer, config
-    from layerc.generator import Random
     from layerc.language import layer
+    from layerc.runtime.generator import Random
     from layerc.runtime.threads import get_num_threads, set_num_threads
 
 # fmt: off

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from layerc.generator import Random
+from layerc.runtime.generator import Random
 from layerc.runtime.shapes import Shape, parse
 
 Role = Literal["input", "param", "state", "random", "config"]

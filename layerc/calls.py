@@ -16,8 +16,9 @@ from layerc.annotations import (
     current_real,
     real,
 )
-from layerc.generator import Random
 from layerc.runtime.fields import boolean, integer, number
+from layerc.runtime.generator import Random
+from layerc.runtime.seeds import seed_of
 from layerc.runtime.shapes import Binding, Group, Shape, batch_size, bind
 
 # True while the body of a layer function runs: a layer called from there is a plain helper call.
@@ -47,7 +48,7 @@ def bind_arguments(signature: Signature, args: Sequence[Any], kwargs: Mapping[st
         if argument.name in values:
             continue
         if argument.role == "random":
-            values[argument.name] = Random() if argument.default in (NO_DEFAULT, None) else argument.default
+            values[argument.name] = None  # a fresh one
         elif argument.default is NO_DEFAULT:
             raise TypeError(f"{name}: argument {argument.name!r} is missing")
         else:
@@ -119,11 +120,11 @@ def call(
     dtype = choose_real(where, [*arrays, *shared])
     ready = {name: take_array(where, name, kind, value, dtype) for name, kind, value in arrays}
     settings = {a.name: check_config(where, a.name, a.type, values[a.name]) for a in signature.having("config")}
-    rest = {a.name: values[a.name] for a in signature.having("random")} | settings
+    seeds = {a.name: seed_of(where, a.name, values[a.name]) for a in signature.having("random")}
     inputs = [(a.name, a.type.shape, ready[a.name].shape) for a in signature.inputs]
     size = None if batched else batch_size(inputs, where, batch, ranks)
 
-    example = _Example(signature, body, dtype, rest, {**(config or {}), **settings}, shared)
+    example = _Example(signature, body, dtype, seeds, settings, {**(config or {}), **settings}, shared)
     if size is None:
         results = example.run(ready)
     elif size == 0:
@@ -131,35 +132,41 @@ def call(
         results = [np.empty((0, *y.shape), y.dtype) for y in example.run({**ready, **zeros})]
     else:
         names = [a.name for a in signature.inputs]
-        rows = [example.run({**ready, **{name: ready[name][i] for name in names}}) for i in range(size)]
+        rows = [example.run({**ready, **{name: ready[name][i] for name in names}}, i) for i in range(size)]
         results = [np.stack(column) for column in zip(*rows)]
     outputs = tuple(y[()] for y in results)
     return outputs[0] if example.single else outputs
 
 
 class _Example:
-    """A layer function with its settings: `run` evaluates it on the arrays of one example."""
+    """A layer function with its settings: `run` evaluates it on the arrays of one example.
+
+    seeds: of its random generators, for this evaluation; each example draws numbers of its own.
+    """
 
     def __init__(
         self,
         signature: Signature,
         body: Body,
         dtype: np.dtype,
-        rest: Mapping[str, Any],
+        seeds: Mapping[str, int],
+        settings: Mapping[str, Any],
         config: Mapping[str, Any],
         shared: Sequence[tuple[str, ArrayType, np.ndarray]],
     ) -> None:
         self.signature, self.body, self.dtype = signature, body, dtype
-        self.rest, self.config, self.shared = rest, config, shared
+        self.seeds, self.settings, self.config, self.shared = seeds, settings, config, shared
         self.single = signature.single
 
-    def run(self, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    def run(self, arrays: Mapping[str, np.ndarray], number: int = 0) -> list[np.ndarray]:
+        """number: of the example in its batch."""
         signature = self.signature
         declared = [(name, kind.shape, np.shape(value)) for name, kind, value in self.shared]
         declared += [(a.name, a.type.shape, arrays[a.name].shape) for a in signature.arguments if a.name in arrays]
         binding = bind(declared, self.config, signature.name)
         flat = {name: flattened(arrays[name], shape) for name, shape, _ in declared if name in arrays}
-        result = run_body(self.body, self.dtype, {**flat, **self.rest})
+        generators = {n: Random(seed, example=number, dtype=self.dtype) for n, seed in self.seeds.items()}
+        result = run_body(self.body, self.dtype, {**flat, **generators, **self.settings})
         return self._outputs(result, binding, declared)
 
     def _outputs(

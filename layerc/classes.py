@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 from layerc.annotations import NO_DEFAULT, ArrayType, Param, Signature, State, read_signature, real
 from layerc.calls import bind_arguments, call, choose_real, flattened, run_body, take_array
 from layerc.init import Initializer, zeros
-from layerc.runtime import fields, streams
+from layerc.runtime import fields, seeds, streams
 from layerc.runtime.shapes import Binding, bind
 
 
@@ -60,6 +60,7 @@ class Layer:
     _dtype: np.dtype
     _binding: Binding
     _seed: int
+    _evaluations: int  # that drew random numbers without being given a seed
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -76,7 +77,13 @@ class Layer:
         cls = type(self)
         self.__dict__.update(name=cls.__name__.lower() if name is None else name, params={}, states={})
         self.__dict__.update(
-            _running=False, _assignable=set(), _shapes=None, _dtype=np.dtype(np.float32), _binding={}, _seed=0
+            _running=False,
+            _assignable=set(),
+            _shapes=None,
+            _dtype=np.dtype(np.float32),
+            _binding={},
+            _seed=0,
+            _evaluations=0,
         )
         for key in settings:
             if key not in cls.config_fields:
@@ -137,7 +144,7 @@ class Layer:
             params={name: values[name] for name in self.param_fields},
             states={name: values[name] for name in self.state_fields},
         )
-        self.__dict__.update(_shapes=shapes, _dtype=element, _binding=binding, _seed=seed)
+        self.__dict__.update(_shapes=shapes, _dtype=element, _binding=binding, _seed=seed, _evaluations=0)
 
     def reset_state(self) -> None:
         """Give every state its first value again, or what the layer's own `reset_state` assigns."""
@@ -226,6 +233,9 @@ class Layer:
         self._check_fields()
         signature, written = self._signature(method), self._body(method)
         values = bind_arguments(signature, args, kwargs)
+        for generator in (a.name for a in signature.having("random") if values[a.name] is None):
+            self.__dict__["_evaluations"] += 1
+            values[generator] = seeds.nth(seeds.root(self._seed, self.name), self._evaluations)
         held = [(f.name, f.type, self.params[f.name]) for f in self.param_fields.values()]
         held += [(f.name, f.type, self.states[f.name]) for f in self.state_fields.values()]
         arrays = [(a.name, a.type, values[a.name]) for a in signature.having("input", "param", "state")]

@@ -8,6 +8,7 @@ import numpy as np
 
 from layerc.runtime import arrays as ar
 from layerc.runtime.core import Call, Core
+from layerc.runtime.generator import Random
 from layerc.runtime.kernel import Launch, receive
 from layerc.runtime.pullback import Pullback, no_gradient
 from layerc.runtime.seeds import seed_of
@@ -174,6 +175,12 @@ class CompiledFunction(Described):
 
     def reference(self, *arrays: Any, **options: Any) -> Any:
         """The NumPy meaning: the layer file itself, run. Arguments as in a call, but for `out`."""
+        core = self.core
+        if core.random is not None:  # a gradient file's functions are plain ones: they take the generator itself
+            values, options = core.sort(core.name, arrays, options)
+            seed, arrays = seed_of(core.name, core.random, values.pop(core.random, None)), ()
+            narrow = any(getattr(a, "dtype", None) == np.float32 for a in values.values())
+            options = {**values, **options, core.random: Random(seed, dtype=np.float32 if narrow else np.float64)}
         return getattr(self.package.source_module(), self.name)(*arrays, **options)
 
     def check(self, *shapes: Any, observations: int = 3, **named: Any) -> "Report":

@@ -123,8 +123,6 @@ class _Suite:
         return next(arrays[n].shape[0] for n in self.core.input_names if arrays[n].ndim)
 
     def reference(self) -> Outcome:
-        if self.core.random is not None:
-            raise _Skip("draws random numbers")
         arrays = self.subject.arrays(self.wide)
         compiled = [self.subject.run("predict", arrays)[n] for n in self.core.public]
         try:

@@ -46,12 +46,18 @@ class ClassOwner:
         }
 
     def call(self, arrays: Arrays, options: Mapping[str, Any], batch: bool | None) -> Any:
-        inputs = [arrays[n] for n in self.compiled.core.input_names]
-        random = {n: v for n, v in options.items() if n == self.compiled.core.random}
-        return self._with(arrays)(*inputs, batch=batch, **random)
+        return self._with(arrays)(*self._inputs(arrays), batch=batch, **self._random(options))
 
     def reference(self, arrays: Arrays, options: Mapping[str, Any]) -> Any:
-        return self._with(arrays).reference(*(arrays[n] for n in self.compiled.core.input_names))
+        return self._with(arrays).reference(*self._inputs(arrays), **self._random(options))
+
+    def _inputs(self, arrays: Arrays) -> list[np.ndarray]:
+        return [arrays[n] for n in self.compiled.core.input_names]
+
+    def _random(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The seed, if predict draws."""
+        takes = self.compiled.core.methods["predict"]["config"]
+        return {n: v for n, v in options.items() if n == self.compiled.core.random and n in takes}
 
     def states(self, arrays: Arrays, shapes: Shapes, dtype: np.dtype, batch: bool | None) -> str:
         """What is wrong with the states, "" if nothing is: predict leaves them, forward keeps their shapes

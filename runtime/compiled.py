@@ -199,7 +199,7 @@ class CompiledClass:
             if out is not None:
                 arrays = (*inputs, *self.params.values(), *self.states.values())
         else:
-            call = self._prepare(inputs, self._batch(inputs, batch), options)
+            call = self._prepare(method, inputs, self._batch(inputs, batch), options)
             known.learn(inputs, batch, call)
             case, arrays, addresses = call.case, call.arrays, core.addresses(call.arrays)
         launch = case.predict if method == "predict" else case.forward
@@ -212,10 +212,14 @@ class CompiledClass:
                 self.states.bind(name, outputs[at])
         return result, case, addresses, written, call
 
-    def reference(self, *inputs: Any, batch: bool | None = None) -> Any:
+    def reference(self, *inputs: Any, batch: bool | None = None, **options: Any) -> Any:
         """The NumPy meaning of a call: `predict` of the layer file itself, on these params and states."""
         batch = self._batch(inputs, batch)
-        return self._reference()(*inputs, **({} if batch is None else {"batch": batch}))
+        return self._reference()(*inputs, **({} if batch is None else {"batch": batch}), **options)
+
+    def _draws(self, method: str) -> bool:
+        """Whether the method takes the random generator."""
+        return self.compiled.core.random in self.compiled.core.method(method)["config"]
 
     def _batch(self, inputs: Sequence[Any], batch: bool | None) -> bool | None:
         """Whether the ranks mean a batch, where `initialize` has told those of an example."""
@@ -223,14 +227,17 @@ class CompiledClass:
             return batch
         return any(getattr(array, "ndim", 0) == rank + 1 for array, rank in zip(inputs, self._ranks))
 
-    def _prepare(self, inputs: Sequence[Any], batch: bool | None, options: Mapping[str, Any]) -> Call:
+    def _prepare(self, method: str, inputs: Sequence[Any], batch: bool | None, options: Mapping[str, Any]) -> Call:
+        """options: only the random generator is taken; it is asked for the seed of this evaluation, or the layer is:
+        its seeds follow from its own and from how often it drew before."""
         core = self.compiled.core
         given, seed = dict(options), None
-        if core.random is not None:
+        if core.random is not None and self._draws(method):
             value = given.pop(core.random, None)
-            self.__dict__["_evaluations"] += 1
-            fresh = seeds.nth(self._seed, self._evaluations)
-            seed = fresh if value is None else seeds.seed_of(self._where, core.random, value)
+            if value is None:
+                self.__dict__["_evaluations"] += 1
+                value = seeds.nth(self._seed, self._evaluations)
+            seed = seeds.seed_of(self._where, core.random, value)
         values = core.inputs(self._where, inputs, given)
         for arrays in (self.params, self.states):
             values.update(arrays.complete())

@@ -11,8 +11,15 @@ def seed_of(where: str, name: str, value: Any) -> int:
     """The seed of one evaluation. value: None for a fresh one, an integer, or a generator to ask for one."""
     if value is None:
         return secrets.randbits(63)
-    if hasattr(value, "integers"):  # np.random.Generator, layerc.Random
+    if hasattr(value, "next_seed"):  # layerc.Random
+        return int(value.next_seed())
+    if hasattr(value, "integers"):  # np.random.Generator
         return int(value.integers(0, _MOST))
+    return checked(where, name, value)
+
+
+def checked(where: str, name: str, value: Any) -> int:
+    """An integer as a seed of 63 bits. TypeError for anything else."""
     if hasattr(value, "__index__") and not isinstance(value, bool):
         return int(value) & _MOST
     raise TypeError(f"{where}: argument {name!r}: expected a seed or a generator, got {type(value).__name__}")

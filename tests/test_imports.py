@@ -107,7 +107,7 @@ def test_third_parties_stay_where_they_belong(folder, banned):
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("name", ["annotations", "calls", "classes", "generator", "init", "language"])
+@pytest.mark.parametrize("name", ["annotations", "calls", "classes", "init", "language"])
 def test_the_meaning_of_a_layer_file_needs_numpy_and_the_runtime_only(name):
     for line, module in imports(ROOT / f"layerc/{name}.py"):
         first = module.split(".")[0]

@@ -16,8 +16,9 @@ from .dims import Atom
 from .emit_simd import pragma
 from .emit_storage import Region, Storage, plan, stored_first
 from .emit_text import Speller, bare
-from .ir import Buffer, Check, Comment, Expr, For, Grow, If, Kernel, Stmt, Store, While
-from .passes.tree import Names, own_accesses, roots, walk
+from .ir import Buffer, Check, Comment, Expr, For, Grow, If, Kernel, Op, Stmt, Store, While
+from .operations import ROWS
+from .passes.tree import Names, own_accesses, own_exprs, parts, roots, walk
 from .passes.work import WORTH
 
 Job = tuple[Kernel, str]  # a kernel and its float type, "f32" or "f64"
@@ -40,6 +41,8 @@ def c_file(jobs: Sequence[Job], prelude: str | None = None, title: str = "") -> 
     here = Path(__file__).parent
     prelude = (here / "math.h").read_text(encoding="utf-8") if prelude is None else prelude
     support = (here / "support.h").read_text(encoding="utf-8")
+    if any(_draws(k) for k, _ in jobs):
+        support += (here / "random.h").read_text(encoding="utf-8")
     head = f"/* {_comment(title)} */\n" if title else ""
     return "\n".join(
         [
@@ -49,6 +52,11 @@ def c_file(jobs: Sequence[Job], prelude: str | None = None, title: str = "") -> 
             *(function(k, d) for k, d in jobs),
         ]
     )
+
+
+def _draws(kernel: Kernel) -> bool:
+    exprs = (e for stmt in walk(kernel.body) for e in own_exprs(stmt))
+    return any(isinstance(p, Op) and ROWS[p.op].kind == "draw" for e in exprs for p in parts(e))
 
 
 def header(jobs: Sequence[Job], guard: str = "LC_LAYERS_H", title: str = "") -> str:

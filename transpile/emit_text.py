@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from .dims import Atom, Dim, Facts, Symbol, nonnegative
 from .ir import Buffer, Cast, Const, Expr, Int, Kernel, Load, Op, Scalar
-from .operations import scalar_c
+from .operations import ROWS, scalar_c
 
 C_TYPES = {"f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "bool": "uint8_t"}
 HUGE = Dim.of(2**62)
@@ -202,7 +202,7 @@ class Speller:
             case Load(buffer, index, _):
                 return self.place(buffer, index)
             case Op(op, args, dtype):
-                operand = self.kind(dtype_of(args[-1]) if args else dtype)
+                operand = self.kind(dtype_of(args[-1]) if args and ROWS[op].kind != "draw" else dtype)
                 template = scalar_c(op, operand)
                 return template.format(*(self.argument(a, template, k) for k, a in enumerate(args)))
             case Cast(value, dtype):

@@ -19,7 +19,7 @@ from .source import CONSTANTS, Source
 from .special_calls import SpecialCalls
 from .suggestions import UNSUPPORTED, nearest
 from .typing import TypingError, promote
-from .values import Broken, Closure, Collected, Later, ListValue, Static, Tuple, Value, View
+from .values import Broken, Closure, Collected, Generator, Later, ListValue, Static, Tuple, Value, View
 
 _DTYPES = {
     "np.float32": "f32",
@@ -61,11 +61,15 @@ class Expressions(SpecialCalls):
                 return construct.index(base, items, self.span(node)) if items is not None else base
             case Static(True | False as flag):
                 return const(flag)
-            case Tuple() | Static() | Closure() | ListValue():
-                what = {Tuple: "a tuple", Static: "this object", Closure: "a function", ListValue: "a list"}[
-                    type(value)
-                ]
-                raise self.fail(node, "type", f"expected an array or a scalar, got {what}", _list_help(value))
+            case Tuple() | Static() | Closure() | ListValue() | Generator():
+                what = {
+                    Tuple: "a tuple",
+                    Static: "this object",
+                    Closure: "a function",
+                    ListValue: "a list",
+                    Generator: "a random generator",
+                }[type(value)]
+                raise self.fail(node, "type", f"expected an array or a scalar, got {what}", _object_help(value))
             case Collected():
                 return self.as_expr(self.unlisted(value, node), node)
             case Broken() | Later():
@@ -423,7 +427,11 @@ class Expressions(SpecialCalls):
         layer = self._layer_class(target)
         if layer is not None:
             return self.class_call(node, *layer)
+        if (replayed := self.replayed(target)) is not None:
+            return self.draw(replayed[0], node, replayed[1])
         receiver = self.value_or_list(target)
+        if isinstance(receiver, Generator):
+            return self.draw(receiver, node)
         if isinstance(receiver, (ListValue, Collected)):
             return self.list_call(receiver, node, attr)
         base = self.as_expr(receiver, target)
@@ -456,6 +464,16 @@ class Expressions(SpecialCalls):
     def inline(self, target: Closure, node: Any) -> Value:
         raise NotImplementedError
 
+    # -- random numbers: only a function's arguments are generators --------------------------------------------
+    def replayed(self, target: Any) -> tuple[Generator, Any] | None:
+        return None
+
+    def draw(self, generator: Generator, node: Any, number: Any = None) -> Value:
+        raise NotImplementedError
+
+    def drawn(self) -> dict[str, Value]:
+        return {}
+
     # -- lists: only a function's body has them ----------------------------------------------------------------
     frame: object = None
 
@@ -468,18 +486,18 @@ class Expressions(SpecialCalls):
     # -- binding the arguments of a row ------------------------------------------------------------------------
     def call_row(self, row: Row, args: list[Any], keywords: list[Any], node: Any, first: Expr | None = None) -> Value:
         bound = self._bind(row, args, keywords, node, first)
-        arrays: list[Expr] = []
-        static: dict[str, Any] = {}
-        for argument in row.signature:
-            given = bound.get(argument.name)
-            if argument.kind == "array":
-                arrays.append(self._array(row, argument, given, node))
-            elif argument.kind == "arrays":
-                arrays.extend(self._arrays(given, node))
-            elif argument.name in bound:
-                static[argument.name] = self.static(argument, given, node)
-            else:
-                static[argument.name] = argument.default
+        kinds = {argument.name: argument for argument in row.signature}
+        found: dict[str, list[Expr]] = {}
+        static = {a.name: a.default for a in row.signature if a.kind not in ("array", "arrays")}
+        for name, given in bound.items():  # in the order in which they are written
+            match kinds[name].kind:
+                case "array":
+                    found[name] = [self._array(row, kinds[name], given, node)]
+                case "arrays":
+                    found[name] = self._arrays(given, node)
+                case _:
+                    static[name] = self.static(kinds[name], given, node)
+        arrays = [expr for name in kinds for expr in found.get(name, ())]
         self._adjust(row, arrays, static, node)
         return self.apply(row, arrays, static, node)
 
@@ -676,17 +694,19 @@ class Expressions(SpecialCalls):
         """What stands in the brackets, one item an axis of base."""
         if isinstance(node, gast.Subscript) and self._called(node.value) == "np.s_":
             node = node.slice
-        elements = node.elts if isinstance(node, gast.Tuple) else [node]
-        taken = sum(self._axes_taken(e) for e in elements)
+        elements = [
+            (e, e if _is_form(e) else self._index(e)) for e in (node.elts if isinstance(node, gast.Tuple) else [node])
+        ]
+        taken = sum(_axes_taken(value) for _, value in elements)
         items: list[Item] = []
         axis = 0
-        for element in elements:
+        for element, value in elements:
             if isinstance(element, gast.Constant) and element.value is Ellipsis:
                 for extent in base.type.shape[axis : axis + base.type.rank - taken]:
                     items.append(construct.full_slice(extent))
                     axis += 1
                 continue
-            item = self._item(base, axis, element)
+            item = self._item(base, axis, element, value)
             items.append(item)
             axis += item.condition.type.rank if isinstance(item, Mask) else 0 if isinstance(item, NewAxis) else 1
         try:
@@ -694,26 +714,20 @@ class Expressions(SpecialCalls):
         except TypingError as error:
             raise self.fail(node, error.kind, error.message, error.help) from None
 
-    def _axes_taken(self, element: Any) -> int:
-        if isinstance(element, gast.Constant) and element.value in (None, Ellipsis):
-            return 0
-        if isinstance(element, gast.Slice):
-            return 1
+    def _index(self, element: Any) -> Expr | None:
+        """What stands at one place in the brackets; None is a new axis."""
         value = self.value(element)
         if isinstance(value, Static) and value.value is None:
-            return 0
-        expr = self.stacked(value, element) if isinstance(value, Tuple) else self.as_expr(value, element)
-        return expr.type.rank if expr.type.dtype == "bool" else 1
+            return None
+        return self.stacked(value, element) if isinstance(value, Tuple) else self.as_expr(value, element)
 
-    def _item(self, base: Expr, axis: int, element: Any) -> Item:
+    def _item(self, base: Expr, axis: int, element: Any, expr: Expr | None) -> Item:
         if isinstance(element, gast.Slice):
             if axis >= base.type.rank:
                 raise self.fail(element, "index", f"too many indices for shape {construct.shape_text(base.type.shape)}")
             return self._slice(element, base.type.shape[axis])
-        value = self.value(element)
-        if isinstance(value, Static) and value.value is None:
+        if expr is None:
             return NewAxis()
-        expr = self.stacked(value, element) if isinstance(value, Tuple) else self.as_expr(value, element)
         if expr.type.dtype == "bool":
             return Mask(expr)
         if not expr.type.is_integer:
@@ -740,12 +754,28 @@ def _known(expr: Expr) -> bool | None:
     return bool(expr.value) if isinstance(expr, construct.Const) else None
 
 
-def _list_help(value: Value) -> str:
-    return (
-        "its length depends on values: store into an array made before, y[i] = v"
-        if isinstance(value, ListValue)
-        else ""
-    )
+def _is_form(element: Any) -> bool:
+    """A slice or `...`: no value."""
+    return isinstance(element, gast.Slice) or (isinstance(element, gast.Constant) and element.value is Ellipsis)
+
+
+def _axes_taken(value: Any) -> int:
+    """How many axes the value in the brackets stands for."""
+    match value:
+        case None | gast.Constant():
+            return 0
+        case gast.Slice():
+            return 1
+    return value.type.rank if value.type.dtype == "bool" else 1
+
+
+def _object_help(value: Value) -> str:
+    match value:
+        case ListValue():
+            return "its length depends on values: store into an array made before, y[i] = v"
+        case Generator(name):
+            return f"draw from it: {name.id}.random(shape)"
+    return ""
 
 
 __all__ = ["Call", "Expressions", "Index", "Name", "Type"]

@@ -15,6 +15,7 @@ import gast
 from . import construct
 from .construct import const, value_of
 from .dims import Dim
+from .draws import Draws
 from .errors import Mistake, Reporter, Suppressed
 from .exits import LATER
 from .expressions import Expressions, _known
@@ -49,6 +50,7 @@ from .values import (
     Closure,
     Collected,
     Fresh,
+    Generator,
     Later,
     ListValue,
     Static,
@@ -60,7 +62,7 @@ from .values import (
 from .writes import Writes, mutated_names, target_names
 
 
-class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Expressions):
+class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Draws, Expressions):
     """Types one function of a layer. `plans`: what an earlier typing found out about its lists."""
 
     def __init__(
@@ -291,7 +293,7 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Expressions):
             value = Tuple(tuple(self._named_item(id, v, node, target) for v in value.items))
         if isinstance(value, ListValue) and value.type is None and value.name.startswith("saved"):
             value.name = self.fresh(id)
-        if isinstance(value, (Tuple, Static, Closure, Later, Broken, View, Collected, ListValue)):
+        if isinstance(value, (Tuple, Static, Closure, Generator, Later, Broken, View, Collected, ListValue)):
             self.env[id] = value
             return value
         if isinstance(value, Name) and value.value is not None:  # a loop counter or config integer, which never changes
@@ -335,6 +337,10 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Expressions):
         if _known(cond) is not True:
             self.emit(Assert(cond, text, self.span(node)))
 
+    def require(self, cond: Expr, message: str, node: Any) -> None:
+        """What NumPy would raise a ValueError for."""
+        self.emit(Assert(cond, message, self.span(node), "ValueError"))
+
     def _expression(self, node: Any, value: Any) -> None:
         if isinstance(value, gast.Constant):  # a docstring, or `...`
             return
@@ -365,10 +371,14 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Expressions):
 
     def branch_value(self, node: Any, condition: Expr, body: Any, orelse: Any) -> Value:
         """`a if c else b`: a select where evaluating both is harmless, else a branch."""
+        before = self.drawn()
         a, then_out = self._aside(body)
+        then = self.drawn()
+        self.env.update(before)
         b, else_out = self._aside(orelse)
-        if isinstance(a, (Static, Closure, ListValue)) or isinstance(b, (Static, Closure, ListValue)):
+        if any(isinstance(v, (Static, Closure, Generator, ListValue)) for v in (a, b)):
             raise self.fail(node, "type", "the branches must be arrays or scalars")
+        self._draws_meet(then, then_out, self.drawn(), else_out, node)
         harmless = not then_out and not else_out and not isinstance(a, Tuple) and not isinstance(b, Tuple)
         if harmless:
             x, y = self.as_expr(a, node), self.as_expr(b, node)
@@ -380,6 +390,14 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Expressions):
         value: Value = self._meet("value", a, b, then_out, else_out, node)
         self.emit(If(condition, tuple(then_out), tuple(else_out), self.span(node)))
         return value
+
+    def _draws_meet(
+        self, then: dict[str, Value], then_out: list[Stmt], other: dict[str, Value], else_out: list[Stmt], node: Any
+    ) -> None:
+        """The counts of draws after two branches of an expression."""
+        for id in then:
+            same = then[id] == other[id]
+            self.env[id] = then[id] if same else self._meet(id, then[id], other[id], then_out, else_out, node)
 
     def _aside(self, node: Any) -> tuple[Value, list[Stmt]]:
         """A value and the statements that it needs."""
@@ -400,25 +418,31 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Expressions):
                 continue
             out, self.out = self.out, []
             facts, self.facts = self.facts, assumed(result, spelling == "And", self.facts)
+            before = self.drawn()
             try:
                 term, needed = self.condition(other), self.out
-                risky = bool(needed) or self._may_fail(term)
+                risky = bool(needed) or self._may_fail(term) or self.drawn() != before
             finally:
                 self.out, self.facts = out, facts
             if risky:
-                result = self._guarded(spelling, result, term, needed, node)
+                result = self._guarded(spelling, result, term, needed, before, node)
             else:
                 result = construct.call(
                     "logical_and" if spelling == "And" else "logical_or", result, term, span=self.span(node)
                 )
         return result
 
-    def _guarded(self, spelling: str, first: Expr, second: Expr, needed: list[Stmt], node: Any) -> Expr:
+    def _guarded(
+        self, spelling: str, first: Expr, second: Expr, needed: list[Stmt], before: dict[str, Value], node: Any
+    ) -> Expr:
+        """`before`: the counts of draws before the second was looked at."""
         name = self.fresh("holds")
         self.emit(Assign(name, first, self.span(node)))
         holds = Name(name, first.type, None, self.span(node))
-        inner = (*needed, Assign(name, second, self.span(node)))
-        self.emit(If(holds, inner, (), self.span(node)) if spelling == "And" else If(holds, (), inner, self.span(node)))
+        inner, skipped = [*needed, Assign(name, second, self.span(node))], list[Stmt]()
+        self._draws_meet(self.drawn(), inner, before, skipped, node)
+        then, orelse = (inner, skipped) if spelling == "And" else (skipped, inner)
+        self.emit(If(holds, tuple(then), tuple(orelse), self.span(node)))
         return holds
 
     def _may_fail(self, expr: Expr) -> bool:
@@ -448,11 +472,12 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Expressions):
         def body() -> tuple[Expr, list[Stmt]]:
             nonlocal needs
             outer, self.out = self.out, []
+            before = self.drawn()
             try:
                 cond, statements = self.condition(node.test), self.out
             finally:
                 self.out = outer
-            needs = bool(statements)
+            needs = bool(statements) or self.drawn() != before
             if needs or _known(cond) is False:
                 return cond, []
             inner, self.env, self.lists = self.captured(node.body)

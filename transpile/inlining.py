@@ -12,7 +12,7 @@ from .errors import Suppressed
 from .lists import appended_names, popped_names
 from .program import Assign, Const, Name
 from .suggestions import nearest
-from .values import RETURN, Broken, Closure, Collected, Later, ListValue, Static, Tuple, Value, View
+from .values import RETURN, Broken, Closure, Collected, Generator, Later, ListValue, Static, Tuple, Value, View
 from .writes import mutated_names
 
 
@@ -31,6 +31,7 @@ class Inlining:
         if target.method:
             env |= {name: value for name, value in self.env.items() if name.startswith("self.")}
         env |= {name: self._argument(name, value, written, node) for name, value in bound.items()}
+        env |= self.drawn()
         self.frames.append((self.frame, self.env))
         self.enter(function, target.source)
         self.env, self.path, self.calling = env, (*self.path, id(node)), (*self.calling, function)
@@ -42,6 +43,7 @@ class Inlining:
             if target.method:  # it may have assigned states
                 outer[0].update({name: value for name, value in self.env.items() if name.startswith("self.")})
         finally:
+            outer[0].update(self.drawn())
             (self.env, self.source, self.mutated, self.path, self.calling, self.frame, self.popped, self.appending) = (
                 outer
             )
@@ -96,7 +98,7 @@ class Inlining:
         return target.env or {}
 
     def _argument(self: Any, id: str, value: Value, mutated: set[str], node: Any) -> Value:
-        if isinstance(value, (Tuple, Static, Closure, ListValue, Collected, Later, Broken, View)):
+        if isinstance(value, (Tuple, Static, Closure, Generator, ListValue, Collected, Later, Broken, View)):
             return value
         if id in mutated and self._is_view(value):
             return self._as_view(value, node)
@@ -130,10 +132,13 @@ class Inlining:
 
     def _default(self: Any, target: Closure, node: Any) -> Value:
         """A default belongs to the file and the place where the function is defined."""
-        outer = self.env, self.source
-        self.env, self.source = dict(self._seen_by(target)), target.source
+        outer, drawn = (self.env, self.source), self.drawn()
+        self.env, self.source = {**self._seen_by(target), **drawn}, target.source
         try:
-            return self.value(node)
+            value = self.value(node)
+            if self.drawn() != drawn:
+                raise self.fail(node, "unsupported", "a default that is drawn at random", "draw it in the function")
+            return value
         finally:
             self.env, self.source = outer
 

@@ -34,6 +34,7 @@ from .values import (
     Broken,
     Closure,
     Collected,
+    Generator,
     Later,
     ListValue,
     Static,
@@ -47,7 +48,7 @@ from .values import (
 )
 from .writes import root_of, target_names
 
-_OBJECTS = (Static, Closure, ListValue, Collected, View)
+_OBJECTS = (Static, Closure, Generator, ListValue, Collected, View)
 
 
 class Joins:
@@ -153,12 +154,14 @@ class Joins:
         reassigned = [n for n in dict.fromkeys(target_names(node.body)) if n in entry]
         promoted: dict[tuple[str, tuple[int, ...]], Type] = {}
         growth: dict[Any, Dim] = {}
+        strides: dict[str, Dim] = {}
         unstable: set[str] = set()
         while True:
             mark, used = len(self.out) - self.inserted, set(self.fresh.used)
             self.env, self.lists = dict(entry), dict(lists)
             for id in unstable:
                 self.env[id] = _unstable(id)
+            self.stride(entry, strides, position)
             held = {id: self._carry_all(id, promoted, node) for id in reassigned}
             start = dict(self.env)
             self.grow(growth, position)
@@ -173,7 +176,8 @@ class Joins:
                 break
             wider = self._wider(start, reassigned, node)
             changed = {id for id in reassigned if self._object_changed(id, start[id], self.env.get(id))} - unstable
-            if not (wider or more or changed):
+            drew = self.strode(start, strides, reassigned, position, trips)
+            if not (wider or more or changed or drew):
                 break
             promoted |= wider
             growth |= more
@@ -183,6 +187,7 @@ class Joins:
         for id, value in held.items():
             self._deliver_carried(id, value, statements, node)
         self._leave_loop(start)
+        self.after_strides(entry, strides, trips)
         self.lists = self.after_loop(lists, growth, trips)
         return result, statements
 
@@ -420,7 +425,7 @@ def _value_names(value: Value) -> set[str]:
             return set().union(*(_value_names(v) for v in items)) if items else set()
         case View(base, items):
             return names(base) | {n for item in items or () for e in item_exprs(item) for n in names(e)}
-        case Static() | Closure() | ListValue() | Collected() | Later() | Broken():
+        case Static() | Closure() | Generator() | ListValue() | Collected() | Later() | Broken():
             return set()
     return names(value)
 

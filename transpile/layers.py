@@ -18,7 +18,7 @@ from .lists import Key, Plan
 from .program import Assign, Expr, Function, Layer, Module, Name, Parameter, Result, Return, Type, stored
 from .source import Source, read
 from .typing import TypingError
-from .values import RETURN, Broken, Fresh, Static, Tuple, Value
+from .values import RETURN, Broken, Fresh, Static, Tuple
 
 
 def check_file(path: Path, text: str | None = None) -> Module:
@@ -164,7 +164,16 @@ def _parameters(source: Source, node: Any, fresh: Fresh, skip: int) -> list[Para
     pairs = list(zip(args.args, defaults, strict=True))[skip:] + list(
         zip(args.kwonlyargs, args.kw_defaults, strict=True)
     )
-    return [_parameter(source, arg, default, fresh) for arg, default in pairs]
+    found = [_parameter(source, arg, default, fresh) for arg, default in pairs]
+    generators = [p for p in found if p.role == "random"]
+    if len(generators) > 1:
+        raise Mistake(
+            generators[1].span,
+            "annotation",
+            "a layer takes one random generator",
+            f"draw all numbers from {generators[0].name}",
+        )
+    return found
 
 
 def _parameter(source: Source, arg: Any, default: Any, fresh: Fresh) -> Parameter:
@@ -179,7 +188,7 @@ def _parameter(source: Source, arg: Any, default: Any, fresh: Fresh) -> Paramete
             raise Mistake(
                 span,
                 "annotation",
-                f"the array {arg.id} has a default",
+                f"the {'generator' if annotation.role == 'random' else 'array'} {arg.id} has a default",
                 "only configuration (float, int, bool) has defaults",
             )
     fresh(arg.id)
@@ -235,7 +244,8 @@ def _enter(
     checker.states = {f.name: f.type for f in fields if f.role == "state"}
     _reserve(checker, [*params, *fields], source)
     for param in params:
-        checker.env[param.name] = _entry(param)
+        entry = _entry(param)
+        checker.env[param.name] = checker.new_generator(entry) if param.role == "random" else entry
     for own in fields:
         checker.env[f"self.{own.name}"] = _entry(own)
     for param in params:  # a function may write into its arguments: into a copy of them
@@ -254,7 +264,7 @@ def _copied_if_stored(checker: FunctionChecker, param: Parameter, node: Any) -> 
     checker.env[param.name] = Name(own, param.type)
 
 
-def _entry(param: Parameter) -> Value:
+def _entry(param: Parameter) -> Name:
     if param.role == "config":
         return Name(param.name, param.type, Dim.of(param.name) if param.type.dtype == "int" else None, param.span)
     return Name(param.name, param.type, None, param.span)
@@ -534,6 +544,9 @@ def _field(source: Source, node: Any, id: str, fresh: Fresh) -> Parameter:
     span = span_of(node, source.path)
     annotation = parse_annotation(node.annotation, source, fresh)
     fresh(id)
+    if annotation.role == "random":
+        help = f"a method takes it: forward(self, x, {id}: Random)"
+        raise Mistake(span, "annotation", f"the field {id} is a random generator", help)
     if annotation.role == "input":
         raise Mistake(
             span,

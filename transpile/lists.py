@@ -106,7 +106,7 @@ class Lists:
             self.env["<list>"] = made
             self._run([_nest(node)])
         finally:
-            self.env = outer
+            self.env = {**outer, **self.drawn()}
         return self.unlisted(made, node)
 
     def _one(self: Any, target: Any, item: Value, node: Any) -> Value:

@@ -7,7 +7,7 @@
     grad     the derivative, one per array argument, as subset source over the argument names, the result `y` and the
              cotangent `dy`; ZERO: zero almost everywhere; MISSING: an error that names the operation; DEFINED: that of
              `define`
-    c        scalar C for an elementwise operation; {f} is "f" for float32 and "" for float64
+    c        scalar C for an elementwise operation or a draw; {f} is "f" for float32 and "" for float64
     pull     for an operation that only moves elements: (index into the result) -> (index into the argument)
     reduce   for a reduction: (neutral element, combining operation)
     spec     for a product: its operands' and its result's axes as letters, as einsum
@@ -45,7 +45,7 @@ class Row:
     spell: str
     args: str
     # elementwise move reduce product make compose (defined by others) alias (its definition stands in its
-    # place) body special (lowered by name)
+    # place) body draw (a random number for each element) special (lowered by name)
     kind: str
     type: Callable[[list[Type], dict[str, Any]], Type]
     grad: tuple[str | None, ...] | str = MISSING

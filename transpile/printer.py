@@ -102,6 +102,8 @@ class Printer:
         if special is not None:
             return special(expr)
         row = ROWS[expr.op]
+        if row.kind == "draw":
+            return self._draw(expr)
         operator = next((_OPERATORS[s] for s in row.spellings if s in _OPERATORS), None)
         args = [self.tree(a) for a in expr.args]
         if operator is not None:
@@ -126,6 +128,14 @@ class Printer:
             elif not _is_default(static.get(argument.name), argument.default):
                 keywords.append(ast.keyword(arg=argument.name, value=self.static(static[argument.name], argument.kind)))
         return ast.Call(func=_dotted(row.python), args=positional, keywords=keywords)
+
+    def _draw(self, expr: Call) -> Any:
+        """A method of the generator as it is before that draw: rng.at(2).random((n,))."""
+        rng, draw, *rest = (self.tree(a) for a in expr.args)
+        at = ast.Call(func=ast.Attribute(value=rng, attr="at", ctx=ast.Load()), args=[draw], keywords=[])
+        method = ast.Attribute(value=at, attr=ROWS[expr.op].python.split(".")[1], ctx=ast.Load())
+        shape = [self.static(expr.get("shape"))] if expr.type.rank else []
+        return ast.Call(func=method, args=[*rest, *shape], keywords=[])
 
     def print_dim(self, expr: Call) -> Any:
         return self.dim(expr.get("dim"))
@@ -430,6 +440,8 @@ def _ordered(params: Sequence[Parameter]) -> list[Parameter]:
 def annotation(role: str, type: Type, text: str) -> str:
     if role == "config":
         return type.dtype
+    if role == "random":
+        return "Random"
     name = "bool_" if type.dtype == "bool" else type.dtype  # a bare `bool` would be a config
     inner = f'{name}["{text}"]' if text else name
     return (

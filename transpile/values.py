@@ -6,8 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-from .program import Expr, Item, Type
+from .program import Expr, Item, Name, Type
 
+DRAWS = {  # the methods of a random generator, and what they take
+    "random": "shape",
+    "uniform": "low high shape",
+    "standard_normal": "shape",
+    "integers": "low high shape",
+    "bernoulli": "p shape",
+}
 RETURN = "<return>"  # under this name an environment holds what the function returns
 
 
@@ -34,6 +41,13 @@ class Closure:
     name: str = "lambda"
     frame: object = None
     method: bool = False  # of the class of the function being typed: it sees self
+
+
+@dataclass(frozen=True)
+class Generator:
+    """A parameter `rng: Random`: it is only drawn from."""
+
+    name: Name
 
 
 @dataclass(eq=False)
@@ -73,7 +87,7 @@ class Broken:
     help: str = ""
 
 
-Value = Union[Expr, Tuple, Static, Closure, ListValue, Collected, View, Later, Broken]
+Value = Union[Expr, Tuple, Static, Closure, Generator, ListValue, Collected, View, Later, Broken]
 
 
 def plain(id: str) -> str:

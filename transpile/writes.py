@@ -12,7 +12,7 @@ from .construct import value_of
 from .operations import BY_SPELLING
 from .program import Assign, At, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, Span, Store
 from .typing import broadcast
-from .values import Static, Tuple, Value, View
+from .values import DRAWS, Static, Tuple, Value, View
 
 
 class Writes:
@@ -52,10 +52,12 @@ class Writes:
         row = BY_SPELLING.get(type(op).__name__)
         if row is None:
             raise self.fail(node, "unsupported", f"{type(op).__name__} in place is not part of the subset")
-        right = self.value(value)
         if isinstance(target, gast.Subscript):
-            self.store(target.value, target.slice, self.as_expr(right, value), row.name, node)
+            array = self.typed(target.value)
+            items = self.items(array, target.slice)
+            self.store_items(array, items, self.typed(value), node, row.name)
             return
+        right = self.value(value)
         left = self.value(as_load(target))
         if isinstance(left, Tuple):
             self.assign(target, self._tuple_arithmetic(type(op).__name__, [left, right], node), node)
@@ -242,11 +244,13 @@ _HARMLESS = {
 
 
 def _harmless(func: Any, libraries: Collection[str]) -> bool:
-    """Whether a call writes into none of its arguments: one of NumPy, of Python's own, or a method of arrays."""
+    """Whether a call writes into none of its arguments: one of NumPy, of Python's own, or a method of
+    arrays or of random generators."""
     if isinstance(func, gast.Name):
         return func.id in _HARMLESS or func.id in libraries
     if isinstance(func, gast.Attribute) and isinstance(func.value, gast.Name):
-        return func.value.id in libraries or func.attr in _METHODS
+        of_values = func.value.id != "self" and (func.attr in _METHODS or func.attr in DRAWS)
+        return func.value.id in libraries or of_values
     return True
 
 
@@ -260,7 +264,7 @@ def mutated_names(function: Any, libraries: Collection[str] = ("np", "math", "sp
                 found |= base_names(base)
             case gast.AugAssign(target=target):
                 found |= base_names(target)
-            case gast.Call(func=gast.Attribute(attr="at"), args=[first, *_]):
+            case gast.Call(func=gast.Attribute(attr="at"), args=[first, _, *_]):
                 found |= base_names(first)
             case gast.Call(func=func, args=args, keywords=keywords) if not _harmless(func, libraries):
                 for arg in [*args, *(k.value for k in keywords)]:

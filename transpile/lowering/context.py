@@ -51,6 +51,7 @@ class Context:
         self.facts: dict[str, tuple[Dim, Dim]] = {}
         self.out: list[ir.Stmt] = []
         self.span: Span = NOWHERE
+        self.row: Dim | None = None  # the number of the example, in a function of one
         self.aliases: dict[tuple[str, Index], Name] = {}  # a buffer's memory under another shape
         self.memo: dict[object, Name] = {}  # what this statement has computed into temporaries already
         self.checked: set[object] = set()  # what it has checked already

@@ -83,6 +83,8 @@ class Elements(Context):
         match row.kind:
             case "elementwise":
                 return self._elementwise(expr, index)
+            case "draw":
+                return self._drawn(expr, index)
             case "move":
                 assert row.pull is not None
                 a = expr.args[0]
@@ -119,6 +121,16 @@ class Elements(Context):
         if op in ("floor_divide", "mod") and result not in FLOATS:
             return divided(op, args[0], args[1], result, by_array=expr.args[1].type.rank > 0)
         return ir.Op(op, tuple(args), result)
+
+    def _drawn(self, expr: Call, index: tuple[Dim, ...]) -> ir.Expr:
+        """A random number: by its seed and draw, the example, its place in the array, and what it is drawn from."""
+        rng, draw, *rest = (self.element(a, pull_broadcast(index, a.type)) for a in expr.args)
+        place = ZERO
+        for i, extent in zip(index, self.dims(expr.type.shape), strict=True):
+            place = place * extent + i
+        wanted = "f64" if expr.type.dtype == "bool" else "i64"  # a probability; limits
+        args = (rng, draw, number(self.row or ZERO), number(place), *(cast(a, wanted) for a in rest))
+        return ir.Op(expr.op, args, ir_dtype(expr.type))
 
     def _power(self, base: ir.Expr, exponent: ir.Expr, dtype: str) -> ir.Expr:
         if isinstance(exponent, ir.Const) and exponent.value in _POWERS:

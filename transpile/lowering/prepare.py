@@ -44,7 +44,7 @@ class Prepare(Indexing):
                 return replace(expr, base=base, items=self.items(base, items))
             case Call(op):
                 match ROWS[op].kind:
-                    case "elementwise":
+                    case "elementwise" | "draw":
                         return self._prepared_elementwise(expr)
                     case "move":
                         return replace(expr, args=tuple(self._once(self.prepare(a), expr.type) for a in expr.args))
@@ -83,7 +83,7 @@ class Prepare(Indexing):
         """Rough flops of one element of a prepared expression."""
         row = ROWS[expr.op] if isinstance(expr, Call) else None
         moved = row is not None and row.kind == "move" and row.flops > 1
-        own = row.flops if row is not None and (row.kind == "elementwise" or moved) else 0
+        own = row.flops if row is not None and (row.kind in ("elementwise", "draw") or moved) else 0
         if (
             isinstance(expr, Call)
             and expr.op == "power"

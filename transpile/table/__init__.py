@@ -1,3 +1,3 @@
 """The rows of the table of operations, a file a family."""
 
-from . import elementwise, linear, makers, moves, products, rearrange, reductions, scans  # noqa: F401
+from . import draws, elementwise, linear, makers, moves, products, rearrange, reductions, scans  # noqa: F401
