@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gast
@@ -14,7 +14,7 @@ from .dims import Dim
 from .errors import Mistake, Suppressed, span_of
 from .fold import fold
 from .operations import BY_SPELLING, ROWS, Argument, Row
-from .program import At, Call, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, Span, Type
+from .program import Assert, At, Call, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, Span, Stmt, Type
 from .source import CONSTANTS, Source
 from .special_calls import SpecialCalls
 from .suggestions import UNSUPPORTED, nearest
@@ -43,6 +43,9 @@ class Expressions(SpecialCalls):
     env: dict[str, Value]
     facts: dict[str, tuple[Dim, Dim]]
     constants_seen: tuple[str, ...] = ()
+
+    def emit(self, stmt: Stmt) -> None:
+        raise NotImplementedError
 
     # -- entry points ------------------------------------------------------------------------------------------
     def span(self, node: Any) -> Span:
@@ -329,6 +332,9 @@ class Expressions(SpecialCalls):
         raise NotImplementedError
 
     # -- lists: an expression of its own has none, the checker of functions does ----------------------------------
+    def _root_mutated(self, expr: Expr) -> bool:
+        raise NotImplementedError
+
     def unlisted(self, value: Value, node: Any) -> Value:
         return value
 
@@ -429,6 +435,8 @@ class Expressions(SpecialCalls):
         base = self.as_expr(receiver, target)
         if attr == "item" and not base.type.rank:
             return base
+        if attr == "flatten" and self._root_mutated(base):  # a copy, where ravel is a view
+            base = construct.call("copy", base, span=self.span(node))
         row = ROWS.get(_METHODS.get(attr, attr))
         if row is None or not row.arrays or row.arrays[0] != "a" or row.signature[0].kind != "array":
             raise self.fail(node, "unsupported", f"arrays have no method {attr} here", nearest(attr, ROWS))
@@ -732,7 +740,16 @@ class Expressions(SpecialCalls):
         step = 1
         if node.step is not None:
             step = self._static_int(node.step)
-        return construct.slice_of(bounds[0], bounds[1], step, extent, self.facts)
+        return construct.slice_of(bounds[0], bounds[1], step, extent, self.facts, self.guarded(node))
+
+    def guarded(self, node: Any) -> Callable[[Dim], None]:
+        """What a slice bound of unknown sign needs: a check at run time, as a negative one means another place."""
+
+        def check(bound: Dim) -> None:
+            holds = construct.call("greater_equal", construct.dim(bound), const(0))
+            self.emit(Assert(holds, f"the slice bound {bound} is negative", self.span(node), "IndexError"))
+
+        return check
 
 
 def _known(expr: Expr) -> bool | None:

@@ -57,10 +57,11 @@ from .values import (
     View,
     plain,
 )
+from .views import Views
 from .writes import Writes, mutated_names, target_names
 
 
-class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Expressions):
+class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Views, Expressions):
     """Types one function of a layer. `plans`: what an earlier typing found out about its lists."""
 
     def __init__(
@@ -92,12 +93,15 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Expressions):
         self.plans: dict[Key, Plan] = dict(plans or {})
         self.source, self.frame = source, object()
         self.mutated: set[str] = set()
+        self.unordered: set[str] = set()  # arrays that may not lie in C order under NumPy
         self.popped: set[str] = set()
         self.appending: set[str] = set()
         if function is not None:
             self.enter(function, source)
 
     def emit(self, stmt: Stmt) -> None:
+        if isinstance(stmt, Assign):
+            self._note_order(stmt.name, stmt.value)
         self.out.append(stmt)
 
     # -- blocks ------------------------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ class _State:
             if b.name in inner and b.kind in ("temp", "list") and not b.alias and not self.outside(loop, b.name):
                 fresh[b.name] = self.names.fresh(b.name)
         for b in self.kernel.buffers:
-            if b.alias in fresh and b.name in named:
+            if b.alias in fresh:
                 fresh[b.name] = self.names.fresh(b.name)
         for old, new in fresh.items():
             self.uses[new] = self.uses[old]
