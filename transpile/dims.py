@@ -137,6 +137,8 @@ class Dim:
             return Dim._from({m: c // other.value for m, c in self.terms})
         if self.value is not None and other.value:
             return Dim.of(self.value // other.value)
+        if other.value and (whole := {m: c for m, c in self.terms if c % other.value == 0}):
+            return Dim._from(whole) // other + (self - Dim._from(whole)) // other
         if exact := _exact_quotient(self, other):
             return exact
         return Dim.of(Atom("floordiv", (self, other)))

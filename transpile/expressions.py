@@ -283,6 +283,8 @@ class Expressions(SpecialCalls):
                 return const(same == isinstance(ops[0], gast.Is))
         if all(isinstance(t, Static) for t in terms) and len(ops) == 1 and isinstance(ops[0], (gast.Eq, gast.NotEq)):
             return const((terms[0] == terms[1]) == isinstance(ops[0], gast.Eq))
+        if len(ops) == 1 and isinstance(ops[0], (gast.In, gast.NotIn)) and isinstance(terms[1], Tuple):
+            return self._membership(terms[0], terms[1], isinstance(ops[0], gast.In), node)
         exprs = [self.as_expr(t, n) for t, n in zip(terms, [left, *rest], strict=True)]
         result: Expr | None = None
         for op, a, b in zip(ops, exprs, exprs[1:], strict=False):
@@ -293,6 +295,20 @@ class Expressions(SpecialCalls):
             result = test if result is None else construct.call("logical_and", result, test, span=self.span(node))
         assert result is not None
         return result
+
+    def _membership(self, value: Value, items: Tuple, inside: bool, node: Any) -> Value:
+        """`n in (1, 2)`: whether it equals one of them."""
+        one, result = self.as_expr(value, node), const(False)
+        if one.type.rank:
+            raise self.fail(node, "type", "whether an array is in a list is not part of the subset", "use np.any(x == v)")
+        for item in items.items:
+            same = self.apply(ROWS["equal"], [one, self.as_expr(item, node)], {}, node)
+            known = _known(same)
+            if known is True:
+                return const(inside)
+            if known is None:
+                result = same if result == const(False) else construct.call("logical_or", result, same)
+        return result if inside else self.apply(ROWS["logical_not"], [result], {}, node)
 
     def _boolean(self, spelling: str, values: list[Any], node: Any) -> Value:
         result = self.condition(values[0])
@@ -669,6 +685,10 @@ class Expressions(SpecialCalls):
         if isinstance(slice, gast.Slice):
             bounds = [self._static_int(b) if b is not None else None for b in (slice.lower, slice.upper, slice.step)]
             return Tuple(base.items[bounds[0] : bounds[1] : bounds[2]])
+        number = self.typed(slice)
+        if not all(isinstance(v, (Tuple, Static, Closure)) for v in base.items) and _number(number) is None:
+            stacked = self.stacked(base, node)  # which item depends on values
+            return construct.index(stacked, self.items(stacked, slice), self.span(node))
         position = self._static_int(slice)
         if not -len(base.items) <= position < len(base.items):
             raise self.fail(node, "index", f"index {position} is out of range for {len(base.items)} items")
@@ -755,6 +775,11 @@ class Expressions(SpecialCalls):
 def _known(expr: Expr) -> bool | None:
     """The truth of a condition known at build time."""
     return bool(expr.value) if isinstance(expr, construct.Const) else None
+
+
+def _number(expr: Expr) -> int | None:
+    value = value_of(expr)
+    return None if value is None else value.value
 
 
 def _list_help(value: Value) -> str:

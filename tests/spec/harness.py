@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import math
 import re
 import sys
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from layerc.adjoint.gradient import gradient_file
 from layerc.build.driver import build
 from layerc.transpile.layers import check_file
 from layerc.transpile.program import Layer, Parameter
@@ -97,6 +99,15 @@ def built(file: str, folder: Path) -> Built:
     return Built(package, load(target / "gradients.py", f"{file}_gradients"))
 
 
+def plain(file: str) -> Built:
+    """Without a compiler: the layer file itself, and its gradient source."""
+    package = load(LAYERS / f"{file}.py", f"{file}_plain")
+    source = ModuleType(f"{file}_source")
+    source.__dict__["__name__"] = source.__name__
+    exec(compile(gradient_file(check_file(LAYERS / f"{file}.py")), f"{file}_gradients.py", "exec"), source.__dict__)
+    return Built(package, source)
+
+
 # -- arguments ---------------------------------------------------------------------------------------------------
 def extents(text: str, sizes: dict[str, Any]) -> tuple[int, ...]:
     found: list[int] = []
@@ -167,19 +178,38 @@ def cotangents(ys: tuple[Any, ...], seed: int, dtype: str) -> list[np.ndarray | 
     return [dy if y.dtype.kind == "f" else None for y, dy in made]
 
 
-def text_gradients(case: Case, module: ModuleType, args: dict[str, Any], ys: tuple[Any, ...], dys: list[Any]) -> list[Any]:
+def flat(array: Any, text: str) -> Any:
+    """With a group of axes as one axis, as a function sees it."""
+    words = text.split()
+    at = next((k for k, w in enumerate(words) if w.startswith("*")), None)
+    if at is None or array is None:
+        return array
+    shape = np.shape(array)
+    end = at + 1 + len(shape) - len(words)
+    return np.reshape(array, (*shape[:at], math.prod(shape[at:end]), *shape[end:]))
+
+
+def text_gradients(
+    case: Case, module: ModuleType, args: dict[str, Any], ys: tuple[Any, ...], dys: list[Any]
+) -> list[Any]:
     """What the gradient source says under NumPy, for the floating arguments."""
     function = getattr(module, f"d_{case.name}")
     function = getattr(function, "__wrapped__", function)
-    known = dict(args)
+    layer = checked(case.file)[case.name]
+    texts = {p.name: p.shape_text for p in layer.params}
+    known = {k: flat(v, texts[k]) for k, v in args.items()}
     results = [r for r in checked(case.file)[case.name].predict.results if r.role == "output"]
     for result, y, dy in zip(results, ys, dys, strict=True):
+        y, dy = flat(y, result.shape_text), flat(dy, result.shape_text)
         known.setdefault("dy" if result.name == "y" else f"d{result.name}", dy)
         known.setdefault(result.name, y)
-    layer = checked(case.file)[case.name]
     known |= {p.name: p.default for p in layer.params if p.role == "config"}
     wanted = inspect.signature(function).parameters
-    return list(tupled(function(**{k: known[k].copy() if isinstance(known[k], np.ndarray) else known[k] for k in wanted})))
+    given = {k: known[k].copy() if isinstance(known[k], np.ndarray) else known[k] for k in wanted}
+    floats = [v for v in args.values() if v.dtype.kind == "f"]
+    found = tupled(function(**given))
+    assert len(found) == len(floats)
+    return [np.reshape(g, np.shape(v)) for g, v in zip(found, floats, strict=True)]
 
 
 def differences(
@@ -220,15 +250,16 @@ def check_values(case: Case, here: Built) -> None:
 def check_text(case: Case, here: Built) -> None:
     """The gradient source under NumPy is the derivative, for every floating argument."""
     fn = getattr(here.package, case.name)
+    fn = getattr(fn, "reference", fn)
     for seed in SEEDS:
         args = arguments(case, seed, "f8")
-        ys = tupled(fn.reference(**args))
+        ys = tupled(fn(**args))
         dys = cotangents(ys, seed, "f8")
         gradients = text_gradients(case, here.gradients, args, ys, dys)
         floats = [k for k, v in args.items() if v.dtype.kind == "f"]
         assert len(gradients) == len(floats)
         for name, gradient in zip(floats, gradients, strict=True):
-            close(gradient, differences(fn.reference, args, dys, name), 3e-6, f"d_{name}, seed {seed}")
+            close(gradient, differences(fn, args, dys, name), 3e-6, f"d_{name}, seed {seed}")
 
 
 def check_gradients(case: Case, here: Built) -> None:

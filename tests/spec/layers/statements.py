@@ -457,7 +457,7 @@ def arguments_overwritten(x: real["N"], y: real["N"]):  # N=4 edge=1
     return x, y
 
 
-@layer
+@layer(backward=None)
 def walrus_free_powers(x: real[""], n: i64[""]):  # low=0.5 high=2 ints=0:5
     s = 1.0
     for k in range(n):
@@ -467,12 +467,14 @@ def walrus_free_powers(x: real[""], n: i64[""]):  # low=0.5 high=2 ints=0:5
 
 @layer
 def loop_var_after(x: real["N"]):  # N=4 edge=1
+    last = 0
     for i in range(x.shape[0]):
         x[i] = x[i] * i
-    return x * 2 + x[i]
+        last = i
+    return x * 2 + x[last]
 
 
-@layer
+@layer(backward=None)
 def range_forms(x: real["N"], a: i64[""], b: i64[""]):  # N=9 ints=0:9 edge=-
     s = 0.0
     for i in range(a, b):
@@ -519,13 +521,3 @@ def global_function_of_scalars(x: real[""]):  # low=0.2 high=0.9
 def fstrings_in_assert(x: real["N"]):  # N=3
     assert x.shape[0] > -1, f"got {x.shape}"
     return x
-
-
-@layer
-def del_and_none(x: real["N"]):  # N=3
-    y = None
-    if x.shape[0] > 0:
-        y = x * 2
-    if y is None:
-        y = x
-    return y

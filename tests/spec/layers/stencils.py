@@ -98,7 +98,7 @@ def adi(u: real["N N"], *, steps: int = 2):  # N=5 edge=-
 
 
 @layer
-def hdiff(inp: real["I J K"], coeff: real["A B K"]):  # I=8 J=8 K=1 A=4 B=4 edge=-
+def hdiff(inp: real["A+4 B+4 K"], coeff: real["A B K"]):  # K=2 A=3 B=2
     i, j = coeff.shape[0], coeff.shape[1]
     lap = 4.0 * inp[1 : i + 3, 1 : j + 3, :] - (
         inp[2 : i + 4, 1 : j + 3, :] + inp[0 : i + 2, 1 : j + 3, :] + inp[1 : i + 3, 2 : j + 4, :] + inp[1 : i + 3, 0 : j + 2, :]
