@@ -70,8 +70,7 @@ MISTAKES = [
     ("@layer(batch=True)\ndef f(x: real['N']):\n    return x", 1, 'layer', 'no option batch', 'batched'),
     ("@layer\ndef f(x: real['N']) -> real['N']:\n    return x * x\n\n@f.backward\ndef g(x, dz):\n    return dz", 6, 'backward', 'cannot ask for dz', 'dy'),
     ("@layer\ndef f(x: real['N']) -> real['N']:\n    return x * x\n\n@f.backward\ndef g(x, dy):\n    return dy, dy", 6, 'backward', '2 gradients, 1 are needed', 'x'),
-    ('def f(x: real["N M"]):\n    y = x * 1\n    t = y.T\n    y[0, 0] = 1\n    return t', 5, 'aliasing', 'y; t, which shares its memory', '.T.copy()'),
-    ('def f(x: real["N M"]):\n    t = x.reshape(-1)\n    t[0] = 1\n    return x', 4, 'aliasing', 't; x, which shares its memory', 'copy'),
+    ('def f(x: real["N M"]):\n    t = x.T * 2\n    f = t.reshape(-1)\n    f[0] = 1\n    return t', 5, 'aliasing', 'f; t, which shares its memory', 'copy'),
     ("while True:\n    pass\n\n@layer\ndef f(x: real['N']):\n    return x", 1, 'statement', 'While is not part of a layer file', 'top level'),
     ('x = 3', 1 - FIRST, 'layer', 'no layer in this file', '@layer'),
 ]

@@ -6,9 +6,10 @@ from itertools import pairwise
 from typing import Any
 
 from . import construct
-from .construct import const
+from .construct import const, value_of
 from .dims import ZERO, Dim
-from .program import Assert, Expr, Slice
+from .operations import BY_SPELLING
+from .program import Assert, Expr, Gather, Item, Slice, Span
 from .typing import TypingError, normal_axes
 from .values import Static, Tuple, Value
 
@@ -27,7 +28,7 @@ class ArrayCalls:
         sections = self.value(where)
         if isinstance(sections, Tuple):
             cuts = [None, *(self.as_expr(v, where) for v in sections.items), None]
-            slices = [construct.slice_of(a, b, 1, extent, self.facts) for a, b in pairwise(cuts)]
+            slices = [construct.slice_of(a, b, 1, extent, self.facts, self.guarded(where)) for a, b in pairwise(cuts)]
         else:
             slices = self._equal_parts(node, extent, self._static_int(where))
         parts: list[Value] = []
@@ -54,6 +55,9 @@ class ArrayCalls:
     def call_np_roll(self: Any, node: Any) -> Value:
         given = self._given(node, "np.roll", "a shift axis", 2)
         array = self.typed(given["a"])
+        moved = self.value(given["shift"])
+        if not isinstance(moved, Tuple) and value_of(by := self.as_expr(moved, given["shift"])) is None:
+            return self._rolled_by_value(array, by, given, node)
         shifts = self._each(given["shift"])
         axis = self.value(given["axis"]) if "axis" in given else Static(None)
         if isinstance(axis, Static):
@@ -72,6 +76,35 @@ class ArrayCalls:
             array = construct.call("roll", array, shift=shift, axis=number, span=self.span(node))
         return array
 
+    def _rolled_by_value(self: Any, array: Expr, by: Expr, given: dict[str, Any], node: Any) -> Value:
+        """How far depends on values: every element is looked up."""
+        if not by.type.is_integer or by.type.rank:
+            raise self.fail(given["shift"], "type", f"a shift is an integer, got {by.type}")
+        shape = array.type.shape
+        flat = "axis" not in given
+        array = flattened(array) if flat else array
+        (axis,) = normal_axes(0 if flat else self._static_int(given["axis"]), array.type.rank)
+        extent = array.type.shape[axis]
+        places = construct.call("arange", start=ZERO, stop=extent)
+        period = construct.call("maximum", construct.dim(extent), const(1))
+        source = construct.call("mod", construct.call("subtract", places, by), period)
+        rolled = _gathered(array, axis, source, self.span(node))
+        return construct.call("reshape", rolled, shape=shape) if flat and len(shape) != 1 else rolled
+
+    def call_np_moveaxis(self: Any, node: Any) -> Value:
+        given = self._given(node, "np.moveaxis", "a source destination", 3)
+        array = self.typed(given["a"])
+        ends = [self.value(given[k]) for k in ("source", "destination")]
+        if not any(isinstance(e, Tuple) for e in ends):
+            return self.call_row(BY_SPELLING["np.moveaxis"], node.args, node.keywords, node)
+        source, destination = ([normal_axes(axis, array.type.rank)[0] for axis in self._numbers(e, node)] for e in ends)
+        if len(source) != len(destination):
+            raise self.fail(node, "shape", "source and destination have as many axes each")
+        order = [k for k in range(array.type.rank) if k not in source]
+        for to, axis in sorted(zip(destination, source, strict=True)):
+            order.insert(to, axis)
+        return construct.call("transpose", array, axes=tuple(order), span=self.span(node))
+
     def _each(self: Any, node: Any) -> list[Dim]:
         value = self.value(node)
         items = value.items if isinstance(value, Tuple) else (value,)
@@ -85,12 +118,16 @@ class ArrayCalls:
         array = self.typed(given["array"])
         mode = self.value(given["mode"]) if "mode" in given else Static("constant")
         if mode != Static("constant"):
-            raise self.fail(
-                given["mode"],
-                "unsupported",
-                "np.pad pads with a constant only",
-                "x[np.clip(np.arange(-p, n + p), 0, n - 1)] pads with the edge",
-            )
+            if not isinstance(mode, Static) or mode.value not in _PADDED_FROM:
+                raise self.fail(given["mode"], "unsupported", "np.pad does not pad so here", ", ".join(_PADDED_FROM))
+            widths = self._widths(self.value(given["pad_width"]), given["pad_width"], array.type.rank)
+            for axis, (before, behind) in enumerate(widths):
+                if (before, behind) != (ZERO, ZERO):
+                    n = array.type.shape[axis]
+                    places = construct.call("arange", start=-before, stop=n + behind)
+                    source = _PADDED_FROM[mode.value](places, construct.dim(n))
+                    array = _gathered(array, axis, source, self.span(node))
+            return array
         value = self.typed(given["constant_values"]) if "constant_values" in given else const(0)
         if value.type.rank:
             raise self.fail(given["constant_values"], "unsupported", "np.pad takes one constant here")
@@ -164,6 +201,31 @@ class ArrayCalls:
         for missing in [n for n in names[:required] if n not in given]:
             raise self.fail(node, "type", f"{name} needs {missing}", f"it takes: {', '.join(names)}")
         return given
+
+
+def _gathered(array: Expr, axis: int, source: Expr, span: Span) -> Expr:
+    items: list[Item] = [construct.full_slice(d) for d in array.type.shape]
+    items[axis] = Gather(source)
+    return construct.index(array, items, span)
+
+
+def _mirrored(places: Expr, period: Expr, end: Expr) -> Expr:
+    """There and back: a place beyond the end counts from it."""
+    there = construct.call("mod", places, construct.call("maximum", period, const(1)))
+    return construct.call("minimum", there, construct.call("subtract", end, there))
+
+
+def _doubled(n: Expr, less: int) -> Expr:
+    return construct.call("subtract", construct.call("multiply", const(2), n), const(less))
+
+
+# Where the elements of an axis of n come from that is padded, for places that begin below 0.
+_PADDED_FROM = {
+    "edge": lambda places, n: construct.call("clip", places, const(0), construct.call("subtract", n, const(1))),
+    "wrap": lambda places, n: construct.call("mod", places, construct.call("maximum", n, const(1))),
+    "reflect": lambda places, n: _mirrored(places, _doubled(n, 2), _doubled(n, 2)),
+    "symmetric": lambda places, n: _mirrored(places, _doubled(n, 0), _doubled(n, 1)),
+}
 
 
 def flattened(expr: Expr) -> Expr:

@@ -5,7 +5,7 @@ The checker, the adjoint and the lowering all build expressions here, so an ill-
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -78,23 +78,35 @@ def _value(op: str, args: Sequence[Expr], static: dict[str, Any], type: Type) ->
 
 
 # -- indexing --------------------------------------------------------------------------------------------------
-def slice_of(start: Expr | None, stop: Expr | None, step: int, extent: Dim, facts: Facts) -> Slice:
-    """start:stop:step on an axis, with Python's clamping."""
+def slice_of(
+    start: Expr | None, stop: Expr | None, step: int, extent: Dim, facts: Facts, guard: Callable[[Dim], None]
+) -> Slice:
+    """start:stop:step on an axis, with Python's clamping. `guard`: makes sure of a bound, of which no proof says that
+    it is not negative."""
     if step == 0:
         raise TypingError("index", "a slice step cannot be zero")
+    unsure: set[Dim] = set()
+
+    def bound(given: Expr | None, default: Dim) -> Dim:
+        value, sign = _bound(given, extent, default, facts, step)
+        if sign == "unknown":
+            guard(value)
+            unsure.add(value)
+        return value
+
     if step > 0:  # a start beyond the end, or an end before the start, makes an empty slice: no need to clamp those
-        first = _bound(start, extent, ZERO, facts)
-        end = _bound(stop, extent, extent, facts)
-        first = first if nonnegative(first, facts) else maximum(first, ZERO, facts)
+        first = begin = bound(start, ZERO)
+        end = bound(stop, extent)
+        first = first if first in unsure or nonnegative(first, facts) else maximum(first, ZERO, facts)
         end = end if nonnegative(extent - end, facts) else minimum(end, extent, facts)
         span = end - first
-        behind = extent - _bound(start, extent, ZERO, facts)
+        behind = extent - begin
         if end == extent and first.symbol is not None and behind.value is not None:  # x[-3:] has min(3, n) elements
             span = minimum(behind, extent, facts)
     else:
         last = extent - 1
-        first = _bound(start, extent, last, facts)
-        end = _bound(stop, extent, Dim.of(-1), facts)
+        first = bound(start, last)
+        end = bound(stop, Dim.of(-1))
         first = first if nonnegative(last - first, facts) else minimum(first, last, facts)
         end = end if nonnegative(end + 1, facts) else maximum(end, Dim.of(-1), facts)
         span = first - end
@@ -102,10 +114,10 @@ def slice_of(start: Expr | None, stop: Expr | None, step: int, extent: Dim, fact
     return Slice(start, stop, step, first, count if nonnegative(count, facts) else maximum(count, ZERO, facts))
 
 
-def _bound(given: Expr | None, extent: Dim, default: Dim, facts: Facts) -> Dim:
-    """A slice bound counted from the front."""
+def _bound(given: Expr | None, extent: Dim, default: Dim, facts: Facts, step: int) -> tuple[Dim, str]:
+    """A slice bound counted from the front, and whether its sign is "known"."""
     if given is None:
-        return default
+        return default, "known"
     value = value_of(given)
     if value is None:
         raise TypingError(
@@ -114,10 +126,12 @@ def _bound(given: Expr | None, extent: Dim, default: Dim, facts: Facts) -> Dim:
             "slice by shapes, config and loop counters; or mask: np.where(np.arange(n) < k, x, 0)",
         )
     if nonnegative(-value - 1, facts):
-        return value + extent
-    if not nonnegative(value, facts):
-        raise TypingError("index", f"cannot tell whether the slice bound {value} is negative", "write max(bound, 0)")
-    return value
+        return value + extent, "known"
+    # x[:n - 1] is x[:-1], also where n is 0; further from the end, too few elements would count from the end again.
+    before = (extent - value).value
+    if nonnegative(value, facts) or before == 1 or (before == 2 and step > 0):
+        return value, "known"
+    return value, "unknown"
 
 
 def full_slice(extent: Dim) -> Slice:

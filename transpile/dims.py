@@ -131,12 +131,14 @@ class Dim:
 
     def __floordiv__(self, other: int | Dim) -> Dim:
         other = Dim.of(other)
-        if other.value == 1:
+        if other.value == 1 or not self.terms:
             return self
         if other.value and all(c % other.value == 0 for _, c in self.terms):
             return Dim._from({m: c // other.value for m, c in self.terms})
         if self.value is not None and other.value:
             return Dim.of(self.value // other.value)
+        if other.value and (whole := {m: c for m, c in self.terms if c % other.value == 0}):
+            return Dim._from(whole) // other + (self - Dim._from(whole)) // other
         if exact := _exact_quotient(self, other):
             return exact
         return Dim.of(Atom("floordiv", (self, other)))
@@ -335,42 +337,48 @@ def maximum(a: Dim, b: Dim, facts: Facts | None = None) -> Dim:
 
 def largest(dim: Dim, facts: Facts) -> Dim:
     """An upper bound of dim that names no loop variable of facts."""
+    return _extreme(dim, facts, 1)
+
+
+def _extreme(dim: Dim, facts: Facts, sign: int) -> Dim:
+    """A bound above (sign 1) or below (-1): what is linear in a variable is extreme at an end of its range."""
     for var in reversed(list(facts)):
         if var not in dim.symbols():
             continue
         low, high = facts[var]
         parts = dim.split(var)
-        if parts is not None and nonnegative(parts[0], facts):
-            dim = parts[0] * high + parts[1]
-        elif parts is not None and nonnegative(-parts[0], facts):
-            dim = parts[0] * low + parts[1]
+        if parts is None:
+            dim = _extreme_terms(dim, var, facts, sign)
+            continue
+        slope, rest = parts
+        if nonnegative(slope * sign, facts):
+            dim = slope * high + rest
+        elif nonnegative(-slope * sign, facts):
+            dim = slope * low + rest
         else:
-            dim = _largest_terms(dim, var, facts)
+            dim = (maximum if sign > 0 else minimum)(slope * high + rest, slope * low + rest, facts)
     return dim
 
 
-def _largest_terms(dim: Dim, var: str, facts: Facts) -> Dim:
+def _extreme_terms(dim: Dim, var: str, facts: Facts, sign: int) -> Dim:
     """Term by term, for atoms that grow with their arguments."""
     total = Dim.of(0)
     for monomial, c in dim.terms:
-        term = Dim.of(c)
-        for atom in monomial:
-            known = Dim.of(atom)
-            if isinstance(atom, Atom) and var in known.symbols() and c > 0 and len(monomial) == 1:
-                known = _largest_atom(atom, facts)
-            elif var in known.symbols():
+        term = Dim(((monomial, c),))
+        if var in term.symbols():
+            if len(monomial) != 1 or not isinstance(monomial[0], Atom):
                 raise ValueError(f"no bound for the extent {dim} of a temporary")
-            term = term * known
+            term = _extreme_atom(monomial[0], facts, sign if c > 0 else -sign) * c
         total = total + term
     return total
 
 
-def _largest_atom(atom: Atom, facts: Facts) -> Dim:
+def _extreme_atom(atom: Atom, facts: Facts, sign: int) -> Dim:
     a, b = atom.args[0], atom.args[-1]
     if atom.kind == "floordiv" and nonnegative(b, facts):
-        return largest(a, facts) // b
+        return _extreme(a, facts, sign) // b
     if atom.kind == "mod":
-        return b - 1
+        return b - 1 if sign > 0 else ZERO
     if atom.kind in ("min", "max"):
-        return Dim.of(Atom(atom.kind, (largest(a, facts), largest(b, facts))))
+        return Dim.of(Atom(atom.kind, (_extreme(a, facts, sign), _extreme(b, facts, sign))))
     raise ValueError(f"no bound for the extent {atom} of a temporary")

@@ -89,7 +89,7 @@ def _visit(
         match stmt:
             case For(var, lo, hi, inside):
                 loops[inner] = stmt
-                facts[inner] = {**facts[path], var: (lo, hi - 1)}
+                facts[inner] = {**facts[path], var: _range(lo, hi, [s for s in loops.values() if isinstance(s, For)])}
                 _visit(inside, inner, uses, loops, facts, root)
             case While(before, _, inside):
                 loops[inner] = stmt
@@ -99,6 +99,15 @@ def _visit(
                 for which, branch in enumerate((then, orelse)):
                     facts[(*path, (position, which))] = facts[path]
                     _visit(branch, (*path, (position, which)), uses, loops, facts, root)
+
+
+def _range(lo: Dim, hi: Dim, loops: list[For]) -> tuple[Dim, Dim]:
+    """The lowest and highest value of a loop's variable. The share of a chunk lies between those of the first and the
+    last."""
+    for chunk in loops:
+        if chunk.parallel and chunk.var in lo.symbols() | hi.symbols():
+            lo, hi = lo.subs({chunk.var: chunk.lo}), hi.subs({chunk.var: chunk.hi - 1})
+    return lo, hi - 1
 
 
 def _common(paths: list[Path]) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gast
@@ -14,7 +14,7 @@ from .dims import Dim
 from .errors import Mistake, Suppressed, span_of
 from .fold import fold
 from .operations import BY_SPELLING, ROWS, Argument, Row
-from .program import At, Call, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, Span, Type
+from .program import Assert, At, Call, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, Span, Stmt, Type
 from .source import CONSTANTS, Source
 from .special_calls import SpecialCalls
 from .suggestions import UNSUPPORTED, nearest
@@ -43,6 +43,9 @@ class Expressions(SpecialCalls):
     env: dict[str, Value]
     facts: dict[str, tuple[Dim, Dim]]
     constants_seen: tuple[str, ...] = ()
+
+    def emit(self, stmt: Stmt) -> None:
+        raise NotImplementedError
 
     # -- entry points ------------------------------------------------------------------------------------------
     def span(self, node: Any) -> Span:
@@ -284,6 +287,8 @@ class Expressions(SpecialCalls):
                 return const(same == isinstance(ops[0], gast.Is))
         if all(isinstance(t, Static) for t in terms) and len(ops) == 1 and isinstance(ops[0], (gast.Eq, gast.NotEq)):
             return const((terms[0] == terms[1]) == isinstance(ops[0], gast.Eq))
+        if len(ops) == 1 and isinstance(ops[0], (gast.In, gast.NotIn)) and isinstance(terms[1], Tuple):
+            return self._membership(terms[0], terms[1], isinstance(ops[0], gast.In), node)
         exprs = [self.as_expr(t, n) for t, n in zip(terms, [left, *rest], strict=True)]
         result: Expr | None = None
         for op, a, b in zip(ops, exprs, exprs[1:], strict=False):
@@ -294,6 +299,22 @@ class Expressions(SpecialCalls):
             result = test if result is None else construct.call("logical_and", result, test, span=self.span(node))
         assert result is not None
         return result
+
+    def _membership(self, value: Value, items: Tuple, inside: bool, node: Any) -> Value:
+        """`n in (1, 2)`: whether it equals one of them."""
+        one, result = self.as_expr(value, node), const(False)
+        if one.type.rank:
+            raise self.fail(
+                node, "type", "whether an array is in a list is not part of the subset", "use np.any(x == v)"
+            )
+        for item in items.items:
+            same = self.apply(ROWS["equal"], [one, self.as_expr(item, node)], {}, node)
+            known = _known(same)
+            if known is True:
+                return const(inside)
+            if known is None:
+                result = same if result == const(False) else construct.call("logical_or", result, same)
+        return result if inside else self.apply(ROWS["logical_not"], [result], {}, node)
 
     def _boolean(self, spelling: str, values: list[Any], node: Any) -> Value:
         result = self.condition(values[0])
@@ -333,6 +354,9 @@ class Expressions(SpecialCalls):
         raise NotImplementedError
 
     # -- lists: an expression of its own has none, the checker of functions does ----------------------------------
+    def _root_mutated(self, expr: Expr) -> bool:
+        raise NotImplementedError
+
     def unlisted(self, value: Value, node: Any) -> Value:
         return value
 
@@ -437,6 +461,8 @@ class Expressions(SpecialCalls):
         base = self.as_expr(receiver, target)
         if attr == "item" and not base.type.rank:
             return base
+        if attr == "flatten" and self._root_mutated(base):  # a copy, where ravel is a view
+            base = construct.call("copy", base, span=self.span(node))
         row = ROWS.get(_METHODS.get(attr, attr))
         if row is None or not row.arrays or row.arrays[0] != "a" or row.signature[0].kind != "array":
             raise self.fail(node, "unsupported", f"arrays have no method {attr} here", nearest(attr, ROWS))
@@ -679,6 +705,10 @@ class Expressions(SpecialCalls):
         if isinstance(slice, gast.Slice):
             bounds = [self._static_int(b) if b is not None else None for b in (slice.lower, slice.upper, slice.step)]
             return Tuple(base.items[bounds[0] : bounds[1] : bounds[2]])
+        number = self.typed(slice)
+        if not all(isinstance(v, (Tuple, Static, Closure)) for v in base.items) and _number(number) is None:
+            stacked = self.stacked(base, node)  # which item depends on values
+            return construct.index(stacked, self.items(stacked, slice), self.span(node))
         position = self._static_int(slice)
         if not -len(base.items) <= position < len(base.items):
             raise self.fail(node, "index", f"index {position} is out of range for {len(base.items)} items")
@@ -746,7 +776,16 @@ class Expressions(SpecialCalls):
         step = 1
         if node.step is not None:
             step = self._static_int(node.step)
-        return construct.slice_of(bounds[0], bounds[1], step, extent, self.facts)
+        return construct.slice_of(bounds[0], bounds[1], step, extent, self.facts, self.guarded(node))
+
+    def guarded(self, node: Any) -> Callable[[Dim], None]:
+        """What a slice bound of unknown sign needs: a check at run time, as a negative one means another place."""
+
+        def check(bound: Dim) -> None:
+            holds = construct.call("greater_equal", construct.dim(bound), const(0))
+            self.emit(Assert(holds, f"the slice bound {bound} is negative", self.span(node), "IndexError"))
+
+        return check
 
 
 def _known(expr: Expr) -> bool | None:
@@ -776,6 +815,11 @@ def _object_help(value: Value) -> str:
         case Generator(name):
             return f"draw from it: {name.id}.random(shape)"
     return ""
+
+
+def _number(expr: Expr) -> int | None:
+    value = value_of(expr)
+    return None if value is None else value.value
 
 
 __all__ = ["Call", "Expressions", "Index", "Name", "Type"]

@@ -59,10 +59,11 @@ from .values import (
     View,
     plain,
 )
+from .views import Views
 from .writes import Writes, mutated_names, target_names
 
 
-class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Draws, Expressions):
+class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Views, Draws, Expressions):
     """Types one function of a layer. `plans`: what an earlier typing found out about its lists."""
 
     def __init__(
@@ -94,12 +95,15 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Draws, Expressi
         self.plans: dict[Key, Plan] = dict(plans or {})
         self.source, self.frame = source, object()
         self.mutated: set[str] = set()
+        self.unordered: set[str] = set()  # arrays that may not lie in C order under NumPy
         self.popped: set[str] = set()
         self.appending: set[str] = set()
         if function is not None:
             self.enter(function, source)
 
     def emit(self, stmt: Stmt) -> None:
+        if isinstance(stmt, Assign):
+            self._note_order(stmt.name, stmt.value)
         self.out.append(stmt)
 
     # -- blocks ------------------------------------------------------------------------------------------------
@@ -227,10 +231,8 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Draws, Expressi
                 return value
             case gast.Attribute(value=gast.Name(id="self"), attr=attr):
                 return self._assign_field(attr, value, target, node)
-            case gast.Starred():
-                raise self.fail(
-                    target, "unsupported", "* in an assignment is not part of the subset", "name every item"
-                )
+            case gast.Starred(value=inner):
+                return self.assign(inner, value, node)
         raise self.fail(target, "unsupported", "cannot assign to this")
 
     def _held(self, value: Value, node: Any) -> Value:
@@ -273,9 +275,6 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Draws, Expressi
         return expr
 
     def _unpack(self, value: Value, elts: list[Any], target: Any) -> tuple[Value, ...]:
-        star = next((e for e in elts if isinstance(e, gast.Starred)), None)
-        if star is not None:
-            raise self.fail(star, "unsupported", "* in an assignment is not part of the subset", "name every item")
         if isinstance(value, Tuple):
             items: tuple[Value, ...] = value.items
         else:
@@ -284,6 +283,10 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Draws, Expressi
             if extent is None:
                 raise self.fail(target, "type", "only tuples, and arrays with a known first extent, can be unpacked")
             items = tuple(construct.index(expr, [At(const(i))]) for i in range(extent))
+        starred = [k for k, e in enumerate(elts) if isinstance(e, gast.Starred)]
+        if starred and len(items) >= len(elts) - 1:  # a, *b, c = items
+            first, after = starred[0], len(items) - (len(elts) - starred[0] - 1)
+            items = (*items[:first], Tuple(items[first:after]), *items[after:])
         if len(items) != len(elts):
             raise self.fail(target, "type", f"expected {len(elts)} values to unpack, got {len(items)}")
         return items

@@ -71,9 +71,13 @@ class Iteration:
         self.emit(For(var, loop.start, loop.stop, loop.step, tuple(statements), self.span(node)))
 
     def _range(self: Any, node: Any) -> Range:
-        if isinstance(node, gast.Call) and not node.keywords:
+        if isinstance(node, gast.Call) and all(k.arg == "start" for k in node.keywords):
             dotted = self._called(node.func)
-            if dotted == "range" and 1 <= len(node.args) <= 3:
+            if dotted == "enumerate":
+                node = gast.copy_location(
+                    gast.Call(func=node.func, args=[*node.args, *(k.value for k in node.keywords)], keywords=[]), node
+                )
+            if dotted == "range" and not node.keywords and 1 <= len(node.args) <= 3:
                 return self._counted(node)
             if dotted == "reversed" and len(node.args) == 1:
                 return _reverse(self._range(node.args[0]))

@@ -46,7 +46,8 @@ from .values import (
     plain,
     shown,
 )
-from .writes import root_of, target_names
+from .views import root_of
+from .writes import target_names
 
 _OBJECTS = (Static, Closure, Generator, ListValue, Collected, View)
 
@@ -65,6 +66,9 @@ class Joins:
         else_env: dict[str, Value],
     ) -> None:
         env: dict[str, Value] = {}
+        differing = [id for id in {**then_env, **else_env} if then_env.get(id) != else_env.get(id)]
+        self._own(then_env, differing, then_out, node)
+        self._own(else_env, differing, else_out, node)
         for id in dict.fromkeys([*then_env, *else_env]):
             a, b = then_env.get(id), else_env.get(id)
             if a is None or b is None:
@@ -141,6 +145,19 @@ class Joins:
 
         return map_leaves(like, blank)
 
+    def _own(self: Any, env: dict[str, Value], ids: list[str], out: list[Stmt], node: Any) -> None:
+        """A whole array that goes by one name only, as after `a, b = b, a`, is a value: nothing else sees writes into
+        it."""
+        around = [v for _, outer in self.frames for v in outer.values()]
+        for id in ids:
+            match env.get(id):
+                case View(base=Name() as array, items=None):
+                    others = [*around, *(v for k, v in env.items() if k != id)]
+                    if not any(array.id in _value_names(v) for v in others):
+                        name = self.fresh(plain(id))
+                        out.append(Assign(name, array, self.span(node)))
+                        env[id] = Name(name, array.type, None, self.span(node))
+
     # -- loops -------------------------------------------------------------------------------------------------
     def carried(
         self: Any, node: Any, body: Any, position: Dim | None = None, trips: Dim | None = None
@@ -171,6 +188,7 @@ class Joins:
                 result, statements = body()
             finally:
                 self.loops -= 1
+            self._own(self.env, [id for id in reassigned if self.env.get(id) != start[id]], statements, node)
             more = self.grown(lists, growth, position, trips)
             if len(self.reporter.mistakes) != mistakes:
                 break

@@ -25,7 +25,8 @@ from .joins import joined
 from .program import Assign, At, Call, Expr, Index, Name, Pop, Push, Slice, Type
 from .typing import TypingError
 from .values import Collected, ListValue, Static, Tuple, Value
-from .writes import base_names, root_of
+from .views import root_of
+from .writes import base_names
 
 Key = tuple[int, ...]
 

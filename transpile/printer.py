@@ -178,7 +178,9 @@ class Printer:
 
     def print_arange(self, expr: Call) -> Any:
         start, stop = expr.get("start"), expr.get("stop")
-        bounds = [stop] if start == Dim.of(0) else [start, stop]
+        step = expr.get("step")
+        bounds = [stop] if start == Dim.of(0) and step == 1 else [start, stop]
+        bounds += [Dim.of(step)] if step != 1 else []
         keywords = [ast.keyword(arg="dtype", value=self.dtype(expr.get("dtype")))] if expr.get("dtype") else []
         return ast.Call(func=_dotted("np.arange"), args=[self.dim(b) for b in bounds], keywords=keywords)
 
@@ -386,10 +388,22 @@ class Printer:
             return [line]
         pad = " " * (len(head) - len(head.lstrip()) + 4)
         rows = [
-            f"{pad}{'' if k == 0 and sign == '+' else sign + ' '}{self.text(term)}"
+            f"{pad}{'' if k == 0 and sign == '+' else sign + ' '}{self.term(term)}"
             for k, (sign, term) in enumerate(terms)
         ]
+        if ast.dump(ast.parse("\n".join(["(", *rows, ")"]), mode="eval").body) != ast.dump(self.tree(value)):
+            raise InternalError("printer", f"wrapping changed an expression: {rows}", value.span)
         return [head + "(", *rows, pad[4:] + ")"]
+
+    def term(self, expr: Expr) -> str:
+        """The text of a term of a sum: in parentheses, if it binds no tighter than + and -."""
+        text = self.text(expr)
+        match self.tree(expr):
+            case ast.BinOp(op=ast.Add() | ast.Sub()) | ast.Compare() | ast.BoolOp() | ast.IfExp() | ast.Lambda():
+                return f"({text})"
+            case ast.BinOp(op=ast.BitAnd() | ast.BitOr() | ast.BitXor()) | ast.UnaryOp(op=ast.Not()):
+                return f"({text})"
+        return text
 
 
 def print_function(function: Function, doc: Sequence[str] = ()) -> str:

@@ -10,9 +10,15 @@ import gast
 from . import construct
 from .array_calls import ArrayCalls
 from .construct import const
+from .operations import BY_SPELLING
 from .program import Expr
 from .typing import TypingError, promote
 from .values import ListValue, Tuple, Value
+
+
+def gast_text(func: Any) -> str:
+    """math.floor, as it is called."""
+    return func.id if isinstance(func, gast.Name) else f"{gast_text(func.value)}.{func.attr}"
 
 
 class SpecialCalls(ArrayCalls):
@@ -27,6 +33,34 @@ class SpecialCalls(ArrayCalls):
         if not expr.type.rank:
             raise self.fail(node, "type", "a scalar has no length")
         return construct.call("extent", expr, axis=0)
+
+    def call_math_floor(self: Any, node: Any) -> Value:
+        return self._whole(node, "floor")
+
+    def call_math_ceil(self: Any, node: Any) -> Value:
+        return self._whole(node, "ceil")
+
+    def call_math_trunc(self: Any, node: Any) -> Value:
+        return self._whole(node, "trunc")
+
+    def call_round(self: Any, node: Any) -> Value:
+        return self._whole(node, "rint")
+
+    def _whole(self: Any, node: Any, op: str) -> Value:
+        """Python's own roundings give an integer."""
+        name = gast_text(node.func)
+        value = self.typed(*self._arguments(node, name, 1))
+        if value.type.rank:
+            raise self.fail(node, "type", f"{name} takes a scalar", f"np.{op} rounds arrays")
+        if not value.type.is_float:
+            return value
+        return construct.cast(construct.call(op, value, span=self.span(node)), "i64")
+
+    def call_math_log(self: Any, node: Any) -> Value:
+        if len(node.args) != 2:
+            return self.call_row(BY_SPELLING["math.log"], node.args, node.keywords, node)
+        value, base = (construct.call("log", self.typed(a)) for a in self._arguments(node, "math.log", 2))
+        return construct.call("divide", value, base, span=self.span(node))
 
     def call_np_einsum(self: Any, node: Any) -> Value:
         if not node.args or not isinstance(node.args[0], gast.Constant) or not isinstance(node.args[0].value, str):

@@ -2,50 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterator
 from typing import Any
 
 import gast
 
 from . import construct
-from .construct import value_of
 from .operations import BY_SPELLING
-from .program import Assign, At, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, Span, Store
+from .program import At, Expr, Gather, Item, Mask, Name, Slice, Span, Store
 from .typing import broadcast
-from .values import DRAWS, Static, Tuple, Value, View
+from .values import DRAWS, Static, Tuple, Value
 
 
 class Writes:
     """Mixed into the checker of functions."""
-
-    # -- aliasing ----------------------------------------------------------------------------------------------
-    def _is_view(self: Any, expr: Expr) -> bool:
-        """Whether NumPy would give another name, or a part, of an array that exists: not for scalars, which are
-        copied."""
-        if not expr.type.rank:
-            return False
-        while isinstance(expr, Index) and not any(isinstance(i, (Gather, Mask)) for i in expr.items):
-            expr = expr.base
-        return isinstance(expr, Name)
-
-    def _root_mutated(self: Any, expr: Expr) -> bool:
-        root = root_of(expr)
-        return any(isinstance(v, Name) and v.id == root and k in self.mutated for k, v in self.env.items())
-
-    def _as_view(self: Any, expr: Expr, node: Any) -> View:
-        """The view with its index values fixed now."""
-        if isinstance(expr, Name):
-            return View(expr, None)
-        assert isinstance(expr, Index)
-        items = tuple(At(self._fixed(i.index, node)) if isinstance(i, At) else i for i in expr.items)
-        return View(expr.base, items)
-
-    def _fixed(self: Any, expr: Expr, node: Any) -> Expr:
-        if value_of(expr) is not None:
-            return expr
-        name = self.fresh("i")
-        self.emit(Assign(name, expr, self.span(node)))
-        return Name(name, expr.type)
 
     # -- in-place writes ---------------------------------------------------------------------------------------
     def _augmented(self: Any, node: Any, target: Any, op: Any, value: Any) -> None:
@@ -74,17 +45,21 @@ class Writes:
         self.store_items(array, self.items(array, slice), value, node, op)
 
     def store_items(
-        self: Any, array: Expr, items: tuple[Item, ...], value: Expr, node: Any, op: str | None = None
+        self: Any,
+        array: Expr,
+        items: tuple[Item, ...],
+        value: Expr,
+        node: Any,
+        op: str | None = None,
+        scatter: bool = False,
     ) -> None:
         """array[items] op= value, through views down to the array itself."""
         span = self.span(node)
-        while isinstance(array, Index):
-            items = _compose(
-                array, items, self.facts, lambda m: self.fail(node, "unsupported", m, "write to the array itself")
-            )
-            array = array.base
-        if not isinstance(array, Name):
-            raise self.fail(node, "unsupported", "this writes into a temporary array", "give the array a name first")
+        while not isinstance(array, Name):
+            shown = self.through(array, items, value, op, node, scatter)
+            if shown is None:
+                return
+            array, items, value = shown
         if array.id in self.appended:
             raise self.fail(
                 node,
@@ -94,6 +69,9 @@ class Writes:
             )
         if any(isinstance(i, Mask) for i in items):
             self._store_masked(array, items, value, op, span, node)
+            return
+        if scatter:
+            self.emit(Store(array, items, value, op, True, span))
             return
         part = construct.index(array, items)
         if op not in (None, "add", "subtract"):
@@ -130,19 +108,21 @@ class Writes:
     def _store_masked(
         self: Any, array: Name, items: tuple[Item, ...], value: Expr, op: str | None, span: Span, node: Any
     ) -> None:
-        mask = next(i.condition for i in items if isinstance(i, Mask))
-        if not isinstance(items[0], Mask) or value.type.rank:
-            raise self.fail(
-                node,
-                "unsupported",
-                "x[mask] = v takes a mask over the first axes and a scalar v",
-                "use np.where(mask, v, x)",
-            )
-        for _ in range(array.type.rank - mask.type.rank):
+        """A select over the part that the mask is laid on."""
+        (mask,) = (i.condition for i in items if isinstance(i, Mask))
+        if value.type.rank or not all(isinstance(i, (At, Slice, Mask)) for i in items):
+            raise self.fail(node, "unsupported", "x[mask] = v takes a scalar v", "use np.where(mask, v, x)")
+        whole: list[Item] = []
+        for item in items:
+            axes = array.type.shape[len(whole) : len(whole) + mask.type.rank]
+            whole += [construct.full_slice(d) for d in axes] if isinstance(item, Mask) else [item]
+        part = construct.index(array, whole)
+        after = itertools.dropwhile(lambda i: not isinstance(i, Mask), items)
+        for _ in [i for i in after if isinstance(i, Slice)]:
             mask = construct.call("expand_dims", mask, axis=mask.type.rank)
-        new = construct.call(op, array, value) if op else value
-        chosen = construct.cast(construct.call("where", mask, new, array), array.type.dtype)
-        self.emit(Store(array, construct.complete(array, ()), chosen, None, False, span))
+        new = construct.call(op, part, value) if op else value
+        chosen = construct.cast(construct.call("where", mask, new, part), array.type.dtype)
+        self.emit(Store(array, tuple(whole), chosen, None, False, span))
 
     def call_np_add_at(self: Any, node: Any) -> Value:
         if len(node.args) != 3:
@@ -150,54 +130,8 @@ class Writes:
         array = self.typed(node.args[0])
         items = self.items(array, node.args[1])
         value = self.typed(node.args[2])
-        while isinstance(array, Index):
-            items = _compose(array, items, self.facts, lambda m: self.fail(node, "unsupported", m))
-            array = array.base
-        if not isinstance(array, Name):
-            raise self.fail(
-                node, "unsupported", "np.add.at writes into a temporary array", "give the array a name first"
-            )
-        self.emit(Store(array, items, construct.cast(value, array.type.dtype), "add", True, self.span(node)))
+        self.store_items(array, items, construct.cast(value, array.type.dtype), node, "add", scatter=True)
         return Static(None)
-
-
-def _compose(outer: Index, items: tuple[Item, ...], facts: Any, fail: Any) -> tuple[Item, ...]:
-    """outer.base[outer.items][items] as one subscript of outer.base."""
-    result: list[Item] = []
-    rest = list(items)
-    for item, extent in zip(outer.items, construct.item_extents(outer.base, outer.items), strict=True):
-        match item:
-            case At():
-                result.append(item)
-            case NewAxis():
-                taken = rest.pop(0)
-                if isinstance(taken, NewAxis):
-                    raise fail("writing through a view with new axes is not part of the subset")
-            case Slice(first=first, step=step):
-                while rest and isinstance(rest[0], NewAxis):
-                    result.append(rest.pop(0))
-                inner = rest.pop(0)
-                if isinstance(inner, At) and value_of(inner.index) is not None:
-                    position = value_of(inner.index)
-                    assert position is not None
-                    if position.value is not None and position.value < 0:
-                        position = position + item.extent
-                    result.append(At(construct.dim(first + position * step)))
-                elif isinstance(inner, At) and construct.is_full(item, extent):
-                    result.append(inner)
-                elif isinstance(inner, Slice):
-                    start, stride = first + inner.first * step, inner.step * step
-                    end = start + inner.extent * stride
-                    stop = construct.dim(end) if stride > 0 else None
-                    result.append(Slice(construct.dim(start), stop, stride, start, inner.extent))
-                    if stride < 0:
-                        raise fail("writing through a reversed view is not part of the subset")
-                else:
-                    raise fail("writing through this view is not part of the subset")
-            case _:
-                raise fail("an indexed copy cannot be written through")
-    result.extend(rest)
-    return tuple(result)
 
 
 # Methods of arrays and lists, which keep their arguments as they are.
@@ -218,12 +152,6 @@ _METHODS = {
     "min",
     "swapaxes",
 }
-
-
-def root_of(expr: Expr) -> str | None:
-    while isinstance(expr, Index):
-        expr = expr.base
-    return expr.id if isinstance(expr, Name) else None
 
 
 _HARMLESS = {

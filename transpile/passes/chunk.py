@@ -83,7 +83,8 @@ class _State:
 
     def renamed(self, loop: For) -> For:
         """With temporaries of its own: in the other version they belong to a thread."""
-        inner = {a.buffer for a in accesses((loop,))}
+        named = {a.buffer for a in accesses((loop,))}
+        inner = named | {self.root.get(n, n) for n in named}  # memory may be used by its other names only
         fresh: dict[str, str] = {}
         for b in self.kernel.buffers:
             if b.name in inner and b.kind in ("temp", "list") and not b.alias and not self.outside(loop, b.name):

@@ -43,7 +43,7 @@ _binary("floor_divide", "np.floor_divide FloorDiv", ZERO, "lc_floor_div{f}({0}, 
 _binary("mod", "np.mod np.remainder Mod", ("dy", "-dy * (a // b)"), "lc_mod{f}({0}, {1}){i}lc_mod_i64({0}, {1})", flops=8)
 _binary(
     "power",
-    "np.power np.float_power Pow",
+    "np.power np.float_power pow math.pow Pow",
     ("dy * np.where(b == 0, 0, b * a ** np.where(b == 0, 1, b - 1))", "dy * y * np.log(np.where(a == 0, 1, a))"),
     "lc_pow{f}({0}, {1}){i}lc_pow_i64({0}, {1})",
     flops=40,

@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import ir
 from ..dims import ONE, Dim, maximum
+from ..dims import ZERO as NONE
 from ..operations import ZERO, Row, add
 from ..program import Type
 from ..typing import TypingError
@@ -33,7 +34,11 @@ def _full_like(args: list[Type], static: dict[str, Any]) -> Type:
 
 
 def _range(args: list[Type], static: dict[str, Any]) -> Type:
-    return Type(static["dtype"] or "i64", (static["stop"] - static["start"],))
+    step = static["step"]
+    if step == 0:
+        raise TypingError("type", "the step of np.arange cannot be zero")
+    span = static["stop"] - static["start"] if step > 0 else static["start"] - static["stop"]
+    return Type(static["dtype"] or "i64", (maximum((span + (abs(step) - 1)) // abs(step), NONE),))
 
 
 def _identity(args: list[Type], static: dict[str, Any]) -> Type:
@@ -45,7 +50,7 @@ def _constant(value: int) -> Any:
 
 
 def _count(index: tuple[Dim, ...], args: list[ir.Expr], static: dict[str, Any]) -> ir.Expr:
-    return ir.Int(index[0] + static["start"])
+    return ir.Int(index[0] * static["step"] + static["start"])
 
 
 def _diagonal(index: tuple[Dim, ...], args: list[ir.Expr], static: dict[str, Any]) -> ir.Expr:
@@ -76,7 +81,7 @@ add(
     Row("ones_like", "np.ones_like", _LIKE, "make", _like, ZERO, make=_constant(1)),
     Row("empty_like", "np.empty_like", _LIKE, "make", _like, ZERO, make=_constant(0)),
     Row("full_like", "np.full_like", "a, value, dtype: dtype = None", "make", _full_like, (None, "unbroadcast(dy)"), make=lambda index, args, static: args[1]),
-    Row("arange", "np.arange", "start: extent, stop: extent = None, dtype: dtype = None", "make", _range, ZERO, make=_count),
+    Row("arange", "np.arange", "start: extent, stop: extent = None, step: int = 1, dtype: dtype = None", "make", _range, ZERO, make=_count),
     Row("eye", "np.eye np.identity", "n: extent, m: extent = None, k: int = 0, dtype: dtype = None", "make", _identity, ZERO, make=_diagonal),
     Row(
         "linspace", "np.linspace", "start, stop, num: extent = 50, endpoint: flag = True, dtype: dtype = None", "make", _spaced_type,

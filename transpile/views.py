@@ -1,0 +1,257 @@
+"""Views: names for part of an array, or for the array in another shape or order, through which NumPy writes into it.
+
+    t = y.T; t[0] = v          ->    y[:, 0] = v
+    f = y.reshape(-1)          ->    f_2 = np.copy(np.reshape(y, -1)); f_2[1:] += v; y[...] = np.reshape(f_2, y.shape)
+    f[1:] += v
+
+A store goes through one view after the other down to the array itself. Where its place is no subscript of what the view
+shows, the view is copied, written into and stored back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import construct
+from .construct import const, value_of
+from .dims import ZERO, Dim, product
+from .operations import ROWS
+from .program import Assign, At, Call, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, walk
+from .values import View
+
+# An operation that shows an array in another way -> the operation that shows its result as the array was.
+_BACK: dict[str, Callable[[Call, Expr], Expr]] = {
+    "transpose": lambda view, new: construct.call("transpose", new, axes=_inverse(view)),
+    "swapaxes": lambda view, new: construct.call("swapaxes", new, axis1=view.get("axis1"), axis2=view.get("axis2")),
+    "moveaxis": lambda view, new: construct.call(
+        "moveaxis", new, source=view.get("destination"), destination=view.get("source")
+    ),
+    "flip": lambda view, new: construct.call("flip", new, axis=view.get("axis")),
+    "expand_dims": lambda view, new: _reshaped(view, new),
+    "squeeze": lambda view, new: _reshaped(view, new),
+    "reshape": lambda view, new: _reshaped(view, new),
+    "ravel": lambda view, new: _reshaped(view, new),
+}
+_REORDERING = ("transpose", "swapaxes", "moveaxis", "einsum")  # what comes of these may not lie in C order
+_RESHAPING = ("expand_dims", "squeeze", "reshape", "ravel")
+
+
+def _inverse(view: Call) -> tuple[int, ...] | None:
+    axes = view.get("axes")
+    if axes is None:
+        return None
+    rank = len(axes)
+    return tuple([a % rank for a in axes].index(k) for k in range(rank))
+
+
+def _reshaped(view: Call, new: Expr) -> Expr:
+    return construct.call("reshape", new, shape=view.args[0].type.shape)
+
+
+def root_of(expr: Expr) -> str | None:
+    """The array that a view shows."""
+    while True:
+        match expr:
+            case Index(base=base):
+                expr = base
+            case Call(op=op, args=(base,)) if op in _BACK:
+                expr = base
+            case Name(id=id):
+                return id
+            case _:
+                return None
+
+
+class Views:
+    """Mixed into the checker of functions. `unordered`: arrays that may not lie in C order under NumPy."""
+
+    def _is_view(self: Any, expr: Expr) -> bool:
+        """Whether NumPy would give another name, or a part, of an array that exists: not for scalars, which are
+        copied."""
+        return bool(expr.type.rank) and self._shows(expr)
+
+    def _shows(self: Any, expr: Expr) -> bool:
+        match expr:
+            case Name():
+                return True
+            case Index(base=base, items=items):
+                return not any(isinstance(i, (Gather, Mask)) for i in items) and self._shows(base)
+            case Call(op="reshape" | "ravel", args=(base,)):
+                return self._in_order(base) and self._shows(base)
+            case Call(op=op, args=(base,)) if op in _BACK:
+                return self._shows(base)
+        return False
+
+    def _in_order(self: Any, expr: Expr) -> bool:
+        """Whether its elements lie one after the other, so that NumPy reshapes without a copy."""
+        match expr:
+            case Name(id=id):
+                return id not in self.unordered
+            case Index(base=base, items=items):
+                rest = [i for i in zip(items, construct.item_extents(base, items)) if not isinstance(i[0], NewAxis)]
+                while rest and isinstance(rest[0][0], At):
+                    rest.pop(0)
+                first = rest.pop(0)[0] if rest else None
+                whole = all(construct.is_full(item, extent) for item, extent in rest)
+                return whole and (first is None or _steps(first)) and self._in_order(base)
+            case Call(op=op, args=(base,)) if op in _RESHAPING:
+                return self._in_order(base)
+        return False
+
+    def _note_order(self: Any, name: str, value: Expr) -> None:
+        """NumPy gives a result the order of its operands."""
+        for part in walk(value):
+            if isinstance(part, Call) and part.op in _REORDERING:
+                self.unordered.add(name)
+            if isinstance(part, Name) and part.id in self.unordered:
+                self.unordered.add(name)
+
+    def _root_mutated(self: Any, expr: Expr) -> bool:
+        root = root_of(expr)
+        return any(isinstance(v, Name) and v.id == root and k in self.mutated for k, v in self.env.items())
+
+    def _as_view(self: Any, expr: Expr, node: Any) -> View:
+        """The view with its index values fixed now."""
+        if isinstance(expr, Index):
+            return View(self._settled(expr.base, node), self._settled_items(expr, node))
+        return View(self._settled(expr, node), None)
+
+    def _settled(self: Any, expr: Expr, node: Any) -> Expr:
+        match expr:
+            case Index(base=base):
+                return construct.index(self._settled(base, node), self._settled_items(expr, node), expr.span)
+            case Call(args=(base,)):
+                return construct.replace(expr, args=(self._settled(base, node),))
+        return expr
+
+    def _settled_items(self: Any, expr: Index, node: Any) -> tuple[Item, ...]:
+        return tuple(At(self._fixed(i.index, node)) if isinstance(i, At) else i for i in expr.items)
+
+    def _fixed(self: Any, expr: Expr, node: Any) -> Expr:
+        if value_of(expr) is not None:
+            return expr
+        name = self.fresh("i")
+        self.emit(Assign(name, expr, self.span(node)))
+        return Name(name, expr.type)
+
+    # -- stores --------------------------------------------------------------------------------------------------
+    def through(
+        self: Any, array: Expr, items: tuple[Item, ...], value: Expr, op: str | None, node: Any, scatter: bool
+    ) -> tuple[Expr, tuple[Item, ...], Expr] | None:
+        """array[items] op= value as a store into what the view shows; None if it was stored by way of a copy."""
+        if isinstance(array, Index):
+            composed = _composed(array, items)
+            if composed is not None:
+                return array.base, composed, value
+        elif isinstance(array, Call) and self._shows(array):
+            moved = None if scatter else _moved(array, items, value) or _element(array, items, value)
+            if moved is not None:
+                return array.args[0], *moved
+        else:
+            raise self.fail(node, "unsupported", "this writes into a temporary array", "give the array a name first")
+        name = self.fresh("view")
+        self.emit(Assign(name, construct.call("copy", array), self.span(node)))
+        self.born[name] = self.loops
+        copy = Name(name, array.type)
+        self.store_items(copy, items, value, node, op, scatter)
+        if isinstance(array, Index):
+            self.store_items(array.base, array.items, copy, node)
+        else:
+            shown = array.args[0]
+            self.store_items(shown, construct.complete(shown, ()), _BACK[array.op](array, copy), node)
+        return None
+
+
+def _steps(item: Item) -> bool:
+    return isinstance(item, Slice) and item.step == 1
+
+
+def _composed(outer: Index, items: tuple[Item, ...]) -> tuple[Item, ...] | None:
+    """outer.base[outer.items][items] as one subscript of outer.base, if it is one."""
+    result: list[Item] = []
+    rest = list(items)
+    for item, extent in zip(outer.items, construct.item_extents(outer.base, outer.items), strict=True):
+        match item:
+            case At():
+                result.append(item)
+            case NewAxis():
+                taken = rest.pop(0)
+                if not (isinstance(taken, At) and taken.index in (const(0), const(-1))):
+                    return None
+            case Slice():
+                while rest and isinstance(rest[0], NewAxis):
+                    result.append(rest.pop(0))
+                inner = _slice_item(item, rest.pop(0), extent)
+                if inner is None:
+                    return None
+                result.append(inner)
+            case _:
+                return None
+    result.extend(rest)
+    return tuple(result)
+
+
+def _slice_item(item: Slice, inner: Item, extent: Dim) -> Item | None:
+    """axis[item][inner] as one item of the axis."""
+    if isinstance(inner, At) and (position := value_of(inner.index)) is not None:
+        if position.value is not None and position.value < 0:
+            position = position + item.extent
+        return At(construct.dim(item.first + position * item.step))
+    if construct.is_full(item, extent) and not isinstance(inner, Mask):
+        return inner
+    if isinstance(inner, Slice) and inner.step * item.step > 0 and item.step > 0:
+        start, stride = item.first + inner.first * item.step, inner.step * item.step
+        return Slice(construct.dim(start), construct.dim(start + inner.extent * stride), stride, start, inner.extent)
+    return None
+
+
+def _moved(view: Call, items: tuple[Item, ...], value: Expr) -> tuple[tuple[Item, ...], Expr] | None:
+    """A store into an array whose axes are permuted, or some of extent one left out: the axes of the value move along."""
+    pull, shown = ROWS[view.op].pull, view.args[0]
+    if pull is None or any(not isinstance(i, (At, Slice)) for i in items):
+        return None
+    axes = {f"<{k}>": k for k in range(len(items))}
+    source = pull(tuple(Dim.of(a) for a in axes), shown.type, dict(view.static))
+    if any(d != ZERO and d.symbol not in axes for d in source):
+        return None
+    order = [None if d == ZERO else axes[str(d.symbol)] for d in source]
+    for k in set(axes.values()) - set(order):  # an axis of extent one, which the array does not have
+        item = items[k]
+        if not isinstance(item, At) or item.index not in (const(0), const(-1)):
+            return None
+    stored = tuple(At(const(0)) if k is None else items[k] for k in order)
+    kept = [k for k, item in enumerate(items) if isinstance(item, Slice)]
+    moved = [k for k in order if k in kept]
+    if value.type.rank and moved != kept:
+        shape = tuple(item.extent for item in items if isinstance(item, Slice))
+        if value.type.shape != shape:
+            value = construct.call("broadcast_to", value, shape=shape)
+        value = construct.call("transpose", value, axes=tuple(kept.index(k) for k in moved if k is not None))
+    return stored, value
+
+
+def _element(view: Call, items: tuple[Item, ...], value: Expr) -> tuple[tuple[Item, ...], Expr] | None:
+    """A store of one element: where the view takes it from."""
+    places = [value_of(i.index) if isinstance(i, At) else None for i in items]
+    if any(p is None for p in places):
+        return None
+    index = tuple(
+        p + extent if p.value is not None and p.value < 0 else p
+        for p, extent in zip(places, view.type.shape, strict=True)
+        if p is not None
+    )
+    shown = view.args[0].type
+    pull = ROWS[view.op].pull
+    if pull is not None:
+        source = pull(index, shown, dict(view.static))
+    else:
+        linear = Dim.of(0)
+        for place, extent in zip(index, view.type.shape, strict=True):
+            linear = linear * extent + place
+        behind = [product(shown.shape[k + 1 :]) for k in range(shown.rank)]
+        source = tuple(linear // b if k == 0 else (linear // b) % shown.shape[k] for k, b in enumerate(behind))
+    return tuple(At(construct.dim(d)) for d in source), value
+
+
+__all__ = ["Views", "root_of"]
