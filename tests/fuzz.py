@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from fuzzing.oracle import Failure, Studied, study
+from fuzzing.oracle import Failure, Overtime, Studied, at_most, study
 from fuzzing.programs import HEAD, Program, draw_program
 from fuzzing.shrink import shrink
 from tqdm import tqdm
@@ -38,9 +38,13 @@ def check_round(seed: int, first: int, last: int) -> Tally:
     for k in range(first, last):
         program = draw_program(f"{seed}:{k}", f"p{k}")
         try:
-            studied = study(program)
+            with at_most(20):
+                studied = study(program)
         except Failure as failure:
             tally.failures.append((failure.kind, program, failure.detail))
+            continue
+        except Overtime:
+            tally.failures.append(("takes more than 20 s", program, ""))
             continue
         _count(tally, studied)
     return tally
@@ -60,10 +64,11 @@ def _count(tally: Tally, studied: Studied | None) -> None:
 def fails_alike(kind: str):  # type: ignore[no-untyped-def]
     def fails(program: Program) -> bool:
         try:
-            study(program)
+            with at_most(3):
+                study(program)
         except Failure as failure:
             return failure.kind == kind
-        except Exception:
+        except (Exception, Overtime):
             return False
         return False
 

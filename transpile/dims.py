@@ -135,16 +135,25 @@ class Dim:
             return self
         if other.value and all(c % other.value == 0 for _, c in self.terms):
             return Dim._from({m: c // other.value for m, c in self.terms})
-        if self.value is not None and other.value:
-            return Dim.of(self.value // other.value)
+        if other.value:
+            whole = Dim._from({m: c for m, c in self.terms if m and c % other.value == 0})
+            rest = self - whole
+            if whole.terms or rest.value is not None:
+                return Dim._from({m: c // other.value for m, c in whole.terms}) + (
+                    rest.value // other.value if rest.value is not None else rest // other
+                )
         if exact := _exact_quotient(self, other):
             return exact
         return Dim.of(Atom("floordiv", (self, other)))
 
     def __mod__(self, other: int | Dim) -> Dim:
         other = Dim.of(other)
-        if self.value is not None and other.value:
-            return Dim.of(self.value % other.value)
+        if other.value:
+            rest = Dim._from({m: c for m, c in self.terms if not m or c % other.value})
+            if rest.value is not None:
+                return Dim.of(rest.value % other.value)
+            if rest != self:
+                return rest % other
         if self == other or not self.terms or (other.value and all(c % other.value == 0 for _, c in self.terms)):
             return Dim.of(0)
         return Dim.of(Atom("mod", (self, other)))

@@ -8,7 +8,9 @@ from typing import Any, Union
 
 from .program import Expr, Item, Type
 
-RETURN = "<return>"  # under this name an environment holds what the function returns
+# Under these names an environment holds what the function returns, and what a loop (of this counter) gets its items from.
+RETURN = "<return>"
+LOOPED = "<loop>"
 
 
 @dataclass(frozen=True)

@@ -161,6 +161,8 @@ def _longer(g: Expressions, shape: Shape, depth: int) -> E:
     d = shape[k]
     cut = [":"] * rank
     style = g.rng.randrange(5)
+    if any(c < 0 for _, c in d.terms):
+        raise Dead  # it may be less than nothing
     if style == 0:
         e = g.real((*shape[:k], d + 1, *shape[k + 1 :]), depth)
         cut[k] = g.pick(["1:", ":-1"])

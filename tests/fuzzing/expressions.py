@@ -37,7 +37,7 @@ _NOT_MATH = {"isnan", "isinf", "isfinite", "logical_not", "digamma"}
 UNARY = [
     row
     for row in ROWS.values()
-    if row.kind == "elementwise" and len(row.arrays) == 1 and row.name not in _NOT_MATH and "np." + row.name != ""
+    if row.kind == "elementwise" and len(row.arrays) == 1 and row.name not in _NOT_MATH
 ]
 _MOST = 60.0  # beyond this magnitude an expression is squashed
 
@@ -115,7 +115,7 @@ class Expressions:
             return E(v.name, v.mag)
         for _ in range(4):
             try:
-                return self.pick([self._stretched, self._element, self._made, self._scaled_ints])(shape)
+                return self.rng.choices([self._stretched, self._element, self._made, self._scaled_ints], [5, 5, 1.5, 1])[0](shape)
             except Dead:
                 continue
         if same:
@@ -173,7 +173,7 @@ class Expressions:
         if not shape:
             return E(self.constant(), 3)
         where = self.scope.shape(shape)
-        options = [E(f"np.full({where}, {self.constant()})", 3), E(f"np.ones({where})", 1), E(f"np.zeros({where})", 0)]
+        options = [E(f"np.full({where}, {float(self.constant())})", 3), E(f"np.ones({where})", 1), E(f"np.zeros({where})", 0)]
         likes = self.scope.having("real", shape)
         if likes:
             v = self.rng.choice(likes).name
@@ -268,9 +268,8 @@ def _two(g: Expressions, shape: Shape, depth: int) -> tuple[E, E]:
         small = g.smaller(shape)
         pair = [g.real(shape, depth), g.real(small, depth)]
         if ONE in small and len(small) == len(shape) and g.chance(0.5):
-            other = tuple(ONE if s == ONE != d and False else d for s, d in zip(small, shape, strict=True))
             swapped = tuple(d if s == ONE else (ONE if g.chance(0.5) else d) for s, d in zip(small, shape, strict=True))
-            pair[0] = g.real(swapped if broadcasts(swapped, shape) else other, depth)
+            pair[0] = g.real(swapped, depth)
     g.rng.shuffle(pair)
     return pair[0], pair[1]
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import inspect
 import re
+import signal
 import traceback
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -86,6 +89,26 @@ def study(program: Program) -> Studied | None:
         return studied
 
 
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """TimeoutError after that time: a program that was cut down may run for ever. For the main thread of a process."""
+
+    def stop(*_: Any) -> None:
+        raise Overtime
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class Overtime(BaseException):
+    """Not an Exception, so that nothing on the way takes it for a fault of the program."""
+
+
 def generalised(text: str) -> str:
     """A message without the names and numbers of one program."""
     text = re.sub(r"\([^()]*\)", "()", re.sub(r"\([^()]*\)", "()", text.splitlines()[0]))
@@ -108,10 +131,23 @@ def _accepted(program: Program) -> Module | None:
         said = f"{first.kind}: {str(first)}" if first.kind not in said else said
         if any(re.search(pattern, said) for pattern in REFUSALS):
             return None
+        if not _runs(program):
+            return None
         raise Failure(f"refused {generalised(said)}", str(error)) from None
     except Exception as error:
         raise crashed("check", error) from error
     return module
+
+
+def _runs(program: Program) -> bool:
+    """Whether NumPy runs it."""
+    try:
+        function = namespace(program.source)[program.name]
+        for number in range(POINTS):
+            run(function, program.values(number))
+    except Exception:
+        return False
+    return True
 
 
 def _gradient(module: Module) -> tuple[str, Module | None]:

@@ -77,7 +77,7 @@ def draw_program(seed: str, name: str = "program") -> Program:
     for k in range(rng.choice([1, 1, 1, 2, 3])):
         kind = "real" if k == 0 or rng.random() < 0.8 else rng.choice(["bool", "int"])
         results.append((_reachable(g), kind))
-    body = g.block(rng.choice([0, 1, 2, 3, 3, 4, 5, 6, 8]), Place())
+    body = g.block(rng.choice([0, 1, 2, 2, 3, 3, 4, 5, 6]), Place())
     body += g.finish()
     lines = [*helpers, "@layer", f"def {name}({signature}):", *indented(body)]
     return Program(name, "\n".join(lines) + "\n", tuple(arguments), _sizes(rng), seed)

@@ -34,7 +34,7 @@ class Statements(Expressions):
     def __init__(self, rng: random.Random, results: list[tuple[Shape, str]]) -> None:
         super().__init__(rng)
         self.results = results
-        self.size = rng.choice([1, 2, 2, 3])  # depth of expressions
+        self.size = rng.choice([0, 1, 1, 2])  # depth of expressions
 
     # -- blocks ------------------------------------------------------------------------------------------------
     def block(self, count: int, place: Place) -> Lines:
@@ -395,8 +395,8 @@ class Statements(Expressions):
         middle = self.block(self.rng.randint(0, 1), place.inside("for"))
         self.scope = outer
         self.settle()
-        return [*lines, f"for {t} in {self.pick(['range', 'reversed(range'])}({self.scope.extent(n)}):".replace("reversed(range(", "reversed(range(") if False
-                else f"for {t} in range({self.scope.extent(n)}):", *indented([*step, *middle, f"{y}[{t}] = {h}"])]  # fmt: skip
+        head = self.pick([f"range({self.scope.extent(n)})", f"reversed(range({self.scope.extent(n)}))"])
+        return [*lines, f"for {t} in {head}:", *indented([*step, *middle, f"{y}[{t}] = {h}"])]
 
     def settle(self) -> None:
         """After a block whose assignments were not followed one by one."""
