@@ -6,12 +6,15 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from ..transpile import construct
+from ..transpile.dims import Dim
 from ..transpile.layers import backward_inputs, cotangents_of
 from ..transpile.printer import print_function
 from ..transpile.program import (
     Assign,
+    Call,
     Comment,
     Expr,
     Function,
@@ -26,6 +29,7 @@ from ..transpile.program import (
     Stmt,
     Store,
     read,
+    stmt_exprs,
     stored,
     walk,
     walk_stmts,
@@ -186,20 +190,37 @@ def _finished(function: Function, name: str, body: tuple[Stmt, ...], doc: str) -
     known = _arguments(function)
     needed = read(body)
     owners = [p for p in function.params if p.role in ("input", "param") and p.type.is_float]
-    sizes = {s for one in walk_stmts(body) if isinstance(one, Assign) for d in one.value.type.shape for s in d.symbols()}
+    sizes = {
+        s for one in walk_stmts(body) if isinstance(one, Assign) for d in one.value.type.shape for s in d.symbols()
+    }
     # A configuration may be read in the shape of an array alone.
     taken = [p for p in known.values() if p.name in needed or (p.role == "config" and p.name in sizes)]
     covered = {d.symbol for p in taken for d in p.type.shape}
-    for owner in owners:  # a shape must be read off some argument
-        if not all(
-            s in covered or s in {p.name for p in function.params} for d in owner.type.shape for s in d.symbols()
-        ):
-            taken.append(owner)
-            covered |= {d.symbol for d in owner.type.shape}
+    # A shape must be read off some argument: those of the gradients first, then any that the body speaks of.
+    spoken = _spoken(body)
+    for one in [*owners, *known.values()]:
+        said = {s for d in one.type.shape for s in d.symbols()}
+        if said - covered - {p.name for p in function.params} and (one in owners or said & spoken - covered):
+            taken.append(one)
+            covered |= {d.symbol for d in one.type.shape}
     order = list(known.values())
     taken = sorted({p.name: p for p in taken}.values(), key=order.index)
     results = tuple(Result(f"d_{p.name}", p.role, p.type, p.shape_text, of=p.name) for p in owners)
     return Function(name, tuple(_as_argument(p) for p in taken), body, results, function.batched, doc, function.span)
+
+
+def _spoken(body: Sequence[Stmt]) -> set[str]:
+    """The named dimensions that source says: in the shapes it makes, reshapes and broadcasts to."""
+
+    def symbols(value: Any) -> set[str]:
+        if isinstance(value, tuple):
+            return set().union(*map(symbols, value)) if value else set()
+        return value.symbols() if isinstance(value, Dim) else set()
+
+    tops = [top for stmt in walk_stmts(tuple(body)) for top in stmt_exprs(stmt)]
+    return {
+        s for top in tops for e in walk(top) if isinstance(e, Call) for _, value in e.static for s in symbols(value)
+    }
 
 
 def _as_argument(param: Parameter) -> Parameter:

@@ -75,7 +75,8 @@ class Core:
         self.random: str | None = next((p["name"] for p in parameters if p["role"] == "random"), None)
         outputs = self.methods["forward"]["outputs"]
         self.output_names = tuple(o["name"] for o in outputs)
-        record = self.methods["vjp" if "vjp" in self.methods else "forward"]  # a forward that keeps what its pullback needs
+        # The forward of a training, which may leave more for its pullback.
+        record = self.methods["vjp" if "vjp" in self.methods else "forward"]
         self.kept_names = tuple(o["name"] for o in record["outputs"])
         self.public = tuple(o["name"] for o in outputs if o["role"] == "output")
         self.outputs = {o["name"]: o for o in outputs}

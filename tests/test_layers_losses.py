@@ -159,7 +159,9 @@ def test_a_class_of_no_weight_may_be_impossible(cls):
     assert np.isfinite(net.blobs["p"].diff).all()
 
 
-@pytest.mark.parametrize("bad", [{"class_weights": [1, -1]}, {"class_weights": [[1]]}, {"axis": 0.5}, {"normalize": "n"}])
+@pytest.mark.parametrize(
+    "bad", [{"class_weights": [1, -1]}, {"class_weights": [[1]]}, {"axis": 0.5}, {"normalize": "n"}]
+)
 @pytest.mark.parametrize("cls", [SoftmaxLoss, MultinomialLogisticLoss])
 def test_label_losses_check_their_fields(cls, bad):
     with pytest.raises(ValueError, match=f"{cls.__name__} 'loss'.*{next(iter(bad))}"):

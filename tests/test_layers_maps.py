@@ -138,7 +138,9 @@ def test_lrn(mode, kernel, shape):
     half = kernel // 2
 
     def value(x):
-        sides = ((0, 0), (half, half), (0, 0), (0, 0)) if mode == "across" else ((0, 0), (0, 0), (half,) * 2, (half,) * 2)
+        sides = (
+            ((0, 0), (half, half), (0, 0), (0, 0)) if mode == "across" else ((0, 0), (0, 0), (half,) * 2, (half,) * 2)
+        )
         squares = np.pad(x**2, sides)
         near = np.zeros_like(x)
         for k in itertools.product(range(kernel), repeat=1 if mode == "across" else 2):
@@ -174,7 +176,9 @@ def test_power_at_zero():
         assert net.blobs["x"].diff.tolist() == [[expected]]
 
 
-@pytest.mark.parametrize(("shape", "axis"), [((3, 4), 1), ((2, 3, 4), 1), ((2, 3, 4), -1), ((2, 3, 2, 2), 2), ((0, 3), 1)])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((3, 4), 1), ((2, 3, 4), 1), ((2, 3, 4), -1), ((2, 3, 2, 2), 2), ((0, 3), 1)]
+)
 def test_softmax(shape, axis):
     def value(x):
         e = np.exp(x - x.max(axis, keepdims=True))
@@ -215,7 +219,9 @@ def test_one_hot_errors():
 # -- crop and masks ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("shape", "size"), [((2, 2, 5, 6), (3, 3)), ((1, 1, 4, 4), 4), ((0, 1, 3, 3), 2), ((2, 1, 4, 5), (1, 2))])
+@pytest.mark.parametrize(
+    ("shape", "size"), [((2, 2, 5, 6), (3, 3)), ((1, 1, 4, 4), 4), ((0, 1, 3, 3), 2), ((2, 1, 4, 5), (1, 2))]
+)
 def test_crop(shape, size):
     h, w = (size, size) if isinstance(size, int) else size
     top, left = (shape[2] - h) // 2, (shape[3] - w) // 2

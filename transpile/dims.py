@@ -145,8 +145,12 @@ class Dim:
 
     def __mod__(self, other: int | Dim) -> Dim:
         other = Dim.of(other)
-        if self.value is not None and other.value:
-            return Dim.of(self.value % other.value)
+        if other.value:
+            rest = Dim._from({m: c for m, c in self.terms if not m or c % other.value})
+            if rest.value is not None:
+                return Dim.of(rest.value % other.value)
+            if rest != self:
+                return rest % other
         if self == other or not self.terms or (other.value and all(c % other.value == 0 for _, c in self.terms)):
             return Dim.of(0)
         return Dim.of(Atom("mod", (self, other)))

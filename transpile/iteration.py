@@ -12,7 +12,7 @@ from . import construct
 from .construct import const, value_of
 from .dims import Atom, Dim, nonnegative
 from .program import At, Expr, For, Name, Stmt, Type
-from .values import Broken, Tuple, Value
+from .values import LOOPED, Broken, Tuple, Value
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,11 @@ class Iteration:
                 del self.facts[var]
                 self.out = outside
 
+        # What is looped over is what it was before the loop, also where the body gives its name to something else.
+        held = f"{LOOPED} {var}"
+        self.env[held] = loop.item(counter)
         _, statements = self.carried(node, body, _number(loop, var), _count(loop))
+        del self.env[held]
         for id in targets:
             self.env[id] = Broken(
                 f"{id} counts the loop, which may not run", "keep it under another name, given a value before the loop"

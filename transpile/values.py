@@ -15,7 +15,9 @@ DRAWS = {  # the methods of a random generator, and what they take
     "integers": "low high shape",
     "bernoulli": "p shape",
 }
-RETURN = "<return>"  # under this name an environment holds what the function returns
+# Under these names an environment holds what the function returns, and what a loop (of this counter) gets its items from.
+RETURN = "<return>"
+LOOPED = "<loop>"
 
 
 @dataclass(frozen=True)

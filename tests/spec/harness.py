@@ -67,7 +67,9 @@ def cases(file: str) -> list[Case]:
         options = tuple(tuple(o.partition("=")[::2]) for o in comment.split())
         found.append(Case(file, name, options))
     count = len(re.findall(r"^@layer", text, flags=re.MULTILINE))
-    assert len(found) == count, f"{file}: {count} layers, {len(found)} with the comment of a case: {[c.name for c in found]}"
+    assert len(found) == count, (
+        f"{file}: {count} layers, {len(found)} with the comment of a case: {[c.name for c in found]}"
+    )
     return found
 
 
@@ -77,7 +79,9 @@ def checked(file: str) -> dict[str, Layer]:
 
 
 def load(path: Path, name: str, folder: Path | None = None) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=[str(folder)] if folder else None)
+    spec = importlib.util.spec_from_file_location(
+        name, path, submodule_search_locations=[str(folder)] if folder else None
+    )
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
@@ -241,7 +245,9 @@ def check_values(case: Case, here: Built) -> None:
             found = tupled(fn(**given))
             assert len(found) == len(expected)
             for k, (y, e, s) in enumerate(zip(found, expected, same, strict=True)):
-                assert np.asarray(y).dtype == np.asarray(s).dtype, f"output {k} is {np.asarray(y).dtype}, NumPy's {np.asarray(s).dtype}"
+                assert np.asarray(y).dtype == np.asarray(s).dtype, (
+                    f"output {k} is {np.asarray(y).dtype}, NumPy's {np.asarray(s).dtype}"
+                )
                 close(y, e, tolerance, f"output {k}, {dtype}, seed {seed}")
             for k in args:
                 assert np.array_equal(given[k], args[k], equal_nan=args[k].dtype.kind == "f"), f"{k} was changed"
@@ -272,7 +278,9 @@ def check_gradients(case: Case, here: Built) -> None:
             args = arguments(case, seed, dtype)
             ys = tupled(fn.reference(**wide(args)))
             dys = cotangents(ys, seed, dtype)
-            expected = text_gradients(case, here.gradients, wide(args), ys, [d if d is None else d.astype("f8") for d in dys])
+            expected = text_gradients(
+                case, here.gradients, wide(args), ys, [d if d is None else d.astype("f8") for d in dys]
+            )
             found_y, pullback = fn.vjp(**args)
             gradients = pullback(*dys)
             check_slots(args, gradients, expected, tolerance, f"{dtype}, seed {seed}")

@@ -1,0 +1,276 @@
+"""What must hold for a program under NumPy: it is accepted, and its gradient source agrees with differences.
+
+A derivative is compared along random directions. The differences of two step sizes tell how good they are; where a kink
+or a jump is near, they do not agree with each other, or forward and backward differ: such a direction says nothing.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import signal
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fuzzing.programs import Program, namespace
+from layerc.adjoint.gradient import gradient_file
+from layerc.build.driver import _refuse_hidden_writes
+from layerc.transpile.errors import InvalidFile, Mistake
+from layerc.transpile.layers import check_file, cotangents_of
+from layerc.transpile.program import Function, Module
+
+STEP = 2e-6
+POINTS = 3
+Values = dict[str, Any]
+
+# Programs that NumPy runs and layerc refuses on purpose, by the beginning of the mistake's text.
+REFUSALS = (
+    r"aliasing: ",
+    r"unsupported: this array is written into in place, and the list would hold it",
+    r"shape: the bound of a slice depends on values",
+)
+
+
+class Failure(Exception):
+    """`kind` names what went wrong in words that are the same for the same fault; `detail` says all."""
+
+    def __init__(self, kind: str, detail: str) -> None:
+        super().__init__(f"{kind}\n{detail}")
+        self.kind, self.detail = kind, detail
+
+
+@dataclass
+class Studied:
+    """A program, its module and its gradient; what it gives at each point, in float64."""
+
+    program: Program
+    module: Module
+    gradient_text: str
+    forward: Any
+    backward: Any
+    function: Function
+    points: list[Point] = field(default_factory=list)
+    raises: list[tuple[int, Exception]] = field(default_factory=list)  # points at which NumPy raises
+    compared: int = 0
+    skipped: int = 0
+
+
+@dataclass
+class Point:
+    number: int
+    values: Values
+    outputs: list[np.ndarray]
+    cotangents: dict[str, np.ndarray]
+    gradients: list[np.ndarray]
+
+
+def study(program: Program) -> Studied | None:
+    """The program with all that NumPy says of it. None where layerc refuses it on purpose, or no value is finite. Failure."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        module = _accepted(program)
+        if module is None:
+            return None
+        text, gradient_module = _gradient(module)
+        if gradient_module is None:
+            return None
+        function = module.layers[0].predict
+        studied = Studied(
+            program,
+            module,
+            text,
+            namespace(program.source)[program.name],
+            namespace(text)[f"d_{program.name}"],
+            function,
+        )
+        for number in range(POINTS):
+            _point(studied, number)
+        return studied
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """TimeoutError after that time: a program that was cut down may run for ever. For the main thread of a process."""
+
+    def stop(*_: Any) -> None:
+        raise Overtime
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class Overtime(BaseException):
+    """Not an Exception, so that nothing on the way takes it for a fault of the program."""
+
+
+def generalised(text: str) -> str:
+    """A message without the names and numbers of one program."""
+    text = re.sub(r"\([^()]*\)", "()", re.sub(r"\([^()]*\)", "()", text.splitlines()[0]))
+    return re.sub(r"\b([a-z]|[A-Za-z_]*\d+|[NMK])\b", "#", text)[:110]
+
+
+def crashed(stage: str, error: BaseException) -> Failure:
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{Path(last.filename).name}:{last.name}"
+    return Failure(f"{stage}: {type(error).__name__} in {where}", "".join(traceback.format_exception(error)[-6:]))
+
+
+def _accepted(program: Program) -> Module | None:
+    try:
+        module = check_file(Path("program.py"), program.source)
+        _refuse_hidden_writes(module)
+    except InvalidFile as error:
+        first = error.mistakes[0]
+        said = f"{first.kind}: {first.args[0] if first.args else first}"
+        said = f"{first.kind}: {first!s}" if first.kind not in said else said
+        if any(re.search(pattern, said) for pattern in REFUSALS):
+            return None
+        if not _runs(program):
+            return None
+        raise Failure(f"refused {generalised(said)}", str(error)) from None
+    except Exception as error:
+        raise crashed("check", error) from error
+    return module
+
+
+def _runs(program: Program) -> bool:
+    """Whether NumPy runs it."""
+    try:
+        function = namespace(program.source)[program.name]
+        for number in range(POINTS):
+            run(function, program.values(number))
+    except Exception:
+        return False
+    return True
+
+
+def _gradient(module: Module) -> tuple[str, Module | None]:
+    try:
+        text = gradient_file(module)
+    except (Mistake, InvalidFile) as error:
+        if "has no derivative" in str(error) or "digamma" in str(error):
+            return "", None
+        raise Failure(f"gradient refused {generalised(str(error))}", str(error)) from None
+    except Exception as error:
+        raise crashed("gradient", error) from error
+    try:
+        return text, check_file(Path("gradients.py"), text)
+    except InvalidFile as error:
+        raise Failure(
+            f"gradient source refused {generalised(str(error.mistakes[0].kind))}", f"{error}\n{text}"
+        ) from None
+    except Exception as error:
+        raise crashed("check of the gradient", error) from error
+
+
+def run(function: Any, values: Values) -> list[np.ndarray]:
+    """The outputs for copies of the values, as arrays."""
+    given = inspect.signature(function).parameters
+    result = function(**{k: v.copy() if hasattr(v, "copy") else v for k, v in values.items() if k in given})
+    return [np.asarray(r) for r in (result if isinstance(result, tuple) else (result,))]
+
+
+def _point(studied: Studied, number: int) -> None:
+    program = studied.program
+    values = program.values(number)
+    try:
+        outputs = run(studied.forward, values)
+    except (ValueError, IndexError, ZeroDivisionError, AssertionError, np.linalg.LinAlgError) as error:
+        studied.raises.append((number, error))
+        return
+    except Exception as error:
+        raise Failure(
+            f"NumPy raises {type(error).__name__}: {generalised(str(error) or '-')}", traceback.format_exc()[-600:]
+        ) from None
+    if not all(np.all(np.isfinite(y)) and np.all(np.abs(y) < 1e6) for y in outputs):
+        return
+    rng = np.random.default_rng(1000 + number)
+    cotangents = {}
+    for (result, cotangent), y in zip(cotangents_of(studied.function), outputs, strict=True):
+        if result.type.is_float:
+            cotangents[cotangent.name] = np.asarray(rng.standard_normal(y.shape))[()]
+    known = dict(values) | cotangents
+    for result, y in zip(studied.function.results, outputs, strict=True):
+        known.setdefault(result.name, y[()])
+    try:
+        gradients = run(studied.backward, known)
+    except Exception as error:
+        raise Failure(
+            f"gradient source raises {type(error).__name__}: {generalised(str(error) or '-')}",
+            f"point {number}, {program.sizes}\n{studied.gradient_text}\n{traceback.format_exc()[-900:]}",
+        ) from None
+    point = Point(number, values, outputs, cotangents, gradients)
+    floats = [a for a in program.arguments if a.dtype == "real"]
+    if len(floats) != len(gradients):
+        raise Failure("number of gradients", f"{len(gradients)} for {len(floats)} arguments\n{studied.gradient_text}")
+    for a, gradient in zip(floats, gradients, strict=True):
+        _compare(studied, point, a.name, gradient, rng)
+    studied.points.append(point)
+
+
+def _compare(studied: Studied, point: Point, name: str, gradient: np.ndarray, rng: np.random.Generator) -> None:
+    value = np.asarray(point.values[name])
+    where = (
+        f"d_{name} at point {point.number}, sizes {studied.program.sizes[point.number % len(studied.program.sizes)]}"
+    )
+    if gradient.shape != value.shape:
+        raise Failure("shape of a gradient", f"{where}: {gradient.shape} for {value.shape}\n{studied.gradient_text}")
+    if not value.size:
+        return
+    direction = rng.standard_normal(value.shape)
+    found = float(np.sum(gradient * direction))
+    weights = [point.cotangents.get(c.name) for _, c in cotangents_of(studied.function)]
+
+    def along(step: float) -> float:
+        moved = {**point.values, name: (value + step * direction)[()]}
+        return sum(
+            float(np.sum(y * w)) for y, w in zip(run(studied.forward, moved), weights, strict=True) if w is not None
+        )
+
+    verdict = agrees(along, found, bool(np.all(np.isfinite(gradient))))
+    if verdict is None:
+        studied.skipped += 1
+        return
+    studied.compared += 1
+    if verdict:
+        kind = "gradient not finite" if not np.all(np.isfinite(gradient)) else "gradient differs"
+        raise Failure(kind, f"{where}: {verdict}\n{studied.gradient_text}")
+
+
+def agrees(along: Any, found: float, finite: bool = True) -> str | None:
+    """ "" if a derivative agrees with the differences of `along`, what is wrong if not, None if they say nothing."""
+    try:
+        middle = along(0.0)
+        rows = []
+        for step in (STEP, STEP / 4):
+            up, down = along(step), along(-step)
+            rows.append(((up - down) / (2 * step), (up - middle) / step, (middle - down) / step))
+    except (ValueError, IndexError, ZeroDivisionError, AssertionError, np.linalg.LinAlgError):
+        return None
+    (wide, forward, backward), (narrow, forward2, backward2) = rows
+    everything = np.array([wide, forward, backward, narrow, forward2, backward2])
+    if not np.all(np.isfinite(everything)):
+        return None
+    noise = 4e-16 * (1 + abs(middle)) / STEP * 60
+    scale = 1 + abs(wide)
+    # Of a smooth function, the one-sided differences come together in proportion to the step.
+    bend, bend2 = abs(forward - backward), abs(forward2 - backward2)
+    smooth = bend <= 1e-3 * scale + noise and bend2 <= 0.6 * bend + 1e-6 * scale + 4 * noise
+    if not smooth or abs(wide - narrow) > 1e-4 * scale + 4 * noise:
+        return None
+    allowed = 2e-6 * scale + 20 * abs(wide - narrow) + 4 * noise
+    if finite and abs(found - wide) <= allowed:
+        return ""
+    return f"{found!r}, by differences {wide!r} (allowed {allowed:.1e}; one-sided {forward!r}, {backward!r})"

@@ -1,0 +1,186 @@
+"""A layer file of random programs, and arguments for each."""
+
+from __future__ import annotations
+import __future__
+
+import random
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fuzzing.scope import ONE, Dead, Shape, Variable
+from fuzzing.statements import Place, Statements, indented
+from layerc.transpile.dims import Dim
+
+HEAD = "import math\n\nimport numpy as np\nfrom scipy import special\n\nfrom layerc import Param, bool_, i32, i64, layer, real\n\n\n"
+NAMES = ("N", "M", "K")
+
+
+@dataclass(frozen=True)
+class Argument:
+    """`domain`: any, pos (0.3 .. 2), small (0 .. 3) or, for integers, the extent that they index, "wraps N" if from both ends."""
+
+    name: str
+    dtype: str  # real i64 i32 bool_
+    shape: Shape
+    domain: str
+    below: Dim | None = None
+
+    def draw(self, rng: np.random.Generator, sizes: dict[str, int]) -> Any:
+        """A value in float64; of rank 0, a NumPy scalar, as layers get it."""
+        shape = tuple(d.evaluate(sizes) for d in self.shape)
+        if self.dtype == "bool_":
+            value: Any = rng.random(shape) < 0.5
+        elif self.dtype in ("i64", "i32"):
+            high = self.below.evaluate(sizes) if self.below is not None else 4
+            low = 0 if self.domain == "place" else -high if self.domain == "wraps" else -3
+            value = rng.integers(low, max(high, low + 1), shape)
+            value = np.asarray(value, np.int64 if self.dtype == "i64" else np.int32)
+        else:
+            value = rng.uniform(0.3, 2.0, shape) if self.domain == "pos" else rng.uniform(-2.0, 2.0, shape)
+        return np.asarray(value)[()]
+
+
+@dataclass(frozen=True)
+class Program:
+    """`text`: the functions of the program, the layer last; `sizes`: of its named dimensions."""
+
+    name: str
+    text: str
+    arguments: tuple[Argument, ...]
+    sizes: tuple[dict[str, int], ...]
+    seed: str = ""
+
+    @property
+    def source(self) -> str:
+        return HEAD + self.text
+
+    def values(self, point: int) -> dict[str, Any]:
+        """Arguments in float64: the same for the same point."""
+        rng = np.random.default_rng(point)
+        sizes = self.sizes[point % len(self.sizes)]
+        return {a.name: a.draw(rng, sizes) for a in self.arguments}
+
+    def renamed(self, name: str) -> Program:
+        """The same as another layer; its helpers get names of their own too."""
+        text = self.text.replace(f"def {self.name}(", f"def {name}(").replace("helper", f"{name}_helper")
+        return replace(self, name=name, text=text)
+
+
+def draw_program(seed: str, name: str = "program") -> Program:
+    """The program of a seed."""
+    rng = random.Random(seed)
+    results: list[tuple[Shape, str]] = []
+    g = Statements(rng, results)
+    arguments, signature = _arguments(g)
+    helpers = [line for _ in range(rng.choice([0, 0, 0, 1, 2])) for line in [*_helper(g), "", ""]]
+    for k in range(rng.choice([1, 1, 1, 2, 3])):
+        kind = "real" if k == 0 or rng.random() < 0.8 else rng.choice(["bool", "int"])
+        results.append((_reachable(g), kind))
+    body = g.block(rng.choice([0, 1, 2, 2, 3, 3, 4, 5, 6]), Place())
+    body += g.finish()
+    lines = [*helpers, "@layer", f"def {name}({signature}):", *indented(body)]
+    return Program(name, "\n".join(lines) + "\n", tuple(arguments), _sizes(rng), seed)
+
+
+def _helper(g: Statements) -> list[str]:
+    try:
+        return g.helper()
+    except Dead:
+        return []
+
+
+def _reachable(g: Statements) -> Shape:
+    """The shape of an output, which can be said from the arguments."""
+    for _ in range(9):
+        shape = g.any_shape(3)
+        try:
+            g.scope.shape(shape)
+        except Dead:
+            continue
+        return shape
+    return ()
+
+
+def _sizes(rng: random.Random) -> tuple[dict[str, int], ...]:
+    """Ordinary sizes that differ; ones; now and then an empty axis."""
+    usual = dict(zip(NAMES, rng.sample([2, 3, 4, 5], 3), strict=True))
+    other = {n: rng.choice([1, 1, 2, 3, 6]) for n in NAMES}
+    empty = {n: rng.choice([0, 2, 3]) for n in NAMES}
+    return (usual, other, empty) if rng.random() < 0.3 else (usual, other)
+
+
+def _arguments(g: Statements) -> tuple[list[Argument], str]:
+    """The arguments, in the scope of `g` too, and their text."""
+    rng = g.rng
+    names = iter(rng.sample(["x", "w", "a", "b", "z", "y", "g", "q"], 8))
+    arguments: list[Argument] = []
+    texts, configured = [], []
+    known: list[Dim] = [Dim.of(n) for n in NAMES]
+    for k in range(rng.choice([1, 2, 2, 3, 3, 4])):
+        rank = rng.choice([0, 1, 1, 2, 2, 2, 3])
+        shape = tuple(_extent(rng, known, arguments) for _ in range(rank))
+        kind = "real" if k == 0 or rng.random() < 0.75 else rng.choice(["i64", "i64", "i32", "bool_"])
+        arguments.append(_argument(g, next(names), kind, shape))
+        texts.append(_annotated(rng, arguments[-1]))
+        parameter = texts[-1].find("Param[") >= 0
+        a = arguments[-1]
+        weak = rank == 0
+        if kind == "real":
+            # What is positive is never written, so that it stays so; a Param cannot be.
+            g.scope.add(Variable(a.name, shape, mag=2, owns=bool(shape) and not parameter and a.domain != "pos",
+                                 fixed=parameter or a.domain == "pos", domain=a.domain if a.domain == "pos" else "", weak=weak))  # fmt: skip
+        elif kind == "bool_":
+            g.scope.add(Variable(a.name, shape, "bool", fixed=True, weak=weak))
+        else:
+            g.scope.add(Variable(a.name, shape, "int", fixed=True, below=a.below, wraps=a.domain == "wraps", weak=weak))
+    if rng.random() < 0.2:
+        name = next(names)
+        configured.append(f"{name}: float = {rng.choice(['0.5', '1.25', '-0.3'])}")
+        g.scope.add(Variable(name, (), mag=2, fixed=True, weak=True))
+    if rng.random() < 0.15:
+        configured.append("k: int = 2")
+        g.scope.add(Variable("k", (), "int", fixed=True, weak=True))
+        g.scope.extents["k"] = "k"
+    return arguments, ", ".join([*texts, *configured])
+
+
+def _extent(rng: random.Random, known: list[Dim], arguments: list[Argument]) -> Dim:
+    if rng.random() < 0.12:
+        return Dim.of(rng.choice([1, 1, 2, 3]))
+    d = rng.choice(known)
+    said = {x for a in arguments for x in a.shape}
+    if d in said and rng.random() < 0.1:
+        return rng.choice([d + 1, d * 2])
+    return d
+
+
+def _argument(g: Statements, name: str, kind: str, shape: Shape) -> Argument:
+    rng = g.rng
+    if kind in ("i64", "i32"):
+        reach = [v.shape[0] for v in g.scope.having() if v.rank]
+        if reach and rng.random() < 0.75:
+            return Argument(name, kind, shape, rng.choice(["place", "wraps"]), rng.choice(reach))
+        return Argument(name, kind, shape, "any")
+    return Argument(name, kind, shape, "pos" if kind == "real" and rng.random() < 0.2 else "any")
+
+
+def _annotated(rng: random.Random, a: Argument) -> str:
+    dims = " ".join(str(d).replace(" ", "") for d in a.shape)
+    text = f'{a.dtype}["{dims}"]' if a.shape or rng.random() < 0.3 else a.dtype
+    if a.dtype == "real" and rng.random() < 0.25:
+        text = f"Param[{text}]"
+    return f"{a.name}: {text}"
+
+
+def namespace(text: str) -> dict[str, Any]:
+    """Runs a layer file in which annotations and decorators mean nothing."""
+    found: dict[str, Any] = {"layer": lambda f: f}
+    lines = [line if not line.startswith("from layerc") else "" for line in text.splitlines()]
+    code = compile("\n".join(lines), "program", "exec", flags=__future__.annotations.compiler_flag, dont_inherit=True)
+    exec(code, found)
+    return found
+
+
+__all__ = ["HEAD", "ONE", "Argument", "Program", "draw_program", "namespace"]
