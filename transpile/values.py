@@ -15,7 +15,7 @@ DRAWS = {  # the methods of a random generator, and what they take
     "integers": "low high shape",
     "bernoulli": "p shape",
 }
-# Under these names an environment holds what the function returns, and what a loop (of this counter) gets its items from.
+# Under these names an environment holds what the function returns, and what a loop (of this counter) runs over.
 RETURN = "<return>"
 LOOPED = "<loop>"
 

@@ -207,7 +207,7 @@ def _slice_item(item: Slice, inner: Item, extent: Dim) -> Item | None:
 
 
 def _moved(view: Call, items: tuple[Item, ...], value: Expr) -> tuple[tuple[Item, ...], Expr] | None:
-    """A store into an array whose axes are permuted, or some of extent one left out: the axes of the value move along."""
+    """A store into an array whose axes are permuted, or some of extent one left out: the value's axes move along."""
     pull, shown = ROWS[view.op].pull, view.args[0]
     if pull is None or any(not isinstance(i, (At, Slice)) for i in items):
         return None
