@@ -5,8 +5,10 @@ very checkout into the package layerc.runtime.<stem>_compiled: inside the wheel,
 beside the sources. `python setup.py build_layers --inplace` repeats the latter alone.
 """
 
+import os
 import sys
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module, util
 from pathlib import Path
 
@@ -71,9 +73,15 @@ class build_layers(Command):
         if driver is None:
             self.announce("build_layers: no layer files or no compiler yet: nothing to compile", level=3)
             return
-        for source in sources:
-            self.announce(f"build_layers: {source.relative_to(ROOT)} -> {self.output(source)}", level=3)
-            driver.build(source, self.output(source), portable=True)
+        # In place it serves this machine; a wheel serves all..
+        portable = not (self.inplace or self.editable_mode)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            started = {}
+            for source in sources:
+                self.announce(f"build_layers: {source.relative_to(ROOT)} -> {self.output(source)}", level=3)
+                started[source] = pool.submit(driver.build, source, self.output(source), portable=portable, keep=False)
+            for one in started.values():
+                one.result()
 
     def get_source_files(self):
         return [str(p.relative_to(ROOT)) for p in self.layer_files()]

@@ -59,11 +59,12 @@ def build(
     f32_only: bool = False,
     checked: bool = False,
     portable: bool = False,
+    keep: bool = True,
     dump: str | None = None,
     progress: Progress | None = None,
 ) -> Path:
     """Builds the package of a layer file and returns its directory (by default `<stem>_compiled` beside the
-    file).
+    file). `keep`: whether `vjp` has a forward of its own that leaves values for the pullback, where that saves work.
 
     InvalidFile: the file has mistakes; OSError: it cannot be read; UnusableOutput: the package cannot be
     written;
@@ -73,7 +74,7 @@ def build(
     tell = progress or (lambda text: None)
     tell(f"reading {source.name}")
     module = read_module(source)
-    stages = compile_module(module, checked=checked, tell=tell)
+    stages = compile_module(module, checked=checked, keep=keep, tell=tell)
     if dump is not None:
         print(show(module, dump))
     dtypes = ("f32",) if f32_only else ("f32", "f64")
@@ -107,11 +108,16 @@ def read_module(source: Path) -> Module:
 
 
 def compile_module(
-    module: Module, *, checked: bool = False, tell: Progress = lambda text: None, upto: str | None = None
+    module: Module,
+    *,
+    checked: bool = False,
+    keep: bool = True,
+    tell: Progress = lambda text: None,
+    upto: str | None = None,
 ) -> Stages:
     """Gradients, loop nests, and all passes (or those up to one)."""
     _refuse_hidden_writes(module)
-    gradients = gradients_of(module)
+    gradients = gradients_of(module, keep)
     errors = ErrorTable()
     parts = []
     names: set[str] = set()

@@ -29,7 +29,7 @@ class Gradients:
     kept: dict[str, Kept] = field(default_factory=dict)  # the same in two parts, where that saves work
 
 
-def gradients_of(module: Module) -> Gradients:
+def gradients_of(module: Module, keep: bool = False) -> Gradients:
     """The gradients of a module's layers. InvalidFile where some cannot be derived: all of these are
     reported.
     """
@@ -46,7 +46,7 @@ def gradients_of(module: Module) -> Gradients:
             try:
                 derived[layer.name] = gradient(layer, module.source, module.path)
                 sources[layer.name] = gradient_text(layer, module.source, module.path)
-                if (pair := kept(layer, module.source, module.path)) is not None:
+                if keep and (pair := kept(layer, module.source, module.path)) is not None:
                     pairs[layer.name] = pair
             except Mistake as mistake:
                 reporter.add(mistake)
