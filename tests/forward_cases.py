@@ -134,6 +134,7 @@ broadcast_to   | np.broadcast_to(v, (N, M))                    | x: real N M; v:
 flip           | np.flip(x, axis=0) + np.flip(x)               | x: real N M
 copy           | x.copy() + np.copy(x)                         | x: real N
 reshape        | x.reshape(N * M)                              | x: real N M
+reshape_twice  | np.exp(x.T).ravel().reshape(N, M) * x          | x: real N M
 reshape_minus  | np.reshape(x, (M, -1))                        | x: real N M K
 reshape_units  | x.reshape(N, 1, M, 1)                         | x: real N M
 reshape_of     | (x * 2).reshape(M, N).T                       | x: real N M

@@ -27,7 +27,17 @@ FLOATS = (np.float32, np.float64)
 CLOSE = {np.float32: {"rtol": 1e-5, "atol": 2e-6}, np.float64: {"rtol": 1e-13, "atol": 1e-14}}
 
 
-OPTIMISED = ("uniform01", "limits", "normal", "whole", "coin", "in_order", "loop", "reduced")  # vectorised, threaded
+OPTIMISED = (
+    "uniform01",
+    "limits",
+    "normal",
+    "whole",
+    "coin",
+    "in_order",
+    "loop",
+    "recurrence",
+    "reduced",
+)  # vectorised, threaded
 
 
 def _build(folder: Path, name: str, text: str) -> tuple[ModuleType, ModuleType]:
@@ -140,7 +150,7 @@ def test_numpy_and_compiled_draw_the_same(built: Any, name: str, dtype: Any) -> 
 @pytest.mark.parametrize("name", OPTIMISED)
 def test_vectorised_code_draws_the_same(optimised: Any, name: str, dtype: Any) -> None:
     python, compiled = optimised
-    given = arrays(tuple((*s[:-1], 37) for s in LAYERS[name][2]), dtype, (3,))
+    given = arrays(tuple((*s[:-1], 37) for s in LAYERS[name][2]), dtype, (35,))
     found, expected = (getattr(m, name)(*given, rng=4) for m in (compiled, python))
     np.testing.assert_allclose(found, expected, **{**CLOSE[dtype], **({"atol": 2e-5} if dtype == np.float32 else {})})
 
@@ -402,6 +412,7 @@ def test_a_net_trains_through_a_random_layer(built: Any) -> None:
 # -- mistakes ----------------------------------------------------------------------------------------------------
 # fmt: off
 WRONG = [  # body | what is said | what stands under the caret
+    ("return np.where(0 < rng.random() < rng.random(), x, 0)", "the end of this comparison may not be drawn", "0 < rng.random() < rng.random()"),
     ("return x + rng", "expected an array or a scalar, got a random generator", "rng"),
     ("return x * rng.normal(x.shape)", "random generators have no method normal here", "rng.normal(x.shape)"),
     ("return x * rng.random((x.size, -1))[:, 0]", "negative dimensions are not allowed", "(x.size, -1)"),

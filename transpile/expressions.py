@@ -280,7 +280,13 @@ class Expressions(SpecialCalls):
         return construct.call(row.name, *args, span=self.span(node), **static)
 
     def _comparison(self, node: Any, left: Any, ops: list[Any], rest: list[Any]) -> Value:
-        terms = [self.value(e) for e in [left, *rest]]
+        terms = [self.value(e) for e in [left, *rest[:1]]]
+        drawn = self.drawn()
+        terms += [self.value(e) for e in rest[1:]]
+        if self.drawn() != drawn:
+            raise self.fail(
+                node, "unsupported", "the end of this comparison may not be drawn", "draw it before: u = rng.random()"
+            )
         if len(ops) == 1 and isinstance(ops[0], (gast.Is, gast.IsNot)):
             if isinstance(terms[1], Static) and terms[1].value is None:
                 same = isinstance(terms[0], Static) and terms[0].value is None

@@ -28,7 +28,7 @@ class Buffer:
     dtype: str
     shape: tuple[Dim, ...]
     kind: str  # in (never written), out, temp, list (temp whose axis 0 grows)
-    alias: str | None = None  # the same memory as this other buffer, seen in another shape
+    alias: str | None = None  # the same memory as this other buffer (no alias itself), seen in another shape
 
 
 # -- expressions -----------------------------------------------------------------------------------------------

@@ -340,10 +340,14 @@ class Lists:
         return construct.call("reshape", expr, shape=merged, span=self.span(node))
 
     def call_np_vstack(self: Any, node: Any) -> Value:
+        drawn = self.drawn()
         expr = self._whole_list(node)
         if expr is None:
             return super().call_np_vstack(node)  # type: ignore[misc]
-        return expr if expr.type.rank == 2 else self.call_np_concatenate(node)
+        if expr.type.rank == 2:
+            return expr
+        self.env.update(drawn)
+        return self.call_np_concatenate(node)
 
     def call_sum(self: Any, node: Any) -> Value:
         """Python's sum: over the items, that is over the first axis."""
@@ -364,9 +368,11 @@ class Lists:
         return total if start is None else construct.call("add", total, start, span=self.span(node))
 
     def _whole_list(self: Any, node: Any) -> Expr | None:
-        """The argument of np.stack and the like, if it is a list that is an array."""
+        """The argument of np.stack and the like, if it is a list that is an array. If not, it is evaluated once more:
+        then nothing was drawn."""
         if not node.args:
             return None
+        drawn = self.drawn()
         value = self.unlisted(self.value_or_list(node.args[0]), node.args[0])
         if isinstance(value, ListValue):
             raise self.fail(
@@ -375,7 +381,10 @@ class Lists:
                 "the length of this list depends on values, so the shape of its items together would",
                 "make an array of the largest size and store into it: ys = np.zeros((n, d)); ys[i] = v",
             )
-        return None if isinstance(value, (Tuple, Static)) else self.as_expr(value, node)
+        if isinstance(value, (Tuple, Static)):
+            self.env.update(drawn)
+            return None
+        return self.as_expr(value, node)
 
     def _only_axis(self: Any, node: Any) -> int:
         given = node.args[1] if len(node.args) == 2 else next((k.value for k in node.keywords if k.arg == "axis"), None)

@@ -8,6 +8,7 @@
              cotangent `dy`; ZERO: zero almost everywhere; MISSING: an error that names the operation; DEFINED: that of
              `define`
     c        scalar C for an elementwise operation or a draw; {f} is "f" for float32 and "" for float64
+             (a draw's arguments there: seed, number of the draw, number of the example, index of the element, the rest)
     pull     for an operation that only moves elements: (index into the result) -> (index into the argument)
     reduce   for a reduction: (neutral element, combining operation)
     spec     for a product: its operands' and its result's axes as letters, as einsum

@@ -124,7 +124,9 @@ class Prepare(Indexing):
         key = (place.buffer, shape)
         if key not in self.aliases:
             lead = whole.shape[: len(place.prefix)]
-            buffer = self.buffer(self.fresh(f"{place.buffer}_flat"), place.dtype, (*lead, *shape), "temp", place.buffer)
+            buffer = self.buffer(
+                self.fresh(f"{place.buffer}_flat"), place.dtype, (*lead, *shape), "temp", self.root(place.buffer)
+            )
             self.env[f"%{buffer}"] = Place(buffer, shape, place.dtype, place.prefix)
             self.aliases[key] = Name(f"%{buffer}", expr.type, None, self.span)
         return self.aliases[key]

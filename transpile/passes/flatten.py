@@ -94,6 +94,6 @@ class _State:
         if (name, (first, last)) not in self.made:
             b = self.table[name]
             shape = (*b.shape[:first], product(b.shape[first:last]), *b.shape[last:])
-            flat = Buffer(self.names.fresh(f"{name}_flat"), b.dtype, shape, "temp", alias=name)
+            flat = Buffer(self.names.fresh(f"{name}_flat"), b.dtype, shape, "temp", alias=b.alias or name)
             self.made[(name, (first, last))] = self.table[flat.name] = flat
         return self.made[(name, (first, last))].name

@@ -48,6 +48,8 @@ class _Checker:
                 self.fault(f"buffer {b.name} has type {b.dtype}, kind {b.kind}")
             if b.alias and b.alias not in self.table:
                 self.fault(f"buffer {b.name} is an alias of nothing")
+            elif b.alias and self.table[b.alias].alias:
+                self.fault(f"buffer {b.name} is an alias of an alias")
             if b.kind in ("in", "out"):
                 self.dims(b.shape, self.known, f"the shape of {b.name}")
 
