@@ -41,6 +41,7 @@ _MODULES = {
     "Reshape": "layerc.runtime.rearrange",
     "Concat": "layerc.runtime.rearrange",
     "Split": "layerc.runtime.rearrange",
+    "Subnet": "layerc.runtime.subnet",
     "MemoryOutput": "layerc.runtime.outputs",
     "HDF5Output": "layerc.runtime.outputs",
     "Power": "layerc.runtime.power",

@@ -253,6 +253,9 @@ def fork_state(state: LayerState) -> LayerState:
     fork.is_fork = True
     if state.layer.is_builtin:
         fork.blobs = [Blob.empty((0,) * b.data.ndim, b.dtype) for b in state.blobs]
+        for key, value in vars(state).items():
+            if isinstance(value, Track):  # a net inside of the layer
+                setattr(fork, key, value.fork())
         fork.rng = copy.copy(state.rng)
         return fork
     shared = [state.layer, *state.parameters]
