@@ -19,6 +19,8 @@ _MODULES = {
     "TopologyError": "layerc.runtime.topology",
     "Input": "layerc.runtime.data",
     "MemoryData": "layerc.runtime.data",
+    "HDF5Data": "layerc.runtime.hdf5_data",
+    "AsyncData": "layerc.runtime.async_data",
     "RandomNormal": "layerc.runtime.data",
     "DataTransformers": "layerc.runtime.data",
     "InnerProduct": "layerc.runtime.inner_product",
