@@ -83,6 +83,7 @@ _MODULES = {
     "RMSprop": "layerc.runtime.solvers",
     "Adagrad": "layerc.runtime.solvers",
     "Adadelta": "layerc.runtime.solvers",
+    "LBFGS": "layerc.runtime.lbfgs",
     "LRPolicy": "layerc.runtime.policies",
     "MomPolicy": "layerc.runtime.policies",
     "TrainingSummary": "layerc.runtime.coffee",

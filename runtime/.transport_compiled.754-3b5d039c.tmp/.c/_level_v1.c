@@ -1,5 +1,0 @@
-#define wasserstein_f32 wasserstein_f32_v1
-#define wasserstein_f64 wasserstein_f64_v1
-#define wasserstein_backward_f32 wasserstein_backward_f32_v1
-#define wasserstein_backward_f64 wasserstein_backward_f64_v1
-#include "transport.c"

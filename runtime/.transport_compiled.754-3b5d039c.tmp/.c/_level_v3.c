@@ -1,5 +1,0 @@
-#define wasserstein_f32 wasserstein_f32_v3
-#define wasserstein_f64 wasserstein_f64_v3
-#define wasserstein_backward_f32 wasserstein_backward_f32_v3
-#define wasserstein_backward_f64 wasserstein_backward_f64_v3
-#include "transport.c"
