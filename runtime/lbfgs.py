@@ -176,7 +176,7 @@ def _between(a: Point, b: Point) -> float:
         return middle
     d2 = np.sign(b[0] - a[0]) * np.sqrt(square)
     below = b[3] - a[3] + 2 * d2
-    if below == 0:
+    if below == 0 or not np.isfinite(below):
         return middle
     step = b[0] - (b[0] - a[0]) * (b[3] + d2 - d1) / below
     margin = 0.1 * (high - low)
