@@ -168,7 +168,9 @@ def _finished(function: Function, name: str, body: tuple[Stmt, ...], doc: str) -
     known = _arguments(function)
     needed = read(body)
     owners = [p for p in function.params if p.role in ("input", "param") and p.type.is_float]
-    sizes = {s for one in walk_stmts(body) if isinstance(one, Assign) for d in one.value.type.shape for s in d.symbols()}
+    sizes = {
+        s for one in walk_stmts(body) if isinstance(one, Assign) for d in one.value.type.shape for s in d.symbols()
+    }
     # A configuration may be read in the shape of an array alone.
     taken = [p for p in known.values() if p.name in needed or (p.role == "config" and p.name in sizes)]
     covered = {d.symbol for p in taken for d in p.type.shape}

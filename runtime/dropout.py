@@ -72,7 +72,9 @@ def _mask(state: LayerState, x: Blob, ratio: float, scale: float) -> np.ndarray:
 def _apply(masks: list[np.ndarray] | None, sources: list[Blob], targets: list[Any]) -> None:
     """target = source times mask, for those that are wanted."""
     for k, (source, target) in enumerate(zip(sources, targets)):
-        if target and masks is None:
+        if not target:
+            continue
+        if masks is None:
             target.data = source.data
-        elif target:
+        else:
             target.adopt(builtin.run("standard.masked", {"x": source.data, "mask": masks[k]})["y"])

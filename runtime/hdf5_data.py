@@ -81,7 +81,9 @@ class HDF5Data(BatchedData):
             columns = [Column([_dataset(file, top) for file in files], self.chunk_size) for top in self.tops]
             for file, *sizes in zip(files, *(column.sizes for column in columns)):
                 if len(set(sizes)) != 1:
-                    raise ValueError(f"the datasets {list(self.tops)} of {file.filename} have different lengths: {sizes}")
+                    raise ValueError(
+                        f"the datasets {list(self.tops)} of {file.filename} have different lengths: {sizes}"
+                    )
             if not len(columns[0]):
                 raise ValueError("the files have no samples")
             state = self.first_state(backend, columns)

@@ -41,8 +41,8 @@ class InnerProduct(Weighted):
 
 
 class TiedInnerProduct(Weighted):
-    """y (N, in) = x @ weight.T + bias, with the `weight` (in, out) of the layer of that name or `param_key`. Its gradient
-    is the sum of both layers'."""
+    """y (N, in) = x @ weight.T + bias, with the `weight` (in, out) of the layer of that name or `param_key`.
+    Its gradient is the sum of both layers'."""
 
     param_names = ("bias",)
     borrows = "tied_param_key"

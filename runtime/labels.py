@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from layerc.runtime.layer import BadInput, BadLabel, BadType
 from layerc.runtime.axes import as_rows, channel_axis
+from layerc.runtime.layer import BadInput, BadLabel, BadType
 
 
 def labels_of(label: np.ndarray, shape: tuple[int, ...], axis: int, ignore: int | None) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Sinks that keep what they are given: `MemoryOutput`, `HDF5Output`. A fork of a net (predict, validation) adds nothing."""
+"""Sinks that keep what they are given: `MemoryOutput`, `HDF5Output`. Forks (predict, validation) add nothing."""
 
 import os
 from pathlib import Path
@@ -51,7 +51,9 @@ class HDF5Output(Builtin):
     def check_fields(self, owner: str) -> None:
         called = self.datasets or self.bottoms
         if len(called) != len(self.bottoms) or len(set(called)) != len(called):
-            raise ValueError(f"{owner}: field datasets={list(called)} must be one name for each of {list(self.bottoms)}")
+            raise ValueError(
+                f"{owner}: field datasets={list(called)} must be one name for each of {list(self.bottoms)}"
+            )
 
     def setup(self, backend: Any, inputs: list[Blob], diffs: Any) -> LayerState:
         need("h5py", "h5py", "all")

@@ -45,7 +45,7 @@ class Recurrent(Builtin):
     def setup(self, backend: Any, inputs: list[Blob], diffs: Any) -> LayerState:
         self._check(inputs)
         x, size = inputs[0], self.gates * self.output_dim
-        shapes = {"weight_ih": (x.shape[2], size), "weight_hh": (self.output_dim, size)}
+        shapes: dict[str, tuple[int, ...]] = {"weight_ih": (x.shape[2], size), "weight_hh": (self.output_dim, size)}
         shapes |= {"bias_ih": (size,), "bias_hh": (size,)}
         state = LayerState(self, blobs=[Blob.empty(self._top_shape(x.shape), x.dtype)])
         state.parameters = [self._parameter(name, shape) for name, shape in shapes.items()]
@@ -56,7 +56,9 @@ class Recurrent(Builtin):
     def _parameter(self, name: str, shape: tuple[int, ...]) -> Parameter:
         """`weight_*` holds for all matrices, `bias_*` for all biases."""
         kind = name.partition("_")[0]
-        return Parameter(name, shape, *(getattr(self, f"{kind}_{key}") for key in ("init", "regu", "cons", "lr", "decay")))
+        return Parameter(
+            name, shape, *(getattr(self, f"{kind}_{key}") for key in ("init", "regu", "cons", "lr", "decay"))
+        )
 
     def _top_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return (*shape[:2], self.output_dim) if self.sequence else (shape[0], self.output_dim)
@@ -127,7 +129,12 @@ class Recurrent(Builtin):
                 back["h"] = back["h"] + dy.data[:, t]
             elif t == steps - 1:
                 back["h"] = back["h"] + dy.data
-            step = {"a": a[t], "b": b[t], last: carried[last][t], **self._outputs({k: c[t + 1] for k, c in carried.items()})}
+            step = {
+                "a": a[t],
+                "b": b[t],
+                last: carried[last][t],
+                **self._outputs({k: c[t + 1] for k, c in carried.items()}),
+            }
             found = builtin.pull(self.address, {**step, **self._outputs(back, "d")})
             da[t], db[t] = found["a"], found["b"]
             through = {**_dense(carried["h"][t], parameters, "hh"), "y": b[t], "dy": db[t]}
@@ -137,7 +144,9 @@ class Recurrent(Builtin):
             back["h"] = back["h"] + dy.data
         rows = steps * n
         self._learn(state, flat, da.reshape(rows, da.shape[2]), "ih", diffs[0], x)
-        self._learn(state, carried["h"][:-1].reshape(rows, self.output_dim), db.reshape(rows, db.shape[2]), "hh", None, x)
+        self._learn(
+            state, carried["h"][:-1].reshape(rows, self.output_dim), db.reshape(rows, db.shape[2]), "hh", None, x
+        )
         for name, dx in zip(self.carried, diffs[1:]):
             if dx:
                 dx.adopt(back[name])

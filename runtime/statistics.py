@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from layerc.runtime import builtin
+from layerc.runtime.axes import as_rows, channel_axis
 from layerc.runtime.blob import Blob
 from layerc.runtime.fields import field, integer
 from layerc.runtime.labels import labels_of
 from layerc.runtime.layer import BadInput, BadType, Builtin, LayerState, require_float
-from layerc.runtime.axes import as_rows, channel_axis
 
 
 class RunningMeans:

@@ -72,8 +72,9 @@ class Subnet(Builtin):
     def _outer(self, name: str, p: Parameter) -> Parameter:
         """The parameter as the net around sees it, with the settings and the value that it has in `net` now."""
         known = self.net.named_parameters().get(name) if self.net.knows_arrays else None
-        present = known if known is not None and known.shape == p.shape else p
-        start = Array(present.data.copy()) if present is known else p.init
+        present, start = p, p.init
+        if known is not None and known.shape == p.shape:
+            present, start = known, Array(known.data.copy())
         outer = Parameter(name, p.shape, start, p.regu, p.cons, present.lr, present.decay)
         outer.is_frozen_by_user = present.is_frozen_by_user
         return outer
@@ -103,7 +104,7 @@ class Subnet(Builtin):
         if state.phase == "train":
             state.states = _states_of(track)
         if self.has_loss:
-            state.loss = float(sum(s.loss for s in track.states if s.layer.has_loss))
+            state.loss = sum(float(s.loss or 0.0) for s in track.states if s.layer.has_loss)
 
     def backward(self, backend: Any, state: LayerState, inputs: list[Blob], diffs: Any) -> None:
         track: Track = state.track

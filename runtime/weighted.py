@@ -19,7 +19,7 @@ class Weighted(Builtin):
     """
 
     has_param = has_neuron = can_do_bp = is_multi = True
-    bottom_counts = (1, None)
+    bottom_counts: ClassVar[tuple[int, int | None]] = (1, None)
     argument: ClassVar[str] = "x"
 
     def make_parameters(self, shape: Shape) -> list[Parameter]:

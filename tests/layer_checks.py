@@ -78,7 +78,9 @@ def check_gradients(net: Net, feed: dict[str, np.ndarray], tol: float = 1e-6, ph
 
     objective()
     net.backward(seed=seeds or None)
-    found = {k: np.array(net.blobs[k].diff) for k, a in feed.items() if a.dtype.kind == "f" and net.blobs[k].diff is not None}
+    found = {
+        k: np.array(net.blobs[k].diff) for k, a in feed.items() if a.dtype.kind == "f" and net.blobs[k].diff is not None
+    }
     params = {name: p.gradient.copy() for name, p in net.named_parameters().items()}
     for name, gradient in params.items():
         expected = differences(objective, net.named_parameters()[name].data)

@@ -44,11 +44,13 @@ SOURCES = {
     "text": lambda folder: str(write(folder / "a.h5")),
     "several": lambda folder: [write(folder / "a.h5", 0, 3), write(folder / "b.h5", 3, 3), write(folder / "c.h5", 3)],
     "list": lambda folder: (
-        write(folder / "a.h5", 0, 7),
-        write(folder / "b.h5", 7),
-        (folder / "l.txt").write_text("a.h5\n\nb.h5\n"),
-    )
-    and folder / "l.txt",
+        (
+            write(folder / "a.h5", 0, 7),
+            write(folder / "b.h5", 7),
+            (folder / "l.txt").write_text("a.h5\n\nb.h5\n"),
+        )
+        and folder / "l.txt"
+    ),
 }
 
 
@@ -86,9 +88,9 @@ def test_types_and_transformers(tmp_path):
 
 
 def test_errors_at_the_net(tmp_path):
-    with pytest.raises(OSError, match="none.h5"):
+    with pytest.raises(OSError, match=r"none.h5"):
         net_of(HDF5Data(tmp_path / "none.h5", 2))
-    with pytest.raises(OSError, match="l.txt"):
+    with pytest.raises(OSError, match=r"l.txt"):
         net_of(HDF5Data(tmp_path / "l.txt", 2))
     (tmp_path / "bad.h5").write_text("no")
     with pytest.raises(OSError, match=r"bad\.h5|open file"):

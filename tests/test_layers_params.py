@@ -75,7 +75,9 @@ def convolved(x, weight, bias, stride, pad, groups, dilation):
 def test_convolution(shape, options):
     def value(x, weight, bias=0.0):
         two = lambda key, d: (options.get(key, d),) * 2 if np.isscalar(options.get(key, d)) else options[key]  # noqa: E731
-        return convolved(x, weight, bias, two("stride", 1), two("pad", 0), options.get("n_group", 1), two("dilation", 1))
+        return convolved(
+            x, weight, bias, two("stride", 1), two("pad", 0), options.get("n_group", 1), two("dilation", 1)
+        )
 
     check(made(Convolution, **options), {"x": normal(*shape)}, value, fill=drawn)
 
@@ -95,13 +97,13 @@ def test_convolution_shares_its_filters():
     ],
 )
 def test_convolution_fields(bad, field):
-    with pytest.raises(ValueError, match=f"Convolution 'y'.*{field}"):
+    with pytest.raises(ValueError, match=rf"Convolution 'y'.*{field}"):
         made(Convolution, **bad)
 
 
 def test_convolution_shapes():
     for options, shape in (({}, (2, 3)), ({"kernel": 4}, (1, 1, 3, 3)), ({"n_group": 2}, (1, 3, 2, 2))):
-        with pytest.raises(ValueError, match="'y'.*'x'"):
+        with pytest.raises(ValueError, match=r"'y'.*'x'"):
             net_of(made(Convolution, 2, **options), {"x": np.zeros(shape)})
     net = net_of(made(Convolution, 2, 3), {"x": np.zeros((1, 2, 5, 5))})
     with pytest.raises(ValueError, match="'x'"):
@@ -153,14 +155,14 @@ def test_tied_weight_alone():
 
 def test_tied_errors():
     for wrong in ("nobody", "dec"):
-        with pytest.raises(TopologyError, match=f"'dec'.*{wrong}"):
+        with pytest.raises(TopologyError, match=rf"'dec'.*{wrong}"):
             tied(tied=wrong)
     layers = [
         Input([(4,)], name="in", tops=["x"]),
         TiedInnerProduct("enc", name="dec", bottoms=["x"]),
         InnerProduct(4, name="enc", bottoms=["dec"]),
     ]
-    with pytest.raises(TopologyError, match="'dec'.*'enc'"):
+    with pytest.raises(TopologyError, match=r"'dec'.*'enc'"):
         Net("n", layers)
     before = [Input([(4,), (3,)], name="in", tops=["x", "z"]), layers[1], InnerProduct(4, name="enc", bottoms=["z"])]
     assert Net("n", before).blobs["dec"].shape == (1, 3)
@@ -177,7 +179,7 @@ def test_embedding_defaults_and_errors():
     layer = made(Embedding, 5, 3)
     assert (layer.weight_init, layer.weight_regu) == (Gaussian(0, 1), L2Regu(1))
     for bad in (5, -1):
-        with pytest.raises(IndexError, match=f"'y'.*'x'.*{bad}"):
+        with pytest.raises(IndexError, match=rf"'y'.*'x'.*{bad}"):
             run(layer, {"x": np.array([0, bad])})
     with pytest.raises(ValueError, match="input_dim"):
         made(Embedding, 0, 3)
@@ -226,7 +228,7 @@ def test_batch_norm_leaves_no_trace_in_inference():
 
 def test_batch_norm_of_too_little():
     net = net_of(made(BatchNorm), {"x": np.zeros((1, 2))})
-    with pytest.raises(ValueError, match="'y'.*'x'"):
+    with pytest.raises(ValueError, match=r"'y'.*'x'"):
         net.forward(data={"x": np.zeros((1, 2))})
     assert net.predict(np.ones((1, 2))).shape == (1, 2)
     net.forward(data={"x": np.zeros((0, 2))})
@@ -326,7 +328,9 @@ def test_recurrent_states(cls):
     np.testing.assert_allclose(net.states["y"]["h"], first[0])
     x = normal(3, 1, 2)
     net.forward(data={"x": x})
-    np.testing.assert_allclose(net.blobs["y"].data, np.stack(function(x, *[np.zeros((3, 3))] * carried, **params)[0], 1))
+    np.testing.assert_allclose(
+        net.blobs["y"].data, np.stack(function(x, *[np.zeros((3, 3))] * carried, **params)[0], 1)
+    )
     net.reset_states()
     assert not net.states["y"]["h"].any()
 
@@ -340,7 +344,7 @@ def test_recurrent_keywords_and_errors(cls):
     assert params["bias_ih"].data[0] == 2
     assert (params["weight_ih"].lr, params["bias_hh"].decay) == (0.3, 0.4)
     assert isinstance(params["weight_ih"].regu, L2Regu)
-    with pytest.raises(ValueError, match="'y'.*'x'"):
+    with pytest.raises(ValueError, match=r"'y'.*'x'"):
         net_of(layer, {"x": np.zeros((1, 2))})
     with pytest.raises(ValueError, match="bottoms"):
         made(cls, 3, bottoms=["x", "h", "c", "d"])

@@ -43,7 +43,9 @@ def made(cls, *args, bottoms=("x",), **more):
 # -- moving values ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("shape", "given"), [((2, 6), (3, 2)), ((3, 2, 2), -1), ((1, 4), (2, -1)), ((0, 4), (2, 2)), ((2, 0), (0, 3))])
+@pytest.mark.parametrize(
+    ("shape", "given"), [((2, 6), (3, 2)), ((3, 2, 2), -1), ((1, 4), (2, -1)), ((0, 4), (2, 2)), ((2, 0), (0, 3))]
+)
 def test_reshape(shape, given):
     want = given if isinstance(given, tuple) else (given,)
     size = int(np.prod(shape[1:]))
@@ -54,10 +56,10 @@ def test_reshape(shape, given):
 
 def test_reshape_errors():
     for bad in ((-1, -1), (-2,), (1.5,), "ab"):
-        with pytest.raises(ValueError, match="Reshape 'y'.*shape"):
+        with pytest.raises(ValueError, match=r"Reshape 'y'.*shape"):
             made(Reshape, bad)
     for bad in ((4,), (-1, 4), (0, -1)):
-        with pytest.raises(ValueError, match="'y'.*'x'"):
+        with pytest.raises(ValueError, match=r"'y'.*'x'"):
             net_of(made(Reshape, bad), {"x": np.zeros((2, 6))})
 
 
@@ -68,7 +70,10 @@ def test_integers_may_be_moved():
     assert net.blobs["y"].data.tolist() == [[1, 0, 0]] * 2
 
 
-@pytest.mark.parametrize(("shapes", "axis"), [([(2, 3), (2, 1)], 1), ([(2, 3, 2), (2, 3, 1), (2, 3, 4)], -1), ([(0, 1), (0, 2)], 1), ([(2, 2)], 1)])
+@pytest.mark.parametrize(
+    ("shapes", "axis"),
+    [([(2, 3), (2, 1)], 1), ([(2, 3, 2), (2, 3, 1), (2, 3, 4)], -1), ([(0, 1), (0, 2)], 1), ([(2, 2)], 1)],
+)
 def test_concat(shapes, axis):
     feed = {f"x{k}": normal(*s) for k, s in enumerate(shapes)}
     check(made(Concat, axis, bottoms=list(feed)), feed, lambda *xs: np.concatenate(xs, axis))
@@ -77,7 +82,7 @@ def test_concat(shapes, axis):
 def test_concat_errors():
     feed = {"x": np.zeros((2, 3, 2)), "z": np.zeros((2, 2, 2))}
     for axis in (2, 0, 3):
-        with pytest.raises(ValueError, match="'y'.*'x'.*'z'"):
+        with pytest.raises(ValueError, match=r"'y'.*'x'.*'z'"):
             net_of(made(Concat, axis, bottoms=["x", "z"]), feed)
     with pytest.raises(TypeError, match="'z'"):
         run(made(Concat, bottoms=["x", "z"]), {"x": np.zeros((2, 3)), "z": np.zeros((2, 3), int)})
@@ -98,7 +103,11 @@ def test_split():
 
 def keeping(layer, **more):
     data = MemoryData([np.arange(10.0)[:, None], np.arange(10)], 4, name="data")
-    return Net("n", [data, InnerProduct(1, name="y", bottoms=["data"]), SquareLoss(name="l", bottoms=["y", "data"]), layer], **more)
+    return Net(
+        "n",
+        [data, InnerProduct(1, name="y", bottoms=["data"]), SquareLoss(name="l", bottoms=["y", "data"]), layer],
+        **more,
+    )
 
 
 def test_memory_output():
@@ -124,7 +133,7 @@ def test_hdf5_output(tmp_path):
     with h5py.File(path) as file:
         assert file["a"][:, 0].tolist() == file["b"][()].tolist() == list(range(10))
         assert file["b"].dtype == np.int64
-    with pytest.raises(FileExistsError, match="out.h5"):
+    with pytest.raises(FileExistsError, match=r"out.h5"):
         keeping(HDF5Output(path, name="out", bottoms=["data"]))
     with keeping(HDF5Output(path, force_overwrite=True, name="out", bottoms=["data"])):
         pass
@@ -242,13 +251,13 @@ def test_subnet_with_a_loss():
 
 
 def test_subnet_errors():
-    with pytest.raises(ValueError, match="'y'.*net"):
+    with pytest.raises(ValueError, match=r"'y'.*net"):
         made(Subnet, 3)
     with pytest.raises(ValueError, match="'data'"):
         made(Subnet, keeping(MemoryOutput(name="out", bottoms=["data"])))
-    with pytest.raises(TopologyError, match="'y'.*1 bottoms"):
+    with pytest.raises(TopologyError, match=r"'y'.*1 bottoms"):
         outer(made(Subnet, inner(), bottoms=["x", "x"]))
-    with pytest.raises(ValueError, match="'y'.*'x'.*'u'"):
+    with pytest.raises(ValueError, match=r"'y'.*'x'.*'u'"):
         outer(made(Subnet, inner(shape=(5,))))
     layers = [Input([(4,)], name="in", tops=["u"]), Argmax(name="a", bottoms=["u"])]
     stop = outer(InnerProduct(4, name="ip", bottoms=["x"]), Subnet(Net("arg", layers), name="y", bottoms=["ip"]))

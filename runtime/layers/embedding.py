@@ -1,7 +1,5 @@
 """Rows of a table."""
 
-import numpy as np
-
 from layerc import Param, i64, layer, real
 
 

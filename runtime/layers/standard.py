@@ -80,9 +80,7 @@ def one_hot(index: i64, n_class: int) -> f64["n_class"]:
 
 
 @layer
-def crop(
-    x: real["C H W"], top: i64, left: i64, is_mirrored: bool_, height: int, width: int
-) -> real["C height width"]:
+def crop(x: real["C H W"], top: i64, left: i64, is_mirrored: bool_, height: int, width: int) -> real["C height width"]:
     """A rectangle of every channel, mirrored left to right or not."""
     columns = np.arange(width)
     columns = left + np.where(is_mirrored, width - 1 - columns, columns)

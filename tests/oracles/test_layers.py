@@ -40,7 +40,9 @@ def compare(layer, feed, function, phase="train"):
         p.data[...] = RNG.normal(size=p.shape) * 0.5
     loss = net.forward(data=feed, phase=phase)
     floats = {k: torch.tensor(a, requires_grad=a.dtype.kind == "f") for k, a in feed.items()}
-    params = {p.name: torch.tensor(p.data.copy(), requires_grad=True) for ps in net.params.values() for p in ps.values()}
+    params = {
+        p.name: torch.tensor(p.data.copy(), requires_grad=True) for ps in net.params.values() for p in ps.values()
+    }
     expected = function(*floats.values(), **params)
     if layer.tops:
         dy = RNG.normal(size=expected.shape)
@@ -87,7 +89,9 @@ def test_convolution(case, bias):
     )
 
 
-@pytest.mark.parametrize(("size", "kernel", "stride", "pad"), itertools.product([(7, 10), (5, 5)], [2, 3, 5], [1, 2, 3], [0, 1]))
+@pytest.mark.parametrize(
+    ("size", "kernel", "stride", "pad"), itertools.product([(7, 10), (5, 5)], [2, 3, 5], [1, 2, 3], [0, 1])
+)
 @pytest.mark.parametrize("ceil", [False, True])
 def test_pooling(size, kernel, stride, pad, ceil):
     x = normal(2, 3, *size)
@@ -95,7 +99,7 @@ def test_pooling(size, kernel, stride, pad, ceil):
     compare(layer, {"x": x}, lambda x: F.max_pool2d(x, kernel, stride, pad, ceil_mode=ceil))
     for count in (True, False):
         layer = made(Pooling, "mean", kernel, stride, pad, ceil, count)
-        compare(layer, {"x": x}, lambda x: F.avg_pool2d(x, kernel, stride, pad, ceil, count))
+        compare(layer, {"x": x}, lambda x, count=count: F.avg_pool2d(x, kernel, stride, pad, ceil, count))
 
 
 @pytest.mark.parametrize("kernel", [1, 3, 5])
@@ -131,7 +135,9 @@ def recurrent(kind, hidden, x, first, weight_ih, weight_hh, bias_ih, bias_hh):
     values = (weight_ih.T, weight_hh.T, bias_ih, bias_hh)
     module = kind(x.shape[2], hidden, batch_first=True).double()
     state = tuple(h[None] for h in first) if first else None
-    return torch.func.functional_call(module, dict(zip(names, values)), (x, state[0] if state and len(state) == 1 else state))[0]
+    return torch.func.functional_call(
+        module, dict(zip(names, values)), (x, state[0] if state and len(state) == 1 else state)
+    )[0]
 
 
 @pytest.mark.parametrize(("cls", "kind"), [(GRU, torch.nn.GRU), (LSTM, torch.nn.LSTM)])
@@ -166,13 +172,13 @@ def test_label_losses(shape, weighted):
         compare(
             made(SoftmaxLoss, **options),
             feed,
-            lambda x, t: F.cross_entropy(x, t, given, ignore_index=2, reduction=reduction),
+            lambda x, t, reduction=reduction: F.cross_entropy(x, t, given, ignore_index=2, reduction=reduction),
         )
         positive = {"x": np.exp(feed["x"]), "t": feed["t"]}
         compare(
             made(MultinomialLogisticLoss, **options),
             positive,
-            lambda x, t: F.nll_loss(torch.log(x), t, given, ignore_index=2, reduction=reduction),
+            lambda x, t, reduction=reduction: F.nll_loss(torch.log(x), t, given, ignore_index=2, reduction=reduction),
         )
 
 
