@@ -66,7 +66,7 @@ class Analysis:
 
     def learns(self, i: int) -> bool:
         """Whether the step has parameters that are not frozen."""
-        return any(not p.frozen for p in self.states[i].parameters)
+        return any(not p.frozen for p in self.states[i].learned)
 
     @property
     def needed(self) -> frozenset[int]:
@@ -92,7 +92,7 @@ class Analysis:
         for i, step in enumerate(steps):
             if not self.learns(i):
                 continue
-            names = ", ".join(repr(p.name) for p in self.states[i].parameters if not p.frozen)
+            names = ", ".join(repr(p.name) for p in self.states[i].learned if not p.frozen)
             if not step.layer.can_do_bp:
                 raise TopologyError(f"{titled(step.layer)} has parameters ({names}) but cannot do bp; freeze them")
             if i not in self.live:

@@ -120,6 +120,13 @@ class Blob:
         self._data = np.ascontiguousarray(array).reshape(array.shape)  # ascontiguousarray makes 0-d 1-d
         self._buffer = self._data.reshape(-1)
 
+    def copy_in(self, array: np.ndarray) -> None:
+        """Take a copy of the values, and the type."""
+        if array.dtype == self.dtype:
+            self.data = array
+        else:
+            self.adopt(array.copy())
+
     def __dlpack__(self, **keywords: Any) -> Any:
         return self._data.__dlpack__(**keywords)
 

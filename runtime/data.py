@@ -101,7 +101,7 @@ def _arrays(value: Any) -> tuple[np.ndarray, ...]:
     return arrays
 
 
-def _transformers(value: Any) -> tuple[tuple[str, Any], ...]:
+def as_transformers(value: Any) -> tuple[tuple[str, Any], ...]:
     pairs = tuple(value)
     for pair in pairs:
         if not (isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], str) and callable(pair[1])):
@@ -109,51 +109,44 @@ def _transformers(value: Any) -> tuple[tuple[str, Any], ...]:
     return tuple((top, t) for top, t in pairs)
 
 
-class MemoryData(DataLayer):
-    """Batches of arrays in memory, one array per top.
+class BatchedData(DataLayer):
+    """Base of the layers that cut a data set of one column per top into batches.
 
     `last` says what becomes of a last, smaller batch: "keep", "drop", or "wrap", which fills it with the
-    first
-    samples of the next epoch. `shuffle`: a new permutation each epoch. `transformers`: (top, function of
-    the batch).
-    The arrays are read, never changed, nor do blobs alias them.
+    first samples of the next epoch. `shuffle`: a new permutation each epoch. `transformers`: (top, function of
+    the batch). A column has a length, and gives rows for a slice or an array of indices.
     """
 
-    data: Any = field(convert=_arrays)
-    batch_size: int = field(check=lambda n: n > 0, convert=integer)
-    shuffle: bool = field(False, convert=boolean)
-    last: str = field("keep", convert=one_of("keep", "drop", "wrap"))
-    transformers: Any = field((), convert=_transformers)
+    batch_size: int
+    shuffle: bool
+    last: str
+    transformers: Any
 
-    def _default_tops(self) -> tuple[str, ...]:
-        return self.default_top_names if len(self.data) != 1 else ("data",)
+    def columns(self, state: LayerState) -> Sequence[Any]:
+        raise NotImplementedError
 
     def check_fields(self, owner: str) -> None:
-        if len(self.data) != len(self.tops):
-            raise ValueError(f"{owner}: field data has {len(self.data)} arrays for tops {list(self.tops)}")
         for top, _ in self.transformers:
             if top not in self.tops:
                 raise ValueError(f"{owner}: field transformers names {top!r}, which is none of {list(self.tops)}")
 
-    @property
-    def float_types(self) -> list[np.dtype]:
-        return [a.dtype for a in self.data if a.dtype.kind == "f"]
-
-    def setup(self, backend: Any, inputs: list[Blob], diffs: Any) -> LayerState:
+    def first_state(self, backend: Any, columns: Sequence[Any]) -> LayerState:
+        """The state, with blobs like the first batch of these columns."""
         dtype = getattr(backend, "dtype", np.dtype(np.float32))
-        size = min(self.batch_size, len(self.data[0]))
-        sample = [self._transformed(k, a[:size], dtype) for k, a in enumerate(self.data)]
+        size = min(self.batch_size, len(columns[0]))
+        sample = [self._transformed(k, column[:size], dtype) for k, column in enumerate(columns)]
         blobs = [Blob.empty(a.shape, a.dtype) for a in sample]
         return LayerState(self, blobs=blobs, epoch=0, index=0, dtype=dtype, single_epoch=False)
 
     def forward(self, backend: Any, state: LayerState, inputs: list[Blob]) -> None:
-        n = len(self.data[0])
+        columns = self.columns(state)
+        n = len(columns[0])
         last = "keep" if self.last == "wrap" and state.single_epoch else self.last
         parts = self.next_samples(state, n, self.batch_size, last)
         orders = [self.order(state, epoch, n) for epoch, _, _ in parts]
-        for k, array in enumerate(self.data):
+        for k, column in enumerate(columns):
             rows = [
-                array[start:stop] if order is None else array[order[start:stop]]
+                column[start:stop] if order is None else column[order[start:stop]]
                 for (_, start, stop), order in zip(parts, orders)
             ]
             batch = rows[0] if len(rows) == 1 else np.concatenate(rows)
@@ -174,6 +167,35 @@ class MemoryData(DataLayer):
             if batch.ndim == 0 or len(batch) != n:
                 raise ValueError(f"a transformer of {self.tops[k]!r} made shape {batch.shape} of {n} samples")
         return batch
+
+
+class MemoryData(BatchedData):
+    """Batches of arrays in memory, one array per top. The arrays are read, never changed, nor do blobs alias
+    them."""
+
+    data: Any = field(convert=_arrays)
+    batch_size: int = field(check=lambda n: n > 0, convert=integer)
+    shuffle: bool = field(False, convert=boolean)
+    last: str = field("keep", convert=one_of("keep", "drop", "wrap"))
+    transformers: Any = field((), convert=as_transformers)
+
+    def _default_tops(self) -> tuple[str, ...]:
+        return self.default_top_names if len(self.data) != 1 else ("data",)
+
+    def check_fields(self, owner: str) -> None:
+        if len(self.data) != len(self.tops):
+            raise ValueError(f"{owner}: field data has {len(self.data)} arrays for tops {list(self.tops)}")
+        super().check_fields(owner)
+
+    @property
+    def float_types(self) -> list[np.dtype]:
+        return [a.dtype for a in self.data if a.dtype.kind == "f"]
+
+    def columns(self, state: LayerState) -> Sequence[Any]:
+        return self.data
+
+    def setup(self, backend: Any, inputs: list[Blob], diffs: Any) -> LayerState:
+        return self.first_state(backend, self.data)
 
 
 def _in_type(array: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -135,7 +135,7 @@ class Track:
                 if isinstance(target, Blob) and isinstance(top, Blob):
                     target.data = top.data
         inputs = state.own_inputs if step.in_place and not layer.is_builtin else [self.blobs[w] for w in step.bottoms]
-        with self.blaming(i, "backward"), _own_gradients(state.parameters, touched, layer.is_builtin):
+        with self.blaming(i, "backward"), _own_gradients(state.learned, touched, layer.is_builtin):
             layer.backward(self.backend, state, inputs, targets)
         for w, target in zip(step.bottoms, targets):
             if isinstance(target, Blob):
@@ -253,6 +253,9 @@ def fork_state(state: LayerState) -> LayerState:
     fork.is_fork = True
     if state.layer.is_builtin:
         fork.blobs = [Blob.empty((0,) * b.data.ndim, b.dtype) for b in state.blobs]
+        for key, value in vars(state).items():
+            if isinstance(value, Track):  # a net inside of the layer
+                setattr(fork, key, value.fork())
         fork.rng = copy.copy(state.rng)
         return fork
     shared = [state.layer, *state.parameters]

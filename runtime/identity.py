@@ -20,7 +20,7 @@ class Identity(Builtin):
 
     def forward(self, backend: Any, state: LayerState, inputs: list[Blob]) -> None:
         for x, y in zip(inputs, state.blobs):
-            y.data = x.data
+            y.copy_in(x.data)
 
     def backward(self, backend: Any, state: LayerState, inputs: list[Blob], diffs: Any) -> None:
         for dx, dy in zip(diffs, state.blobs_diff):

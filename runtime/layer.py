@@ -45,6 +45,7 @@ class Backend:
 
     dtype: np.dtype
     name: str = "cpu"
+    borrow: Any = None  # at set-up, for layers with `borrows`: name -> Parameter of the lender
 
 
 class BadInput(ValueError):
@@ -63,6 +64,7 @@ class LayerState(SimpleNamespace):
     """Blobs and diffs of a layer in a net. `state.anything = ...` is the layer's own.
 
     blobs, blobs_diff  one per top (the net makes blobs_diff where it is left out); parameters; loss; states
+    borrowed           parameters of another layer that this one adds gradients to
     phase              "train" or "predict";   rng: the layer's own `Stream`
     """
 
@@ -80,6 +82,7 @@ class LayerState(SimpleNamespace):
         self.layer = layer
         self.blobs: list[Blob] = list(blobs)
         self.parameters: list[Parameter] = list(parameters)
+        self.borrowed: list[Parameter] = list(anything.get("borrowed", ()))
         self.loss = loss
         self.blobs_diff: list[Any] = [] if blobs_diff is None else list(blobs_diff)
         self.owns_diffs = blobs_diff is not None
@@ -87,6 +90,11 @@ class LayerState(SimpleNamespace):
         self.phase = "train"
         self.rng: Any = None
         self.is_fork = False  # a copy for inference or validation, which must leave no trace
+
+    @property
+    def learned(self) -> list[Parameter]:
+        """All that this layer gives gradients to."""
+        return [*self.parameters, *self.borrowed]
 
     def __repr__(self) -> str:
         return f"LayerState({self.layer.name!r}, blobs={self.blobs}, parameters={self.parameters})"
@@ -99,13 +107,15 @@ class Layer:
     """
 
     is_source = is_sink = has_param = has_neuron = can_do_bp = is_inplace = has_loss = has_stats = False
+    borrows: ClassVar[str | None] = None  # the field that names the layer, or key, whose parameters it needs
     follows_batch: ClassVar[bool] = False  # a source whose N is that of the data layer
     is_multi: ClassVar[bool] = False  # k bottoms make k tops
     is_builtin: ClassVar[bool] = False  # assigns every diff it is given, so nothing need be zeroed first
     bottom_counts: ClassVar[tuple[int, int | None]] = (0, None)
     top_count: ClassVar[int | None] = None  # None: whatever `setup` makes
     param_names: ClassVar[tuple[str, ...]] = ()
-    param_inits: ClassVar[dict[str, Any]] = {}  # the start of parameters not called weight or bias
+    param_inits: ClassVar[dict[str, Any]] = {}  # where it is not Xavier for a weight, 0 for a bias
+    param_regus: ClassVar[dict[str, Any]] = {}  # where a parameter with an init of its own is regularized
 
     name: str
     bottoms: tuple[str, ...]
@@ -185,7 +195,7 @@ class Layer:
         is_weight = p == "weight" and p not in cls.param_inits
         return {
             "init": Field(start, None, _initializer),
-            "regu": Field(L2Regu(1) if is_weight else NoRegu(), _has("value", "gradient")),
+            "regu": Field(cls.param_regus.get(p) or (L2Regu(1) if is_weight else NoRegu()), _has("value", "gradient")),
             "cons": Field(NoCons(), _has("apply", "every_n_iter")),
             "lr": Field(1.0, lambda f: f >= 0, fields.number),
             "decay": Field(1.0, lambda f: f >= 0, fields.number),

@@ -1,4 +1,4 @@
-"""Sinks that keep what they are given: `MemoryOutput`, `HDF5Output`. A fork of a net (predict) adds nothing."""
+"""Sinks that keep what they are given: `MemoryOutput`, `HDF5Output`. Forks (predict, validation) add nothing."""
 
 import os
 from pathlib import Path

@@ -76,7 +76,7 @@ class Pooling(Mapped):
     def function(self, shape: Shape) -> tuple[str, dict[str, Any]]:
         top = self.top_shape(shape)
         ends = [max((top[2 + d] - 1) * self.stride[d] + self.kernel[d] - self.pad[d] - shape[2 + d], 0) for d in (0, 1)]
-        config: dict[str, Any] = {}
+        config: dict[str, int] = {}
         for key, values in (("kernel", self.kernel), ("stride", self.stride), ("pad", self.pad), ("end", ends)):
             config |= {f"{key}_h": values[0], f"{key}_w": values[1]}
         if self.pooling == "mean":

@@ -43,7 +43,7 @@ class Reshape(Builtin):
 
     def forward(self, backend: Any, state: LayerState, inputs: list[Blob]) -> None:
         for x, y in zip(inputs, state.blobs):
-            y.data = x.data.reshape(self._top_shape(x.shape))
+            y.copy_in(x.data.reshape(self._top_shape(x.shape)))
 
     def backward(self, backend: Any, state: LayerState, inputs: list[Blob], diffs: Any) -> None:
         for dx, dy, x in zip(diffs, state.blobs_diff, inputs):
@@ -67,8 +67,8 @@ class Concat(Builtin):
         return LayerState(self, blobs=[Blob.empty(self._top_shape(inputs), inputs[0].dtype)])
 
     def forward(self, backend: Any, state: LayerState, inputs: list[Blob]) -> None:
-        state.blobs[0].resize(self._top_shape(inputs))
-        np.concatenate([x.data for x in inputs], axis=self.axis, out=state.blobs[0].data)
+        self._top_shape(inputs)
+        state.blobs[0].adopt(np.concatenate([x.data for x in inputs], axis=self.axis))
 
     def backward(self, backend: Any, state: LayerState, inputs: list[Blob], diffs: Any) -> None:
         ends = np.cumsum([x.shape[self.axis] for x in inputs])[:-1]
@@ -101,7 +101,7 @@ class Split(Builtin):
 
     def forward(self, backend: Any, state: LayerState, inputs: list[Blob]) -> None:
         for y in state.blobs:
-            y.data = inputs[0].data
+            y.copy_in(inputs[0].data)
 
     def backward(self, backend: Any, state: LayerState, inputs: list[Blob], diffs: Any) -> None:
         given = [dy.data for dy in state.blobs_diff if dy]

@@ -10,7 +10,7 @@ from layerc.runtime.blob import Blob, NullBlob
 from layerc.runtime.data import Input
 from layerc.runtime.execution import Track
 from layerc.runtime.feeding import reads_as
-from layerc.runtime.layer import Layer, LayerState, implements, setup_layer
+from layerc.runtime.layer import Backend, Layer, LayerState, implements, setup_layer
 from layerc.runtime.parameters import Parameter, ParameterBuffer
 from layerc.runtime.streams import Stream, generator
 from layerc.runtime.topology import Graph, TopologyError, titled
@@ -43,12 +43,43 @@ class Assembly:
         for w, array in given.items():
             if blobs[w] is None:
                 blobs[w] = Blob.empty(array.shape, array.dtype)
-        for i in self.missing:
-            step = self.graph.steps[i]
-            if step.layer.is_source and not self._source_is_known(i, given):
-                continue
-            if all(blobs[w] is not None for w in step.bottoms):
-                self._setup(i)
+        before = -1
+        while len(self.missing) != before:  # again: who borrows may come before the owner
+            before = len(self.missing)
+            for i in self.missing:
+                step = self.graph.steps[i]
+                if step.layer.is_source and not self._source_is_known(i, given):
+                    continue
+                if all(blobs[w] is not None for w in step.bottoms) and self._lender_is_known(i):
+                    self._setup(i)
+
+    def _lender(self, i: int) -> int | None:
+        """The step whose parameters step i borrows. TopologyError if there is none."""
+        layer = self.graph.steps[i].layer
+        if layer.borrows is None:
+            return None
+        key = getattr(layer, layer.borrows)
+        for k, step in enumerate(self.graph.steps):
+            if step.layer is not layer and key in (step.layer.name, getattr(step.layer, "param_key", None)):
+                return k
+        raise TopologyError(f"{titled(layer)} needs the parameters of layer or key {key!r}, which is not there")
+
+    def _lender_is_known(self, i: int) -> bool:
+        k = self._lender(i)
+        if k is not None and i in self.graph.ancestors(self.graph.steps[k].bottoms, set()):
+            lender, borrower = (titled(self.graph.steps[n].layer) for n in (k, i))
+            raise TopologyError(f"{borrower} borrows parameters of {lender}, which itself reads what it makes")
+        return k is None or self.track.states[k] is not None
+
+    def _borrow(self, i: int, name: str) -> Parameter:
+        """The parameter of that name of step i's lender."""
+        k = self._lender(i)
+        state = None if k is None else self.track.states[k]
+        for p in () if state is None else state.parameters:
+            if p.name == name:
+                return p
+        lender = "nobody" if k is None else titled(self.graph.steps[k].layer)
+        raise TopologyError(f"{titled(self.graph.steps[i].layer)} borrows {name!r} of {lender}, which has none")
 
     def _source_is_known(self, i: int, given: Mapping[int, np.ndarray]) -> bool:
         """Whether a placeholder has its shapes: declared, or those of the arrays given."""
@@ -70,7 +101,7 @@ class Assembly:
             Blob.empty(b.shape, b.dtype) if w in self._needed else NullBlob() for w, b in zip(step.bottoms, inputs)
         ]
         with track.blaming(i, "setup"):
-            state = setup_layer(self.backend, layer, inputs, diffs)
+            state = setup_layer(self._backend_for(i), layer, inputs, diffs)
         if not isinstance(state, LayerState):
             raise TypeError(f"{titled(layer)}: setup returned {type(state).__name__}, not a LayerState")
         if own:
@@ -80,7 +111,7 @@ class Assembly:
         _check_made(layer, state, len(step.tops))
         self._share(layer, state)
         track.states[i] = state
-        learns = any(not p.frozen for p in state.parameters)
+        learns = any(not p.frozen for p in state.learned)
         if layer.is_source:
             self._complete_source(step.tops, state)
         for w, blob in zip(step.tops, state.blobs):
@@ -88,6 +119,13 @@ class Assembly:
             is_float = blob.dtype.kind == "f"
             if layer.can_do_bp and is_float and (learns or any(b in self._needed for b in step.bottoms)):
                 self._needed.add(w)
+
+    def _backend_for(self, i: int) -> Any:
+        """The backend; for a layer that borrows, one that lends."""
+        if self.graph.steps[i].layer.borrows is None:
+            return self.backend
+        dtype = getattr(self.backend, "dtype", np.dtype(np.float32))
+        return Backend(dtype, borrow=lambda name: self._borrow(i, name))
 
     def _complete_source(self, tops: list[int], state: LayerState) -> None:
         """What a source alone cannot know: N, which all sources have in common, and the type of a
@@ -152,7 +190,7 @@ def _check_methods(layer: Layer) -> None:
 
 def _check_made(layer: Layer, state: LayerState, tops: int) -> None:
     who = titled(layer)
-    if layer.has_param and not state.parameters:
+    if layer.has_param and not state.learned:
         raise TopologyError(f"{who} has_param, but setup made no parameters")
     if state.parameters and not layer.has_param:
         raise TopologyError(f"{who} made parameters, but does not say has_param")

@@ -133,14 +133,7 @@ class Solver:
 
         FloatingPointError where that is NaN; the parameters are then as before.
         """
-        regu = self.options["regu_coef"]
-        objective = net.forward(regu)
-        if math.isnan(objective):
-            raise FloatingPointError(f"the objective is NaN at iteration {self.state.iter}")
-        net.backward(regu)
-        self._clip(net)
-        self._show_rates()
-        self._update(net)
+        objective = self.iterate(net, self.options["regu_coef"])
         self._constrain(net)
         epoch = self.state.epoch
         self.state.iter += 1
@@ -152,6 +145,20 @@ class Solver:
         self.lounge.tick()
         self.state.stop_reason = self.stops.reason(self.state.iter, self.state.epoch)
         return objective
+
+    def iterate(self, net: "Net", regu: float) -> float:
+        """The objective of the next batch, and one update of the parameters for it."""
+        objective = net.forward(regu)
+        self.check_objective(objective)
+        net.backward(regu)
+        self._clip(net)
+        self._show_rates()
+        self._update(net)
+        return objective
+
+    def check_objective(self, objective: float) -> None:
+        if math.isnan(objective):
+            raise FloatingPointError(f"the objective is NaN at iteration {self.state.iter}")
 
     def finalize(self, net: "Net") -> None:
         """End training: breaks and lounge finish what they write."""
@@ -355,6 +362,8 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("clip_norm", "clip_global_norm", "clip_value"), lambda v: _is_number(v) and v > 0),
     **dict.fromkeys(("regu_coef", "weight_decay"), lambda v: _is_number(v) and v >= 0),
     **dict.fromkeys(("beta1", "beta2", "alpha", "rho"), lambda v: _is_number(v) and 0 <= v < 1),
+    "history_size": lambda v: isinstance(v, int | np.integer) and not isinstance(v, bool) and v >= 0,
+    "tolerance": lambda v: _is_number(v) and v >= 0,
     "epsilon": lambda v: _is_number(v) and v >= 0,
     "target": lambda v: len(v) == 2 and isinstance(v[0], str) and _is_number(v[1]),
     "patience": lambda v: len(v) == 2 and isinstance(v[0], str) and isinstance(v[1], int) and v[1] > 0,

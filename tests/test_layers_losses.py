@@ -71,7 +71,7 @@ def test_pairs_without_examples(cls):
 
 @pytest.mark.parametrize("cls", PAIRS)
 def test_pairs_refuse_other_shapes(cls):
-    with pytest.raises(ValueError, match="'loss'.*'p'.*'t'"):
+    with pytest.raises(ValueError, match=r"'loss'.*'p'.*'t'"):
         net_of(made(cls), {"p": np.zeros((2, 3)), "t": np.zeros((2, 4))})
 
 
@@ -164,7 +164,7 @@ def test_a_class_of_no_weight_may_be_impossible(cls):
 )
 @pytest.mark.parametrize("cls", [SoftmaxLoss, MultinomialLogisticLoss])
 def test_label_losses_check_their_fields(cls, bad):
-    with pytest.raises(ValueError, match=f"{cls.__name__} 'loss'.*{next(iter(bad))}"):
+    with pytest.raises(ValueError, match=rf"{cls.__name__} 'loss'.*{next(iter(bad))}"):
         made(cls, **bad)
 
 

@@ -61,8 +61,8 @@ def pooled(x, pooling, kernel, stride, pad, ceil, count_pad):
 def test_pooling(pooling, shape, kernel, stride, pad):
     x = normal(*shape)
     for ceil, count_pad in itertools.product((False, True), (False, True) if pooling == "mean" else (True,)):
-        layer = made(Pooling, pooling, kernel, stride, pad, ceil, count_pad)
-        check(layer, {"x": x}, lambda x: pooled(x, pooling, kernel, stride, pad, ceil, count_pad))
+        options = (pooling, kernel, stride, pad, ceil, count_pad)
+        check(made(Pooling, *options), {"x": x}, lambda x, options=options: pooled(x, *options))
 
 
 def test_pooling_ties_share():
@@ -85,13 +85,13 @@ def test_pooling_ties_share():
     ],
 )
 def test_pooling_fields(bad, field):
-    with pytest.raises(ValueError, match=f"Pooling 'y'.*{field}"):
+    with pytest.raises(ValueError, match=rf"Pooling 'y'.*{field}"):
         made(Pooling, **bad)
 
 
 def test_pooling_shapes():
     for layer, shape in ((made(Pooling, kernel=3), (1, 1, 2, 5)), (made(Pooling), (2, 3)), (made(Pooling), (1, 2, 3))):
-        with pytest.raises(ValueError, match="'y'.*'x'"):
+        with pytest.raises(ValueError, match=r"'y'.*'x'"):
             net_of(layer, {"x": np.zeros(shape)})
 
 
@@ -124,10 +124,10 @@ def test_channel_pooling(pooling, shape, kernel, stride, pad, axis):
 
 
 def test_channel_pooling_errors():
-    with pytest.raises(ValueError, match="'y'.*pad"):
+    with pytest.raises(ValueError, match=r"'y'.*pad"):
         made(ChannelPooling, kernel=2, pad=(0, 2))
     for layer in (made(ChannelPooling, kernel=4), made(ChannelPooling, axis=0)):
-        with pytest.raises(ValueError, match="'y'.*'x'"):
+        with pytest.raises(ValueError, match=r"'y'.*'x'"):
             net_of(layer, {"x": np.zeros((2, 3))})
 
 
@@ -210,7 +210,7 @@ def test_one_hot(shape, axis, dtype):
 
 def test_one_hot_errors():
     for bad in (5, -1):
-        with pytest.raises(IndexError, match=f"'y'.*'x'.*{bad}"):
+        with pytest.raises(IndexError, match=rf"'y'.*'x'.*{bad}"):
             run(made(Index2Onehot, 5), {"x": np.array([0, bad])})
     with pytest.raises(ValueError, match="axis"):
         net_of(made(Index2Onehot, 5, 0), {"x": np.array([0])})
@@ -242,7 +242,7 @@ def test_random_crops():
 
 
 def test_crop_errors():
-    with pytest.raises(ValueError, match="'y'.*'x'.*smaller"):
+    with pytest.raises(ValueError, match=r"'y'.*'x'.*smaller"):
         net_of(made(Crop, (3, 5)), {"x": np.zeros((1, 1, 4, 4))})
     with pytest.raises(ValueError, match="crop_size"):
         made(Crop, 0)
