@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from ..transpile import construct
 from ..transpile.layers import backward_inputs, cotangents_of
@@ -44,7 +45,7 @@ def gradient(layer: Layer, source: str, path: str) -> Function:
 
     Raises Mistake, with the place in the user's file, where something has no derivative.
     """
-    function = _without_clashes(layer.forward or layer.predict)
+    function = _with_named_extents(_without_clashes(layer.forward or layer.predict))
     versioned: set[str] = set()
     while True:
         body = _reversed(function, f"d_{layer.name}", versioned, {path: source.splitlines()})
@@ -61,6 +62,21 @@ def _without_clashes(function: Function) -> Function:
     clashes = own & {cotangent.name for _, cotangent in cotangents_of(function)}
     fresh = {n: next(f"{n}_{k}" for k in itertools.count(2) if f"{n}_{k}" not in own) for n in clashes}
     return replace(function, body=tuple(rename_block(function.body, fresh)))
+
+
+def _with_named_extents(function: Function) -> Function:
+    """The extents that the user wrote as `_` get their names: a cotangent has that of its output."""
+
+    def named(typed: Any) -> Any:
+        words = typed.shape_text.split()
+        dims = [str(d) if w == "_" else w for w, d in zip(words, typed.type.shape, strict=True)]
+        return replace(typed, shape_text=" ".join(dims))
+
+    return replace(
+        function,
+        params=tuple(named(p) for p in function.params),
+        results=tuple(named(r) for r in function.results),
+    )
 
 
 def _overwritten(function: Function, body: Sequence[Stmt]) -> set[str]:

@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from layerc.adjoint.gradient import gradient_file
 from layerc.build.driver import build
+from layerc.build.gradients import gradients_of
 from layerc.transpile.layers import check_file
 from layerc.transpile.program import Layer, Parameter
 
@@ -104,7 +104,8 @@ def plain(file: str) -> Built:
     package = load(LAYERS / f"{file}.py", f"{file}_plain")
     source = ModuleType(f"{file}_source")
     source.__dict__["__name__"] = source.__name__
-    exec(compile(gradient_file(check_file(LAYERS / f"{file}.py")), f"{file}_gradients.py", "exec"), source.__dict__)
+    text = gradients_of(check_file(LAYERS / f"{file}.py")).text
+    exec(compile(text, f"{file}_gradients.py", "exec"), source.__dict__)
     return Built(package, source)
 
 
