@@ -8,10 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from ..transpile import construct
+from ..transpile.dims import Dim
 from ..transpile.layers import backward_inputs, cotangents_of
 from ..transpile.printer import print_function
 from ..transpile.program import (
     Assign,
+    Call,
     Comment,
     Expr,
     Function,
@@ -25,6 +27,7 @@ from ..transpile.program import (
     Stmt,
     Store,
     read,
+    stmt_exprs,
     stored,
     walk,
     walk_stmts,
@@ -182,7 +185,7 @@ def _results(function: Function, cotangents: Cotangents) -> list[Stmt]:
 
 def _finished(function: Function, name: str, body: tuple[Stmt, ...], doc: str) -> Function:
     known = _arguments(function)
-    needed = read(body)
+    needed = read(body) | _extents_of(body)
     owners = [p for p in function.params if p.role in ("input", "param") and p.type.is_float]
     taken = [p for p in known.values() if p.name in needed]
     covered = {d.symbol for p in taken for d in p.type.shape}
@@ -196,6 +199,18 @@ def _finished(function: Function, name: str, body: tuple[Stmt, ...], doc: str) -
     taken = sorted({p.name: p for p in taken}.values(), key=order.index)
     results = tuple(Result(f"d_{p.name}", p.role, p.type, p.shape_text, of=p.name) for p in owners)
     return Function(name, tuple(_as_argument(p) for p in taken), body, results, function.batched, doc, function.span)
+
+
+def _extents_of(body: Sequence[Stmt]) -> set[str]:
+    """The symbols in what operations are told beside their arrays: the shapes of makers, widths of padding."""
+
+    def symbols(static: Any) -> set[str]:
+        if isinstance(static, tuple):
+            return set().union(*map(symbols, static))
+        return static.symbols() if isinstance(static, Dim) else set()
+
+    exprs = (e for stmt in walk_stmts(tuple(body)) for top in stmt_exprs(stmt) for e in walk(top))
+    return set().union(*(symbols(value) for e in exprs if isinstance(e, Call) for _, value in e.static))
 
 
 def _as_argument(param: Parameter) -> Parameter:

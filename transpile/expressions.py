@@ -10,7 +10,7 @@ import gast
 from . import construct
 from .array_calls import flattened
 from .construct import const, value_of
-from .dims import Dim
+from .dims import Dim, product
 from .errors import Mistake, Suppressed, span_of
 from .fold import fold
 from .operations import BY_SPELLING, ROWS, Argument, Row
@@ -273,7 +273,12 @@ class Expressions(SpecialCalls):
             raise self.fail(
                 node, "type", "& | ^ take booleans or integers", "compare first, in parentheses: (x > 0) & (y > 0)"
             )
-        return construct.call(row.name, *args, span=self.span(node), **static)
+        made = construct.call(row.name, *args, span=self.span(node), **static)
+        if row.name == "reshape" and (size := product(args[0].type.shape)) != product(made.type.shape):
+            fits = construct.call("equal", construct.dim(size), construct.dim(product(made.type.shape)))
+            message = f"cannot reshape {construct.shape_text(args[0].type.shape)} to {construct.shape_text(made.type.shape)}"
+            self.emit(Assert(fits, message, self.span(node), "ValueError"))
+        return made
 
     def _comparison(self, node: Any, left: Any, ops: list[Any], rest: list[Any]) -> Value:
         terms = [self.value(e) for e in [left, *rest]]
