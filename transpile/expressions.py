@@ -47,6 +47,10 @@ class Expressions(SpecialCalls):
     def emit(self, stmt: Stmt) -> None:
         raise NotImplementedError
 
+    def keep(self, mistake: Mistake) -> None:
+        """Called with a mistake where there may be more: the checker of functions goes on."""
+        raise mistake
+
     # -- entry points ------------------------------------------------------------------------------------------
     def span(self, node: Any) -> Span:
         return span_of(node, self.source.path)
@@ -84,6 +88,22 @@ class Expressions(SpecialCalls):
         except TypingError as error:
             raise self.fail(node, error.kind, error.message, error.help) from None
 
+    def values(self, nodes: Sequence[Any]) -> list[Value]:
+        """All of them, and the mistakes of all of them."""
+        found: list[Value] = []
+        failed = False
+        for node in nodes:
+            try:
+                found.append(self.value(node))
+            except Mistake as mistake:
+                self.keep(mistake)
+                failed = True
+            except Suppressed:
+                failed = True
+        if failed:
+            raise Suppressed
+        return found
+
     def _value(self, node: Any) -> Value:
         match node:
             case gast.Constant(value=value):
@@ -107,7 +127,7 @@ class Expressions(SpecialCalls):
             case gast.Subscript(value=value, slice=slice):
                 return self._subscript(node, value, slice)
             case gast.Tuple(elts=elts) | gast.List(elts=elts):
-                return Tuple(tuple(self.value(e) for e in elts))
+                return Tuple(tuple(self.values(elts)))
             case gast.Lambda():
                 return Closure(node, self.source, self.env, "lambda", self.frame)
             case gast.ListComp() | gast.GeneratorExp():
@@ -241,7 +261,7 @@ class Expressions(SpecialCalls):
                 raise self.fail(
                     operand, "type", "arithmetic on a list is not that on arrays", "stack it first: np.stack(ys)"
                 )
-        values = [self.value(o) for o in operands]
+        values = self.values(operands)
         if spelling in ("Add", "Mult") and any(isinstance(v, Tuple) for v in values):
             return self._tuple_arithmetic(spelling, values, node)
         return self.apply(row, [self.as_expr(v, o) for v, o in zip(values, operands, strict=True)], {}, node)
@@ -281,7 +301,7 @@ class Expressions(SpecialCalls):
         return made
 
     def _comparison(self, node: Any, left: Any, ops: list[Any], rest: list[Any]) -> Value:
-        terms = [self.value(e) for e in [left, *rest]]
+        terms = self.values([left, *rest])
         if len(ops) == 1 and isinstance(ops[0], (gast.Is, gast.IsNot)):
             if isinstance(terms[1], Static) and terms[1].value is None:
                 same = isinstance(terms[0], Static) and terms[0].value is None
@@ -499,16 +519,25 @@ class Expressions(SpecialCalls):
         bound = self._bind(row, args, keywords, node, first)
         arrays: list[Expr] = []
         static: dict[str, Any] = {}
+        failed = False
         for argument in row.signature:
             given = bound.get(argument.name)
-            if argument.kind == "array":
-                arrays.append(self._array(row, argument, given, node))
-            elif argument.kind == "arrays":
-                arrays.extend(self._arrays(given, node))
-            elif argument.name in bound:
-                static[argument.name] = self.static(argument, given, node)
-            else:
-                static[argument.name] = argument.default
+            try:
+                if argument.kind == "array":
+                    arrays.append(self._array(row, argument, given, node))
+                elif argument.kind == "arrays":
+                    arrays.extend(self._arrays(given, node))
+                elif argument.name in bound:
+                    static[argument.name] = self.static(argument, given, node)
+                else:
+                    static[argument.name] = argument.default
+            except Mistake as mistake:  # the other arguments may have mistakes of their own
+                self.keep(mistake)
+                failed = True
+            except Suppressed:
+                failed = True
+        if failed:
+            raise Suppressed
         self._adjust(row, arrays, static, node)
         return self.apply(row, arrays, static, node)
 

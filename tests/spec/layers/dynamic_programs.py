@@ -178,7 +178,7 @@ def floyd_warshall_outer(path: real["N N"]):  # N=4 low=0.1
 
 
 @layer
-def bellman_ford(w: real["N N"]):  # N=4 low=0.1
+def bellman_ford(w: real["N N"]):  # N=4 low=0.1 edge=1
     d = np.full(w.shape[0], 1e3)
     d[0:1] = 0
     for _ in range(w.shape[0] - 1):
@@ -197,7 +197,7 @@ def knapsack(value: real["N"], weight: i64["N"], *, room: int = 6):  # N=4 ints=
 
 
 @layer
-def matrix_chain(p: real["N"]):  # N=5 low=0.5 edge=1
+def matrix_chain(p: real["N"]):  # N=5 low=0.5 edge=-
     n = p.shape[0] - 1
     m = np.zeros((n + 1, n + 1))
     for length in range(2, n + 1):
@@ -237,7 +237,7 @@ def sorting_network(x: real["4"], w: real["4"]):  #
 
 
 @layer
-def insertion_sort(x: real["N"]):  # N=6
+def insertion_sort(x: real["N"]):  # N=6 edge=1
     for i in range(1, x.shape[0]):
         key = x[i]
         j = i - 1
