@@ -207,7 +207,7 @@ class CompiledClass:
         if found is not None:
             case, addresses = found
             if out is not None:
-                arrays = (*inputs, *self.params.values(), *self.states.values())
+                arrays = (*inputs, *known.arrays())
         else:
             call = self._prepare(inputs, self._batch(inputs, batch), options)
             known.learn(inputs, batch, call)

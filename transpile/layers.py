@@ -285,12 +285,14 @@ def _entry(param: Parameter) -> Value:
 
 def _reserve(checker: FunctionChecker, params: list[Parameter], source: Source) -> None:
     seen: set[str] = set()
+    extents = {d.symbol for p in params for d in p.type.shape}
     for param in params:
         if param.name in seen:
             raise Mistake(param.span, "name", f"{param.name} is both an argument and a field", "rename one")
         seen.add(param.name)
         checker.fresh.used.add(param.name)
-        if param.role == "config" and param.type.dtype == "int":  # may be negative, as far as proofs go
+        if param.role == "config" and param.type.dtype == "int" and param.name not in extents:
+            # It may be negative, as far as proofs go.
             unknown = Dim.of(Atom("config", (param.name,)))
             checker.facts[param.name] = (unknown, unknown)
     for param in params:
