@@ -61,7 +61,7 @@ def kept(layer: Layer, source: str, path: str) -> Kept | None:
 
 
 def _derived(layer: Layer, source: str, path: str) -> tuple[Function, list[Stmt]]:
-    function = _without_clashes(layer.forward or layer.predict)
+    function = _with_named_extents(_without_clashes(layer.forward or layer.predict))
     versioned: set[str] = set()
     while True:
         sweep, body = _reversed(function, f"d_{layer.name}", versioned, {path: source.splitlines()})
@@ -78,6 +78,21 @@ def _without_clashes(function: Function) -> Function:
     clashes = own & {cotangent.name for _, cotangent in cotangents_of(function)}
     fresh = {n: next(f"{n}_{k}" for k in itertools.count(2) if f"{n}_{k}" not in own) for n in clashes}
     return replace(function, body=tuple(rename_block(function.body, fresh)))
+
+
+def _with_named_extents(function: Function) -> Function:
+    """The extents that the user wrote as `_` get their names: a cotangent has that of its output."""
+
+    def named(typed: Any) -> Any:
+        words = typed.shape_text.split()
+        dims = [str(d) if w == "_" else w for w, d in zip(words, typed.type.shape, strict=True)]
+        return replace(typed, shape_text=" ".join(dims))
+
+    return replace(
+        function,
+        params=tuple(named(p) for p in function.params),
+        results=tuple(named(r) for r in function.results),
+    )
 
 
 def _overwritten(function: Function, body: Sequence[Stmt]) -> set[str]:
@@ -188,7 +203,7 @@ def _results(function: Function, cotangents: Cotangents) -> list[Stmt]:
 
 def _finished(function: Function, name: str, body: tuple[Stmt, ...], doc: str) -> Function:
     known = _arguments(function)
-    needed = read(body)
+    needed = read(body) | _extents_of(body)
     owners = [p for p in function.params if p.role in ("input", "param") and p.type.is_float]
     sizes = {
         s for one in walk_stmts(body) if isinstance(one, Assign) for d in one.value.type.shape for s in d.symbols()
@@ -197,7 +212,7 @@ def _finished(function: Function, name: str, body: tuple[Stmt, ...], doc: str) -
     taken = [p for p in known.values() if p.name in needed or (p.role == "config" and p.name in sizes)]
     covered = {d.symbol for p in taken for d in p.type.shape}
     # A shape must be read off some argument: those of the gradients first, then any that the body speaks of.
-    spoken = _spoken(body)
+    spoken = _extents_of(body)
     for one in [*owners, *known.values()]:
         said = {s for d in one.type.shape for s in d.symbols()}
         if said - covered - {p.name for p in function.params} and (one in owners or said & spoken - covered):
@@ -209,18 +224,16 @@ def _finished(function: Function, name: str, body: tuple[Stmt, ...], doc: str) -
     return Function(name, tuple(_as_argument(p) for p in taken), body, results, function.batched, doc, function.span)
 
 
-def _spoken(body: Sequence[Stmt]) -> set[str]:
-    """The named dimensions that source says: in the shapes it makes, reshapes and broadcasts to."""
+def _extents_of(body: Sequence[Stmt]) -> set[str]:
+    """The symbols in what operations are told beside their arrays: the shapes of makers, widths of padding."""
 
-    def symbols(value: Any) -> set[str]:
-        if isinstance(value, tuple):
-            return set().union(*map(symbols, value)) if value else set()
-        return value.symbols() if isinstance(value, Dim) else set()
+    def symbols(static: Any) -> set[str]:
+        if isinstance(static, tuple):
+            return set().union(*map(symbols, static))
+        return static.symbols() if isinstance(static, Dim) else set()
 
-    tops = [top for stmt in walk_stmts(tuple(body)) for top in stmt_exprs(stmt)]
-    return {
-        s for top in tops for e in walk(top) if isinstance(e, Call) for _, value in e.static for s in symbols(value)
-    }
+    exprs = (e for stmt in walk_stmts(tuple(body)) for top in stmt_exprs(stmt) for e in walk(top))
+    return set().union(*(symbols(value) for e in exprs if isinstance(e, Call) for _, value in e.static))
 
 
 def _as_argument(param: Parameter) -> Parameter:

@@ -82,6 +82,7 @@ class CompiledClass:
     states: NamedArrays
     _where: str
     _ranks: tuple[int, ...] | None
+    _initialized: tuple[Sequence[tuple[int, ...]], int, np.dtype] | None  # the shapes, seed and type of `initialize`
     _first_states: dict[str, np.ndarray]
     _seed: int
     _evaluations: int
@@ -96,7 +97,8 @@ class CompiledClass:
         where = f"{core.name} {name!r}"
         config = core.settings.read(where, fields, "field")
         wires = {"bottoms": _names(bottoms), "tops": _names(tops)}
-        self.__dict__.update(config, name=name, **wires, config=config, _where=where, _ranks=None, _first_states={})
+        self.__dict__.update(config, name=name, **wires, config=config, _where=where, _ranks=None, _initialized=None)
+        self.__dict__["_first_states"] = {}
         self.__dict__["params"] = NamedArrays(where, core, "param")
         self.__dict__["states"] = NamedArrays(where, core, "state")
         self.__dict__.update(_seed=seeds.root(0, name), _evaluations=0)
@@ -131,12 +133,20 @@ class CompiledClass:
         states = {name: array.copy() for name, array in self.states.items()}
         ranks = None if core.batched else tuple(map(len, examples))
         self._known.forget()
-        self.__dict__.update(_first_states=states, _ranks=ranks, _seed=seeds.root(seed, self.name), _evaluations=0)
+        self.__dict__.update(_first_states=states, _ranks=ranks, _initialized=(examples, seed, element))
+        self.__dict__.update(_seed=seeds.root(seed, self.name), _evaluations=0)
 
     def reset_state(self) -> None:
-        """Give every state its first value again."""
+        """Give every state its first value again. ValueError before `initialize`, if the layer has a `reset_state`
+        of its own: it may need what that was told."""
         if "reset_state" in self.compiled.manifest.get("by_hand", ()):
-            reference = self._reference()
+            if self._initialized is None:
+                raise ValueError(f"{self._where}: initialize it first")
+            shapes, seed, dtype = self._initialized
+            reference = self._new_reference()
+            reference.initialize(*shapes, seed=seed, dtype=dtype)
+            reference.params.update({name: array.copy() for name, array in self.params.complete().items()})
+            reference.states.update({name: array.copy() for name, array in self.states.complete().items()})
             reference.reset_state()
             self.states.replace(reference.states)
         else:
@@ -197,7 +207,7 @@ class CompiledClass:
         if found is not None:
             case, addresses = found
             if out is not None:
-                arrays = (*inputs, *self.params.values(), *self.states.values())
+                arrays = (*inputs, *known.arrays())
         else:
             call = self._prepare(method, inputs, self._batch(inputs, batch), options)
             known.learn(inputs, batch, call)

@@ -45,18 +45,20 @@ class Known:
         core = self._core
         if core.random is not None or len(inputs) != len(core.input_names):
             return
-        if all(map(is_plain, (*inputs, *self._arrays()), call.arrays)):
+        if all(map(is_plain, (*inputs, *self.arrays()), call.arrays)):
             if len(self._cases) >= _MOST_CASES:
                 self._cases.clear()
             key: Any = key_of(inputs[0]) if len(inputs) == 1 else tuple(map(key_of, inputs))
             self._cases[key if batch is None else (key, batch)] = call.case
 
-    def _arrays(self) -> list[np.ndarray]:
-        return [array for arrays in self._own for array in arrays.values()]
+    def arrays(self) -> list[np.ndarray]:
+        """The layer's own arrays in the order that the kernels take them in: that of the fields."""
+        held = {name: array for arrays in self._own for name, array in arrays.items()}
+        return [held[name] for name in self._core.array_names if name in held]
 
     def _look(self, version: int) -> None:
         """At the layer's own arrays: there are others than at the last call."""
-        arrays = self._arrays()
+        arrays = self.arrays()
         keys = list(map(key_of, arrays))
         if keys != self._keys:
             self._cases.clear()

@@ -64,11 +64,11 @@ def parse_annotation(node: Any, source: Source, fresh: Fresh) -> Annotation:
             return _array(node.slice, ELEMENTS[base], source, fresh)
         if (
             base is not None
-            and base.startswith("jaxtyping.")
-            and base[10:] in _JAXTYPING
+            and base.startswith(("jaxtyping.", "layerc."))
+            and (element := _JAXTYPING.get(base.partition(".")[2])) is not None
             and isinstance(node.slice, gast.Tuple)
         ):
-            return _array(node.slice.elts[-1], _JAXTYPING[base[10:]], source, fresh)
+            return _array(node.slice.elts[-1], element, source, fresh)
     raise Mistake(span_of(node, source.path), "annotation", "this annotation is not one of layerc's", _HELP)
 
 

@@ -85,20 +85,23 @@ def slice_of(
     it is not negative."""
     if step == 0:
         raise TypingError("index", "a slice step cannot be zero")
-    unsure: set[Dim] = set()
+    guarded: set[Dim] = set()  # not negative, as a check says
 
     def bound(given: Expr | None, default: Dim) -> Dim:
         value, sign = _bound(given, extent, default, facts, step)
         if sign == "unknown":
             guard(value)
-            unsure.add(value)
+            guarded.add(value)
         return value
+
+    def proven(dim: Dim) -> bool:
+        return nonnegative(dim, facts) or any(nonnegative(dim - g, facts) for g in guarded)
 
     if step > 0:  # a start beyond the end, or an end before the start, makes an empty slice: no need to clamp those
         first = begin = bound(start, ZERO)
         end = bound(stop, extent)
-        first = first if first in unsure or nonnegative(first, facts) else maximum(first, ZERO, facts)
-        end = end if nonnegative(extent - end, facts) else minimum(end, extent, facts)
+        first = first if proven(first) else maximum(first, ZERO, facts)
+        end = end if proven(extent - end) else minimum(end, extent, facts)
         span = end - first
         behind = extent - begin
         if end == extent and first.symbol is not None and behind.value is not None:  # x[-3:] has min(3, n) elements
@@ -107,11 +110,11 @@ def slice_of(
         last = extent - 1
         first = bound(start, last)
         end = bound(stop, Dim.of(-1))
-        first = first if nonnegative(last - first, facts) else minimum(first, last, facts)
-        end = end if nonnegative(end + 1, facts) else maximum(end, Dim.of(-1), facts)
+        first = first if proven(last - first) else minimum(first, last, facts)
+        end = end if proven(end + 1) else maximum(end, Dim.of(-1), facts)
         span = first - end
     count = (span + (abs(step) - 1)) // abs(step)
-    return Slice(start, stop, step, first, count if nonnegative(count, facts) else maximum(count, ZERO, facts))
+    return Slice(start, stop, step, first, count if proven(count) else maximum(count, ZERO, facts))
 
 
 def _bound(given: Expr | None, extent: Dim, default: Dim, facts: Facts, step: int) -> tuple[Dim, str]:

@@ -141,6 +141,8 @@ class Dim:
             return Dim._from(whole) // other + (self - Dim._from(whole)) // other
         if exact := _exact_quotient(self, other):
             return exact
+        if common := _common_factor([m for m, _ in (*self.terms, *other.terms)]):
+            return _exact_quotient(self, common) // _exact_quotient(other, common)  # type: ignore[operator]
         return Dim.of(Atom("floordiv", (self, other)))
 
     def __mod__(self, other: int | Dim) -> Dim:
@@ -249,6 +251,31 @@ def _exact_quotient(a: Dim, b: Dim) -> Dim | None:
             return None
         quotient[tuple(left)] = c // coefficient
     return Dim._from(quotient)
+
+
+def _common_factor(monomials: list[Monomial]) -> Dim | None:
+    """The symbols that are in each of them."""
+    first = monomials[0]
+    common: list[Symbol] = []
+    for atom in dict.fromkeys(first):
+        common += [atom] * min(m.count(atom) for m in monomials)
+    return Dim((((tuple(common)), 1),)) if common else None
+
+
+def without_remainder(dim: Dim) -> Dim:
+    """The same where every division in it leaves none: 2*(D//2) is D."""
+    total = Dim.of(0)
+    for monomial, c in dim.terms:
+        term = Dim.of(c)
+        for atom in monomial:
+            if not (isinstance(atom, Atom) and atom.kind == "floordiv"):
+                term = term * Dim.of(atom)
+        for atom in monomial:
+            if isinstance(atom, Atom) and atom.kind == "floordiv":
+                a, b = atom.args
+                term = exact if (exact := _exact_quotient(term * a, b)) is not None else term * Dim.of(atom)
+        total = total + term
+    return total
 
 
 def product(dims: Iterable[Dim]) -> Dim:

@@ -10,7 +10,7 @@ import gast
 from . import construct
 from .array_calls import flattened
 from .construct import const, value_of
-from .dims import Dim
+from .dims import Dim, product
 from .errors import Mistake, Suppressed, span_of
 from .fold import fold
 from .operations import BY_SPELLING, ROWS, Argument, Row
@@ -46,6 +46,10 @@ class Expressions(SpecialCalls):
 
     def emit(self, stmt: Stmt) -> None:
         raise NotImplementedError
+
+    def keep(self, mistake: Mistake) -> None:
+        """Called with a mistake where there may be more: the checker of functions goes on."""
+        raise mistake
 
     # -- entry points ------------------------------------------------------------------------------------------
     def span(self, node: Any) -> Span:
@@ -88,6 +92,22 @@ class Expressions(SpecialCalls):
         except TypingError as error:
             raise self.fail(node, error.kind, error.message, error.help) from None
 
+    def values(self, nodes: Sequence[Any]) -> list[Value]:
+        """All of them, and the mistakes of all of them."""
+        found: list[Value] = []
+        failed = False
+        for node in nodes:
+            try:
+                found.append(self.value(node))
+            except Mistake as mistake:
+                self.keep(mistake)
+                failed = True
+            except Suppressed:
+                failed = True
+        if failed:
+            raise Suppressed
+        return found
+
     def _value(self, node: Any) -> Value:
         match node:
             case gast.Constant(value=value):
@@ -111,7 +131,7 @@ class Expressions(SpecialCalls):
             case gast.Subscript(value=value, slice=slice):
                 return self._subscript(node, value, slice)
             case gast.Tuple(elts=elts) | gast.List(elts=elts):
-                return Tuple(tuple(self.value(e) for e in elts))
+                return Tuple(tuple(self.values(elts)))
             case gast.Lambda():
                 return Closure(node, self.source, self.env, "lambda", self.frame)
             case gast.ListComp() | gast.GeneratorExp():
@@ -245,7 +265,7 @@ class Expressions(SpecialCalls):
                 raise self.fail(
                     operand, "type", "arithmetic on a list is not that on arrays", "stack it first: np.stack(ys)"
                 )
-        values = [self.value(o) for o in operands]
+        values = self.values(operands)
         if spelling in ("Add", "Mult") and any(isinstance(v, Tuple) for v in values):
             return self._tuple_arithmetic(spelling, values, node)
         return self.apply(row, [self.as_expr(v, o) for v, o in zip(values, operands, strict=True)], {}, node)
@@ -277,12 +297,19 @@ class Expressions(SpecialCalls):
             raise self.fail(
                 node, "type", "& | ^ take booleans or integers", "compare first, in parentheses: (x > 0) & (y > 0)"
             )
-        return construct.call(row.name, *args, span=self.span(node), **static)
+        made = construct.call(row.name, *args, span=self.span(node), **static)
+        if row.name == "reshape" and (size := product(args[0].type.shape)) != product(made.type.shape):
+            fits = construct.call("equal", construct.dim(size), construct.dim(product(made.type.shape)))
+            message = (
+                f"cannot reshape {construct.shape_text(args[0].type.shape)} to {construct.shape_text(made.type.shape)}"
+            )
+            self.emit(Assert(fits, message, self.span(node), "ValueError"))
+        return made
 
     def _comparison(self, node: Any, left: Any, ops: list[Any], rest: list[Any]) -> Value:
-        terms = [self.value(e) for e in [left, *rest[:1]]]
+        terms = self.values([left, *rest[:1]])
         drawn = self.drawn()
-        terms += [self.value(e) for e in rest[1:]]
+        terms += self.values(rest[1:])
         if self.drawn() != drawn:
             raise self.fail(
                 node, "unsupported", "the end of this comparison may not be drawn", "draw it before: u = rng.random()"
@@ -522,14 +549,23 @@ class Expressions(SpecialCalls):
         kinds = {argument.name: argument for argument in row.signature}
         found: dict[str, list[Expr]] = {}
         static = {a.name: a.default for a in row.signature if a.kind not in ("array", "arrays")}
+        failed = False
         for name, given in bound.items():  # in the order in which they are written
-            match kinds[name].kind:
-                case "array":
-                    found[name] = [self._array(row, kinds[name], given, node)]
-                case "arrays":
-                    found[name] = self._arrays(given, node)
-                case _:
-                    static[name] = self.static(kinds[name], given, node)
+            try:
+                match kinds[name].kind:
+                    case "array":
+                        found[name] = [self._array(row, kinds[name], given, node)]
+                    case "arrays":
+                        found[name] = self._arrays(given, node)
+                    case _:
+                        static[name] = self.static(kinds[name], given, node)
+            except Mistake as mistake:  # the other arguments may have mistakes of their own
+                self.keep(mistake)
+                failed = True
+            except Suppressed:
+                failed = True
+        if failed:
+            raise Suppressed
         arrays = [expr for name in kinds for expr in found.get(name, ())]
         self._adjust(row, arrays, static, node)
         return self.apply(row, arrays, static, node)

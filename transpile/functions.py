@@ -106,6 +106,9 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Views, Draws, E
             self._note_order(stmt.name, stmt.value)
         self.out.append(stmt)
 
+    def keep(self, mistake: Mistake) -> None:
+        self.reporter.add(mistake)
+
     # -- blocks ------------------------------------------------------------------------------------------------
     def block(self, nodes: list[Any]) -> None:
         """Checks statements in order, going on after a mistake; leaves a returned value in env[RETURN]."""

@@ -3,9 +3,10 @@ backwards."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import gast
 
@@ -15,10 +16,12 @@ from .dims import Atom, Dim, same_extent
 from .errors import Mistake, Reporter, Suppressed, span_of
 from .functions import FunctionChecker
 from .lists import Key, Plan
-from .program import Assign, Expr, Function, Layer, Module, Name, Parameter, Result, Return, Type, stored
+from .program import Assign, Expr, Function, Layer, Module, Name, Parameter, Result, Return, Span, Type, stored
 from .source import Source, read
 from .typing import TypingError
-from .values import RETURN, Broken, Fresh, Static, Tuple
+from .values import RETURN, Broken, Fresh, Static, Tuple, Value
+
+_T = TypeVar("_T")
 
 
 def check_file(path: Path, text: str | None = None) -> Module:
@@ -41,8 +44,6 @@ def check_file(path: Path, text: str | None = None) -> Module:
     found = sorted((layer for layer in layers if layer is not None), key=lambda layer: layer.span.line)
     files = {s.path: s.text for s in source.imported()}
     if not layers and not reporter.mistakes:
-        from .program import Span
-
         reporter.add(
             Mistake(
                 Span(1, 0, 1, 1, source.path),
@@ -56,13 +57,23 @@ def check_file(path: Path, text: str | None = None) -> Module:
 
 
 def _guarded(make: Any, source: Source, node: Any, reporter: Reporter) -> Layer | None:
+    return _attempt(reporter, lambda: make(source, node, reporter))
+
+
+def _attempt(reporter: Reporter, make: Callable[[], _T]) -> _T | None:
+    """What is made; None after a mistake, which is kept: the others of the file are to be found as well."""
     try:
-        return make(source, node, reporter)
+        return make()
     except Mistake as mistake:
         reporter.add(mistake)
     except Suppressed:
         pass
     return None
+
+
+def _broken(name: str, span: Span) -> Parameter:
+    """Stands for an argument or field whose declaration has a mistake: what uses it makes no other one."""
+    return Parameter(name, "broken", Type("real"), "", span=span)
 
 
 # -- recognising layers ----------------------------------------------------------------------------------------
@@ -113,9 +124,10 @@ def _options(source: Source, decorator: Any) -> dict[str, Any]:
 
 # -- functions -------------------------------------------------------------------------------------------------
 def _function_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
-    options = _options(source, _decorator(source, node)) if _decorator(source, node) is not None else {}
+    decorator = _decorator(source, node)
+    options = _attempt(reporter, lambda: _options(source, decorator)) or {} if decorator is not None else {}
     fresh = Fresh()
-    params = _parameters(source, node, fresh, skip=0)
+    params = _parameters(source, node, fresh, reporter, skip=0)
     function = _checked(
         source, node, params, reporter, bool(options.get("batched")) or node.name in source.batched, node.name
     )
@@ -154,17 +166,21 @@ def _custom_backward(source: Source, name: str) -> Any:
     return None
 
 
-def _parameters(source: Source, node: Any, fresh: Fresh, skip: int) -> list[Parameter]:
+def _parameters(source: Source, node: Any, fresh: Fresh, reporter: Reporter, skip: int) -> list[Parameter]:
     args = node.args
-    if args.vararg or args.kwarg:
-        raise Mistake(
-            span_of(node, source.path), "annotation", "a layer takes no * or ** arguments", "name every argument"
-        )
+    found = []
+    for many in (args.vararg, args.kwarg):
+        if many:
+            where = span_of(node, source.path)
+            reporter.add(Mistake(where, "annotation", "a layer takes no * or ** arguments", "name every argument"))
+            found.append(_broken(many.id, where))
     defaults: list[Any] = [None] * (len(args.args) - len(args.defaults)) + list(args.defaults)
     pairs = list(zip(args.args, defaults, strict=True))[skip:] + list(
         zip(args.kwonlyargs, args.kw_defaults, strict=True)
     )
-    found = [_parameter(source, arg, default, fresh) for arg, default in pairs]
+    for arg, default in pairs:
+        parameter = _attempt(reporter, lambda: _parameter(source, arg, default, fresh))  # noqa: B023 (called at once)
+        found.append(parameter or _broken(arg.id, span_of(arg, source.path)))
     generators = [p for p in found if p.role == "random"]
     if len(generators) > 1:
         raise Mistake(
@@ -231,6 +247,8 @@ def _checked(
         reporter.add(mistake)
     everything = [*params, *(fields or [])]
     results, values = _results(source, node, checker, everything)
+    if any(p.role == "broken" for p in everything):
+        raise Suppressed
     body = (*checker.out, Return(values, _return_span(source, node)))
     return Function(
         name, tuple(everything), body, results, batched, gast.get_docstring(node) or "", span_of(node, source.path)
@@ -245,7 +263,10 @@ def _enter(
     _reserve(checker, [*params, *fields], source)
     for param in params:
         entry = _entry(param)
-        checker.env[param.name] = checker.new_generator(entry) if param.role == "random" else entry
+        if isinstance(entry, Name) and param.role == "random":
+            checker.env[param.name] = checker.new_generator(entry)
+        else:
+            checker.env[param.name] = entry
     for own in fields:
         checker.env[f"self.{own.name}"] = _entry(own)
     for param in params:  # a function may write into its arguments: into a copy of them
@@ -264,7 +285,9 @@ def _copied_if_stored(checker: FunctionChecker, param: Parameter, node: Any) -> 
     checker.env[param.name] = Name(own, param.type)
 
 
-def _entry(param: Parameter) -> Name:
+def _entry(param: Parameter) -> Value:
+    if param.role == "broken":
+        return Broken()
     if param.role == "config":
         return Name(param.name, param.type, Dim.of(param.name) if param.type.dtype == "int" else None, param.span)
     return Name(param.name, param.type, None, param.span)
@@ -272,12 +295,14 @@ def _entry(param: Parameter) -> Name:
 
 def _reserve(checker: FunctionChecker, params: list[Parameter], source: Source) -> None:
     seen: set[str] = set()
+    extents = {d.symbol for p in params for d in p.type.shape}
     for param in params:
         if param.name in seen:
             raise Mistake(param.span, "name", f"{param.name} is both an argument and a field", "rename one")
         seen.add(param.name)
         checker.fresh.used.add(param.name)
-        if param.role == "config" and param.type.dtype == "int":  # may be negative, as far as proofs go
+        if param.role == "config" and param.type.dtype == "int" and param.name not in extents:
+            # It may be negative, as far as proofs go.
             unknown = Dim.of(Atom("config", (param.name,)))
             checker.facts[param.name] = (unknown, unknown)
     for param in params:
@@ -289,6 +314,7 @@ def _reserve(checker: FunctionChecker, params: list[Parameter], source: Source) 
 def _results(
     source: Source, node: Any, checker: FunctionChecker, params: list[Parameter]
 ) -> tuple[tuple[Result, ...], tuple[Expr, ...]]:
+    declared = _declared(source, node, checker)
     value = checker.env.get(RETURN)
     if isinstance(value, Broken):
         if value.message is None:
@@ -306,7 +332,6 @@ def _results(
     where = next((n for n in gast.walk(node) if isinstance(n, gast.Return)), node)
     values = value.items if isinstance(value, Tuple) else (value,)
     exprs = [checker.as_expr(v, where) for v in values]
-    declared = _declared(source, node, checker)
     groups = groups_of([p.shape_text for p in params] + [a.text for _, a in declared or []])
     if declared is None:
         declared = []
@@ -423,14 +448,18 @@ def _collect(source: Source, node: Any, reporter: Reporter, fresh: Fresh, seen: 
         match child:
             case gast.AnnAssign(target=gast.Name(id=id)):
                 found.fields.pop(id, None)
-                found.fields[id] = _field(source, child, id, fresh)
+                made = _attempt(reporter, lambda: _field(source, child, id, fresh))  # noqa: B023 (called at once)
+                found.fields[id] = made or _broken(id, span_of(child, source.path))
             case gast.Assign(targets=[gast.Name(id="batched")], value=gast.Constant(value=bool(value))):
                 found.batched = value
             case gast.Assign(targets=[gast.Name(id="backward")], value=gast.Constant(value=None)):
                 found.mode = "none"
             case gast.FunctionDef(name=name):
-                found.methods[name] = (source, child)
-                _check_method(source, child, reporter)
+                mistake = _method_mistake(source, child)
+                if mistake is None:
+                    found.methods[name] = (source, child)
+                else:
+                    reporter.add(mistake)
             case gast.Expr(value=gast.Constant()) | gast.Pass():
                 pass
             case _:
@@ -440,44 +469,29 @@ def _collect(source: Source, node: Any, reporter: Reporter, fresh: Fresh, seen: 
     return found
 
 
-def _check_method(source: Source, node: Any, reporter: Reporter) -> None:
+def _method_mistake(source: Source, node: Any) -> Mistake | None:
+    """Why this is no method of a layer class."""
+    arguments = [*node.args.posonlyargs, *node.args.args]
     if node.name.startswith("__"):
-        reporter.add(
-            Mistake(
-                span_of(node, source.path),
-                "layer",
-                f"a layer class has no {node.name}",
-                "fields are declared, initialize(self, *shapes) sets them",
-            )
-        )
+        message, help = f"a layer class has no {node.name}", "fields are declared, initialize(self, *shapes) sets them"
     elif node.decorator_list:
-        reporter.add(
-            Mistake(
-                span_of(node.decorator_list[0], source.path),
-                "layer",
-                "a method of a layer has no decorators",
-                "write it as a function outside the class",
-            )
-        )
-    elif not [*node.args.posonlyargs, *node.args.args] or [*node.args.posonlyargs, *node.args.args][0].id != "self":
-        reporter.add(
-            Mistake(
-                span_of(node, source.path),
-                "layer",
-                f"the first argument of {node.name} must be self",
-                f"def {node.name}(self, ...)",
-            )
-        )
+        node = node.decorator_list[0]
+        message, help = "a method of a layer has no decorators", "write it as a function outside the class"
+    elif not arguments or arguments[0].id != "self":
+        message, help = f"the first argument of {node.name} must be self", f"def {node.name}(self, ...)"
+    else:
+        return None
+    return Mistake(span_of(node, source.path), "layer", message, help)
 
 
 def _class_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
     fresh = Fresh()
     mistakes = len(reporter.mistakes)
     found = _collect(source, node, reporter, fresh)
-    if len(reporter.mistakes) > mistakes:
-        raise Suppressed
     fields, methods = list(found.fields.values()), found.methods
     if "predict" not in methods and "forward" not in methods:
+        if len(reporter.mistakes) > mistakes:
+            raise Suppressed
         raise Mistake(
             span_of(node, source.path),
             "layer",
@@ -488,8 +502,16 @@ def _class_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
     for name in ("predict", "forward"):
         if name in methods:
             home, method = methods[name]
-            params = _parameters(home, method, Fresh(set(fresh.used)), skip=1)
-            made[name] = _checked(home, method, params, reporter, found.batched, f"{node.name}.{name}", fields, methods)
+            params = _parameters(home, method, Fresh(set(fresh.used)), reporter, skip=1)
+            whole = f"{node.name}.{name}"
+            typed = _attempt(
+                reporter,
+                lambda: _checked(home, method, params, reporter, found.batched, whole, fields, methods),  # noqa: B023
+            )
+            if typed is not None:
+                made[name] = typed
+    if len(reporter.mistakes) > mistakes:
+        raise Suppressed
     predict = made.get("predict", made.get("forward"))
     assert predict is not None
     forward = made.get("forward") if "predict" in made else None

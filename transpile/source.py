@@ -135,6 +135,15 @@ def _read(path: Path, text: str, reading: Reading) -> Source | None:
 _LIBRARIES = {"numpy", "scipy", "math", "layerc", "jaxtyping", "typing", "__future__", "collections"}
 
 
+# What a layer file can import from layerc, as `layerc.__all__` says (which a test compares).
+FACE = (
+    *("Layer", "Param", "State", "Memory", "Random", "config", "init", "layer"),
+    *("real", "f32", "f64", "i32", "i64", "bool_"),
+    *("Array", "Float", "Float32", "Float64", "Int32", "Int64", "Bool"),
+    *("set_num_threads", "get_num_threads", "runtime", "__version__"),
+)
+
+
 def _layer_file(dotted: str, node: Any, source: Source, path: Path, reading: Reading) -> Source | None:
     """The layer file of an imported module, which lies beside the file; None if it is another module."""
     if not dotted or dotted.split(".")[0] in _LIBRARIES:
@@ -187,6 +196,9 @@ def _import_from(source: Source, node: Any, path: Path, reading: Reading) -> Non
             raise Mistake(
                 span_of(node, source.path), "import", "import * is not part of a layer file", "name what is imported"
             )
+        if module == "layerc" and alias.name not in FACE:
+            where = span_of(node, source.path)
+            reading.reporter.add(Mistake(where, "import", f"layerc has no {alias.name}", nearest(alias.name, FACE)))
         if other is None:
             source.imports[local] = _canonical(f"{module}.{alias.name}" if module else alias.name)
         elif other.defined(alias.name) is not None:

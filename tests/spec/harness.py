@@ -25,10 +25,10 @@ from typing import Any
 
 import numpy as np
 
-from layerc.adjoint.gradient import gradient_file
 from layerc.build.driver import build
+from layerc.build.gradients import gradients_of
 from layerc.transpile.layers import check_file
-from layerc.transpile.program import Layer, Parameter
+from layerc.transpile.program import Layer, Parameter, Result
 
 LAYERS = Path(__file__).parent / "layers"
 SEEDS = (0, 1, 2)
@@ -67,9 +67,7 @@ def cases(file: str) -> list[Case]:
         options = tuple(tuple(o.partition("=")[::2]) for o in comment.split())
         found.append(Case(file, name, options))
     count = len(re.findall(r"^@layer", text, flags=re.MULTILINE))
-    assert len(found) == count, (
-        f"{file}: {count} layers, {len(found)} with the comment of a case: {[c.name for c in found]}"
-    )
+    assert len(found) == count, f"{file}: {count} layers, {len(found)} with the comment of a case: {[c.name for c in found]}"
     return found
 
 
@@ -79,9 +77,7 @@ def checked(file: str) -> dict[str, Layer]:
 
 
 def load(path: Path, name: str, folder: Path | None = None) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(
-        name, path, submodule_search_locations=[str(folder)] if folder else None
-    )
+    spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=[str(folder)] if folder else None)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
@@ -108,7 +104,8 @@ def plain(file: str) -> Built:
     package = load(LAYERS / f"{file}.py", f"{file}_plain")
     source = ModuleType(f"{file}_source")
     source.__dict__["__name__"] = source.__name__
-    exec(compile(gradient_file(check_file(LAYERS / f"{file}.py")), f"{file}_gradients.py", "exec"), source.__dict__)
+    text = gradients_of(check_file(LAYERS / f"{file}.py")).text
+    exec(compile(text, f"{file}_gradients.py", "exec"), source.__dict__)
     return Built(package, source)
 
 
@@ -145,9 +142,19 @@ def slots(case: Case) -> list[Parameter]:
     return [p for p in checked(case.file)[case.name].params if p.role in ("input", "param")]
 
 
-def wide(args: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def wide(case: Case, args: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The same values in float64, where the type is a choice of the call."""
-    return {k: v.astype("f8") if v.dtype == np.float32 else v for k, v in args.items()}
+    real = {p.name for p in slots(case) if p.type.dtype == "real"}
+    return {k: v.astype("f8") if k in real else v for k, v in args.items()}
+
+
+def outputs(case: Case) -> list[Result]:
+    return [r for r in checked(case.file)[case.name].predict.results if r.role == "output"]
+
+
+def types_of(case: Case, dtype: str) -> list[np.dtype]:
+    """The element types of the outputs, where that of the call is dtype."""
+    return [np.dtype(DTYPES.get(r.type.dtype, dtype)) for r in outputs(case)]
 
 
 def strided(array: np.ndarray) -> np.ndarray:
@@ -176,10 +183,10 @@ def close(found: Any, expected: Any, tolerance: float, what: str) -> None:
     )
 
 
-def cotangents(ys: tuple[Any, ...], seed: int, dtype: str) -> list[np.ndarray | None]:
+def cotangents(case: Case, ys: tuple[Any, ...], seed: int, dtype: str) -> list[np.ndarray | None]:
     rng = np.random.default_rng(seed + 10)
-    made = [(np.asarray(y), rng.standard_normal(np.shape(y)).astype(dtype)) for y in ys]
-    return [dy if y.dtype.kind == "f" else None for y, dy in made]
+    made = [(t, rng.standard_normal(np.shape(y)).astype(t)) for y, t in zip(ys, types_of(case, dtype), strict=True)]
+    return [dy if t.kind == "f" else None for t, dy in made]
 
 
 def flat(array: Any, text: str) -> Any:
@@ -202,8 +209,7 @@ def text_gradients(
     layer = checked(case.file)[case.name]
     texts = {p.name: p.shape_text for p in layer.params}
     known = {k: flat(v, texts[k]) for k, v in args.items()}
-    results = [r for r in checked(case.file)[case.name].predict.results if r.role == "output"]
-    for result, y, dy in zip(results, ys, dys, strict=True):
+    for result, y, dy in zip(outputs(case), ys, dys, strict=True):
         y, dy = flat(y, result.shape_text), flat(dy, result.shape_text)
         known.setdefault("dy" if result.name == "y" else f"d{result.name}", dy)
         known.setdefault(result.name, y)
@@ -240,14 +246,11 @@ def check_values(case: Case, here: Built) -> None:
         for seed in SEEDS:
             args = arguments(case, seed, dtype)
             given = {k: strided(v) for k, v in args.items()} if seed == 1 else {k: v.copy() for k, v in args.items()}
-            expected = tupled(fn.reference(**wide(args)))
-            same = tupled(fn.reference(**args))
+            expected = tupled(fn.reference(**wide(case, args)))
             found = tupled(fn(**given))
             assert len(found) == len(expected)
-            for k, (y, e, s) in enumerate(zip(found, expected, same, strict=True)):
-                assert np.asarray(y).dtype == np.asarray(s).dtype, (
-                    f"output {k} is {np.asarray(y).dtype}, NumPy's {np.asarray(s).dtype}"
-                )
+            for k, (y, e, t) in enumerate(zip(found, expected, types_of(case, dtype), strict=True)):
+                assert np.asarray(y).dtype == t, f"output {k} is {np.asarray(y).dtype}, declared {t}"
                 close(y, e, tolerance, f"output {k}, {dtype}, seed {seed}")
             for k in args:
                 assert np.array_equal(given[k], args[k], equal_nan=args[k].dtype.kind == "f"), f"{k} was changed"
@@ -260,7 +263,7 @@ def check_text(case: Case, here: Built) -> None:
     for seed in SEEDS:
         args = arguments(case, seed, "f8")
         ys = tupled(fn(**args))
-        dys = cotangents(ys, seed, "f8")
+        dys = cotangents(case, ys, seed, "f8")
         gradients = text_gradients(case, here.gradients, args, ys, dys)
         floats = [k for k, v in args.items() if v.dtype.kind == "f"]
         assert len(gradients) == len(floats)
@@ -276,11 +279,10 @@ def check_gradients(case: Case, here: Built) -> None:
         runs = []
         for seed in SEEDS:
             args = arguments(case, seed, dtype)
-            ys = tupled(fn.reference(**wide(args)))
-            dys = cotangents(ys, seed, dtype)
-            expected = text_gradients(
-                case, here.gradients, wide(args), ys, [d if d is None else d.astype("f8") for d in dys]
-            )
+            ys = tupled(fn.reference(**wide(case, args)))
+            dys = cotangents(case, ys, seed, dtype)
+            wide_dys = [d if d is None else d.astype("f8") for d in dys]
+            expected = text_gradients(case, here.gradients, wide(case, args), ys, wide_dys)
             found_y, pullback = fn.vjp(**args)
             gradients = pullback(*dys)
             check_slots(args, gradients, expected, tolerance, f"{dtype}, seed {seed}")
@@ -335,7 +337,7 @@ def check_edges(case: Case, here: Built) -> None:
             close(y, e, 1e-10, f"output {k}, {sizes}")
         if not differentiable:
             continue
-        dys = cotangents(expected, 0, "f8")
+        dys = cotangents(case, expected, 0, "f8")
         _, pullback = fn.vjp(**args)
         gradients = pullback(*dys)
         with np.errstate(all="ignore"):

@@ -184,7 +184,7 @@ def ludcmp(M: real["N N"], b: real["N"]):  # N=4 low=-0.3 high=0.3
 
 
 @layer
-def lu_pivoted(M: real["N N"], b: real["N"]):  # N=4
+def lu_pivoted(M: real["N N"], b: real["N"]):  # N=4 edge=1
     n = M.shape[0]
     A = M.copy()
     x = b.copy()

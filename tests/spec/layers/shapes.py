@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from layerc import Param, bool_, f32, f64, i32, i64, layer, real
+from layerc import Array, Bool, Float, Float32, Int64, Param, bool_, f32, f64, i32, i64, layer, real
 
 
 @layer
@@ -50,7 +50,7 @@ def extra_axes(x: real["A B"]):  # A=2 B=3
 
 
 @layer
-def squeeze_declared(x: real["1 N 1"]):  # N=3
+def squeeze_declared(x: real["1 N 1"]):  # N=3 edge=0
     return x.squeeze(), np.squeeze(x, axis=-1), x.squeeze(axis=0)
 
 
@@ -256,6 +256,11 @@ def casts(x: real["N"], i: i64["N"], b: bool_["N"]):  # N=4
         x.astype(bool),
         i.astype(bool),
     )
+
+
+@layer
+def jaxtyping_spelling(x: Float[Array, "C *S"], y: Float32[Array, "C"], i: Int64[Array, "C"], b: Bool[Array, "C"]):  # C=3 S=2x2 kink
+    return x * np.where(b, i, 1)[:, None], y + 1
 
 
 @layer
