@@ -62,10 +62,10 @@ def _reshaped(g: Expressions, shape: Shape, depth: int) -> E:
         before = tuple(mixed)
     e = g.real(before, depth)
     if len(shape) == 1 and g.chance(0.6):
-        return E(g.pick([f"np.ravel({e.text})", f"({e.text}).ravel()", f"({e.text}).reshape(-1)"]), e.mag)
+        return E(g.pick([f"np.ravel({e.text})", f"({e.text}).ravel()", f"({e.text}).reshape(-1)"] if before else [f"np.ravel({e.text})"]), e.mag)
     if len(shape) == 2 and g.chance(0.3):
         return E(f"np.reshape({e.text}, ({g.scope.extent(shape[0])}, -1))", e.mag)
-    return E(g.pick([f"np.reshape({e.text}, {where})", f"({e.text}).reshape({where[1:-1].rstrip(',')})"]) if shape else f"np.reshape({e.text}, ())", e.mag)
+    return E(g.pick([f"np.reshape({e.text}, {where})", f"({e.text}).reshape({where[1:-1].rstrip(',')})"]) if shape and before else f"np.reshape({e.text}, {where})", e.mag)
 
 
 def _units(g: Expressions, shape: Shape, depth: int) -> E:
@@ -89,7 +89,7 @@ def _units(g: Expressions, shape: Shape, depth: int) -> E:
 def _turned(g: Expressions, shape: Shape, depth: int) -> E:
     e = g.real(shape, depth)
     k, rank = g.rng.randrange(len(shape)), len(shape)
-    ints = [v.name for v in g.scope.having("int", ()) if v.below is not None]
+    ints = [v.name for v in g.scope.having("int", ()) if v.below is not None and v.fixed and v.weak]
     shift = g.pick(["1", "-1", "2", "5", *(ints and [g.rng.choice(ints)])])
     cut = [":"] * rank
     cut[k] = "::-1"
