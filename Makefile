@@ -5,6 +5,7 @@ JOBS ?= auto
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 FUZZ_ARGS ?=
+N ?= 1000
 
 # An installation in place belongs to one place: the stamps carry the checkout's path, so a moved one is redone.
 PLACE := $(shell pwd | cksum | cut -d' ' -f1)
@@ -37,8 +38,8 @@ oracles: $(call ready,test) $(call ready,oracles) layers  ## compare with PyTorc
 bench: $(call ready,bench) layers  ## measure against PyTorch, JAX and Numba (installs them)
 	$(PY) benchmarks/run.py $(BENCH_ARGS)
 
-fuzz: $(call ready,test) layers  ## random programs: NumPy, compiled code and gradients must agree
-	$(PY) tests/fuzz.py $(FUZZ_ARGS)
+fuzz: $(call ready,test) layers  ## random programs: NumPy, compiled code and gradients must agree (N=20000 SEED=1)
+	$(PY) tests/fuzz.py -n $(N) $(if $(SEED),--seed $(SEED)) $(FUZZ_ARGS)
 
 wheel: $(call ready,test)  ## build the wheel into dist/
 	$(PY) -m pip wheel --no-build-isolation --no-deps --wheel-dir dist .

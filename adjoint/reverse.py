@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from ..transpile import construct
 from ..transpile.construct import const, value_of
-from ..transpile.dims import product
+from ..transpile.dims import ZERO, maximum, product
 from ..transpile.errors import Mistake
 from ..transpile.operations import ROWS
 from ..transpile.program import (
@@ -752,7 +752,7 @@ def _trips(stmt: For) -> construct.Dim | None:
     if start is None or stop is None:
         return None
     span = stop - start if stmt.step > 0 else start - stop
-    return (span + (abs(stmt.step) - 1)) // abs(stmt.step)
+    return maximum((span + (abs(stmt.step) - 1)) // abs(stmt.step), ZERO)
 
 
 def _position(stmt: For) -> Expr:

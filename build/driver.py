@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from layerc.build.compiler import Compiler
 from layerc.build.gradients import Gradients, gradient_source, gradients_of
 from layerc.build.manifest import layer_entry, manifest, method_entry, signature
 from layerc.build.variants import variants
@@ -174,7 +175,15 @@ def _kernel_name(layer: Layer, method: str, taken: set[str]) -> str:
 
 
 # -- writing ----------------------------------------------------------------------------------------------
-def _write(stages: Stages, dtypes: tuple[str, ...], target: Path, portable: bool, tell: Progress) -> Path:
+def _write(
+    stages: Stages,
+    dtypes: tuple[str, ...],
+    target: Path,
+    portable: bool,
+    tell: Progress,
+    compiler: Compiler | None = None,
+) -> Path:
+    """Writes the package. `compiler`: another than the one that is found."""
     module = stages.module
     jobs = [(part.kernel, dtype) for part in stages.parts for dtype in dtypes]
     title = f"Made by layerc {VERSION} from {module.path}."
@@ -190,6 +199,7 @@ def _write(stages: Stages, dtypes: tuple[str, ...], target: Path, portable: bool
         gradients_text=stages.gradients.text,
         source_text=module.source,
         imported=module.imported,
+        compiler=compiler,
         portable=portable,
     )
     return target

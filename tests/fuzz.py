@@ -1,144 +1,108 @@
-"""Random programs: NumPy, gradient source, compiled code must agree. See fuzzing/.
+"""Random programs, a long run: NumPy, gradient source and compiled code must agree. What is checked: see fuzzing/.
 
-python tests/fuzz.py -n 20000 [--seed 0] [--jobs 2] [--compiled 1] [--only K]
+    make fuzz N=20000 SEED=1
+    python tests/fuzz.py -n 20000 --seed 1 --jobs 2 --compiled 3      every third round is compiled
+    python tests/fuzz.py --seed 1 --only 4711                         one program, in all styles
+
+Failures are shrunk and written to .build/fuzz/, one of each kind. Exit status 1 if there are any.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from fuzzing.oracle import Failure, Overtime, Studied, at_most, study
-from fuzzing.programs import HEAD, Program, draw_program
-from fuzzing.shrink import shrink
+from fuzzing.compiled import STYLES
+from fuzzing.programs import draw_program
+from fuzzing.rounds import SIZE, TURNS, Found, again, check_round, write_shrunk
 from tqdm import tqdm
 
-ROOT = Path(__file__).parents[1]
-OUT = ROOT / ".build" / "fuzz"
-
-
-@dataclass
-class Tally:
-    """What came of a round of programs."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    failures: list[tuple[str, Program, str]] = field(default_factory=list)  # kind, program, detail
-
-
-def check_round(seed: int, first: int, last: int) -> Tally:
-    tally = Tally()
-    for k in range(first, last):
-        program = draw_program(f"{seed}:{k}", f"p{k}")
-        try:
-            with at_most(20):
-                studied = study(program)
-        except Failure as failure:
-            tally.failures.append((failure.kind, program, failure.detail))
-            continue
-        except Overtime:
-            tally.failures.append(("takes more than 20 s", program, ""))
-            continue
-        _count(tally, studied)
-    return tally
-
-
-def _count(tally: Tally, studied: Studied | None) -> None:
-    if studied is None:
-        tally.counts["refused"] += 1
-        return
-    tally.counts["studied"] += 1
-    tally.counts["directions"] += studied.compared
-    tally.counts["kinks"] += studied.skipped
-    tally.counts["raising"] += bool(studied.raises)
-    tally.counts["idle"] += not studied.points
-
-
-def fails_alike(kind: str):  # type: ignore[no-untyped-def]
-    def fails(program: Program) -> bool:
-        try:
-            with at_most(3):
-                study(program)
-        except Failure as failure:
-            return failure.kind == kind
-        except (Exception, Overtime):
-            return False
-        return False
-
-    return fails
-
-
-def report(kind: str, program: Program, detail: str, number: int) -> Path:
-    """The shrunk failure as a layer file."""
-    OUT.mkdir(parents=True, exist_ok=True)
-    small = shrink(program, fails_alike(kind), 25)
-    if small.text != program.text:
-        try:
-            study(small)
-        except Failure as failure:
-            detail = failure.detail
-    path = OUT / f"failure_{number}.py"
-    note = "\n".join(
-        f"# {line}".rstrip() for line in [f"seed {program.seed}: {kind}", f"sizes {small.sizes}", *detail.splitlines()]
-    )
-    path.write_text(
-        f"{HEAD}{small.text}\n\n{note}\n\n# before it was shrunk:\n"
-        + "\n".join(f"# {line}" for line in program.text.splitlines())
-        + "\n"
-    )
-    return path
-
-
-def rounds(count: int, size: int, start: int) -> Iterator[tuple[int, int]]:
-    for first in range(start, start + count, size):
-        yield first, min(first + size, start + count)
+OUT = Path(__file__).parents[1] / ".build" / "fuzz"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("-n", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--start", type=int, default=0)
-    parser.add_argument("--only", type=int)
-    parser.add_argument("--most", type=int, default=12, help="kinds of failures to shrink")
-    options = parser.parse_args()
+    options = _options()
     if options.only is not None:
-        program = draw_program(f"{options.seed}:{options.only}", f"p{options.only}")
-        print(program.source)
-        print(study(program))
-        return 0
+        return _only(options.seed, options.only)
     began = time.monotonic()
-    total: Counter[str] = Counter()
-    kinds: Counter[str] = Counter()
-    paths: dict[str, str] = {}
-    with ProcessPoolExecutor(options.jobs) as pool, tqdm(total=options.n, unit=" programs", disable=None) as bar:
-        pending = []
-        plan = rounds(options.n, 50, options.start)
-        for first, last in plan:
-            pending.append((last - first, pool.submit(check_round, options.seed, first, last)))
-        for size, future in pending:
-            tally = future.result()
-            total += tally.counts
-            bar.update(size)
-            for kind, program, detail in tally.failures:
-                kinds[kind] += 1
-                if kind not in paths and len(paths) < options.most:
-                    paths[kind] = ""
-                    paths[kind] = str(report(kind, program, detail, len(paths)))
-                    tqdm.write(f"{paths[kind]}: {kind}")
+    print(f"seed {options.seed}", flush=True)
+    counts, kinds, written = _run(options)
     seconds = time.monotonic() - began
-    print(f"{options.n} programs in {seconds:.0f} s, {options.n / seconds:.1f} a second: {dict(total)}")
+    told = ", ".join(f"{count} {what}" for what, count in counts.items())
+    print(f"{told}; {seconds:.0f} s, {counts['programs'] / seconds:.1f} programs a second")
     for kind, count in kinds.most_common():
-        print(f"{count:6} {kind}   {paths.get(kind, '')}")
+        print(f"{count:6}  {kind}  {written.get(kind, '')}")
     return 1 if kinds else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-n", type=int, default=1000, help="programs")
+    parser.add_argument("--seed", default=str(random.SystemRandom().randrange(10**6)))
+    parser.add_argument("--start", type=int, default=0, help="number of the first program")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--compiled", type=int, default=3, help="compile every so manyth round; 0: none")
+    parser.add_argument("--style", choices=STYLES, help="compile in this style only")
+    parser.add_argument("--only", type=int, help="the number of one program, shown")
+    parser.add_argument("--most", type=int, default=20, help="kinds of failures to shrink")
+    return parser.parse_args()
+
+
+def _run(options: argparse.Namespace) -> tuple[Counter[str], Counter[str], dict[str, Path]]:
+    counts: Counter[str] = Counter()
+    kinds: Counter[str] = Counter()
+    written: dict[str, Path] = {}
+    shrinking = []
+    with (
+        ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool,
+        tqdm(total=options.n, unit=" programs", disable=None) as bar,
+    ):
+        starts = range(options.start, options.start + options.n, SIZE)
+        rounds = []
+        for turn, first in enumerate(starts):
+            last = min(first + SIZE, options.start + options.n)
+            compiled = options.compiled and turn % options.compiled == 0
+            style = (options.style or TURNS[turn // options.compiled % len(TURNS)]) if compiled else None
+            rounds.append(pool.submit(check_round, options.seed, first, last, style))
+        for done in as_completed(rounds):
+            tally = done.result()
+            counts += tally.counts
+            bar.update(tally.counts["programs"])
+            for found in tally.found:
+                kinds[found.kind] += 1
+                if found.kind not in written and len(written) < options.most:
+                    written[found.kind] = OUT / f"{options.seed}_{len(written)}.py"
+                    shrinking.append(pool.submit(write_shrunk, found, written[found.kind]))
+                    _tell(bar, found, written[found.kind])
+        for job in shrinking:
+            job.result()
+    return counts, kinds, written
+
+
+def _tell(bar: tqdm, found: Found, path: Path) -> None:
+    bar.write(f"{path.name}  seed {found.program.seed}, {found.stage}: {found.kind}", file=sys.stderr)
+
+
+def _only(seed: str, number: int) -> int:
+    program = draw_program(f"{seed}:{number}", f"p{number}")
+    print(program.source)
+    failed = False
+    for stage in ("study", *STYLES):
+        failure = again(program, stage)
+        print(f"{stage}: {'agrees' if failure is None else failure}")
+        failed = failed or failure is not None
+        if failure is not None and stage == "study":
+            break
+    return int(failed)
 
 
 if __name__ == "__main__":

@@ -309,12 +309,13 @@ def nonnegative(dim: Dim, facts: Facts | None = None) -> bool:
 
 
 def _relaxed(dim: Dim, facts: Facts) -> bool:
-    """Whether dim >= 0 follows from min(a, b) <= a, from max(a, b) >= a, or from n * (a // n) <= a."""
+    """Whether dim >= 0 follows from min(a, b) <= a, from max(a, b) being a or b, or from n * (a // n) <= a."""
     for monomial, c in dim.terms:
         match monomial:
-            case (Atom("min" | "max" as kind, args),) if (c < 0) == (kind == "min"):
+            case (Atom("min" | "max" as kind, args),):
                 rest = dim - Dim(((monomial, c),))
-                if any(nonnegative(rest + arg * c, facts) for arg in args):
+                enough = any if (c < 0) == (kind == "min") else all
+                if enough(nonnegative(rest + arg * c, facts) for arg in args):
                     return True
             case (Atom("floordiv", (a, n)),) if c < 0 and n.value and n.value > 0:
                 rest = dim - Dim(((monomial, c),))

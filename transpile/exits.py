@@ -28,7 +28,9 @@ from typing import Any
 import gast
 
 _LEAVING = (gast.Return, gast.Break, gast.Continue)
-LATER = "<later>"  # what a result is before it is known; the checker knows the name
+# What a variable is before it is assigned, where nothing reads it; the checker knows these names. The second leaves one
+# that has a value as it is.
+LATER, LATER_IF_NEW = "<later>", "<later if new>"
 
 
 def rewrite(tree: Any) -> None:
@@ -123,6 +125,8 @@ class _Function:
             flags.append(name)
         if not flags:
             return [node, *self.block(rest, place)]
+        # What follows may read what every branch assigns that goes on.
+        out += [_assign(name, _load(LATER_IF_NEW, node), node) for name in sorted(_given([node]) or ())]
         out.append(self.make_if(node.test, self.block(node.body, inner), self.block(node.orelse, inner), node))
         return [*out, *self.after(node, flags, rest, place, False)]
 
@@ -218,6 +222,25 @@ def _always(nodes: list[Any]) -> bool:
         isinstance(s, _LEAVING) or (isinstance(s, gast.If) and _always(s.body) and _always(s.orelse)) or _endless(s)
         for s in nodes
     )
+
+
+def _given(nodes: list[Any]) -> set[str] | None:
+    """The variables that are assigned whenever control goes on after these statements; None where it never does."""
+    found: set[str] = set()
+    for node in nodes:
+        match node:
+            case gast.If(body=body, orelse=orelse):
+                arms = [names for names in (_given(body), _given(orelse)) if names is not None]
+                if not arms:
+                    return None
+                found |= set.intersection(*arms)
+            case gast.Assign(targets=targets):
+                found |= {n.id for t in targets for n in gast.walk(t) if isinstance(n, gast.Name) and isinstance(n.ctx, gast.Store)}
+            case gast.AnnAssign(target=gast.Name(id=id), value=value) if value is not None:
+                found.add(id)
+        if isinstance(node, _LEAVING) or _endless(node):
+            return None
+    return found
 
 
 def _endless(node: Any) -> bool:

@@ -17,7 +17,7 @@ from .construct import const, value_of
 from .dims import Dim
 from .draws import Draws
 from .errors import Mistake, Reporter, Suppressed
-from .exits import LATER
+from .exits import LATER, LATER_IF_NEW
 from .expressions import Expressions, _known
 from .inlining import Inlining
 from .iteration import Iteration
@@ -144,6 +144,8 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Views, Draws, E
     # -- statements --------------------------------------------------------------------------------------------
     def statement(self, node: Any) -> None:
         match node:
+            case gast.Assign(targets=[gast.Name(id=id)], value=gast.Name(id=value)) if value == LATER_IF_NEW:
+                self.env.setdefault(id, Later())
             case gast.Assign(targets=targets, value=value):
                 found = self._assigned_value(value, targets[0])
                 for target in targets:

@@ -111,7 +111,7 @@ class _Function(Statements):
         return Place(name, shape, dtype, (self.row,) if lead and self.row else ())
 
     def _output(self, result: Result, variables: set[str]) -> Place:
-        free = result.name not in self.buffers and result.name not in self.sizes and result.name not in variables
+        free = result.name not in {*self.buffers, *self.env, *self.sizes, *variables}
         return self._argument(result.name if free else self.fresh(result.name), result, "out")
 
     # -- results -------------------------------------------------------------------------------------------

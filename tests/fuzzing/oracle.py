@@ -201,7 +201,7 @@ def _point(studied: Studied, number: int) -> None:
     for (result, cotangent), y in zip(cotangents_of(studied.function), outputs, strict=True):
         if result.type.is_float:
             cotangents[cotangent.name] = np.asarray(rng.standard_normal(y.shape))[()]
-    known = dict(values) | cotangents
+    known = {p.name: p.default for p in studied.function.params if p.role == "config"} | values | cotangents
     for result, y in zip(studied.function.results, outputs, strict=True):
         known.setdefault(result.name, y[()])
     try:

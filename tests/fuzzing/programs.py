@@ -4,7 +4,7 @@ from __future__ import annotations
 import __future__
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -62,11 +62,6 @@ class Program:
         sizes = self.sizes[point % len(self.sizes)]
         return {a.name: a.draw(rng, sizes) for a in self.arguments}
 
-    def renamed(self, name: str) -> Program:
-        """The same as another layer; its helpers get names of their own too."""
-        text = self.text.replace(f"def {self.name}(", f"def {name}(").replace("helper", f"{name}_helper")
-        return replace(self, name=name, text=text)
-
 
 def draw_program(seed: str, name: str = "program") -> Program:
     """The program of a seed."""
@@ -81,7 +76,8 @@ def draw_program(seed: str, name: str = "program") -> Program:
     body = g.block(rng.choice([0, 1, 2, 2, 3, 3, 4, 5, 6]), Place())
     body += g.finish()
     lines = [*helpers, "@layer", f"def {name}({signature}):", *indented(body)]
-    return Program(name, "\n".join(lines) + "\n", tuple(arguments), _sizes(rng), seed)
+    text = "\n".join(lines).replace("helper", f"{name}_helper") + "\n"
+    return Program(name, text, tuple(arguments), _sizes(rng), seed)
 
 
 def _helper(g: Statements) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 from ..dims import ONE, Dim
 from ..operations import Row, add
 from ..program import Type
-from ..typing import TypingError, promote, shape_text
+from ..typing import TypingError, promote, same_extent, shape_text
 
 _LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
 
@@ -43,17 +43,17 @@ def _outer_spec(args: list[Type]) -> tuple[list[str], str]:
     return ["i", "j"], "ij"
 
 
-def einsum_extents(specs: list[str], args: list[Type]) -> dict[str, Dim]:
-    """Letter -> extent; a 1 against another extent broadcasts."""
+def einsum_extents(specs: list[str], args: list[Type], rigid: str = "") -> dict[str, Dim]:
+    """Letter -> extent; a 1 against another extent broadcasts, but not for letters that are `rigid`."""
     extents: dict[str, Dim] = {}
     for spec, a in zip(specs, args, strict=True):
         if len(spec) != a.rank:
             raise TypingError("shape", f"expected {len(spec)} axes, got shape {shape_text(a.shape)}")
         for letter, extent in zip(spec, a.shape, strict=True):
             known = extents.setdefault(letter, extent)
-            if known == ONE:
+            if known == ONE and letter not in rigid:
                 extents[letter] = extent
-            elif extent not in (known, ONE):
+            elif not same_extent(known, extent) and (extent != ONE or letter in rigid):
                 raise TypingError(
                     "shape", f"the product sums over axes of extents {known} and {extent}, of shapes "
                     + " and ".join(shape_text(x.shape) for x in args),
@@ -64,7 +64,7 @@ def einsum_extents(specs: list[str], args: list[Type]) -> dict[str, Dim]:
 def _typed(spec: Any) -> Any:
     def rule(args: list[Type], static: dict[str, Any]) -> Type:
         specs, out = spec(args)
-        extents = einsum_extents(specs, args)
+        extents = einsum_extents(specs, args, rigid="K")
         return Type(promote(args), tuple(extents[letter] for letter in out))
 
     return rule
