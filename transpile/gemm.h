@@ -225,17 +225,26 @@ LC_INLINE int64_t LC_AS(lc_height)(int64_t m)
     return m <= LC_ROWS ? LC_ROWS : 2 * ((pairs + tiles - 1) / tiles);
 }
 
+/* How many threads share a product: none is worth waking for less than about 10 microseconds. */
+LC_INLINE int64_t LC_AS(lc_parts)(int64_t m, int64_t n, int64_t depth, int64_t threads)
+{
+    const double work = (double)m * (double)n * (double)depth / (1 << 19);
+    const int64_t longest = m > n ? m : n, most = longest / (2 * LC_V) < threads ? longest / (2 * LC_V) : threads;
+    return most < 2 || work < 2 ? 1 : work < (double)most ? (int64_t)work : most;
+}
+
 /* Bytes that a product packs into, at most: none where both operands are small and read where they are. Grows with the
    extents. */
 LC_USED static int64_t LC_AS(lc_product_room)(int64_t m, int64_t n, int64_t depth, int64_t ai, int64_t bj, int64_t ci,
-                                                 int64_t cj)
+                                              int64_t cj, int64_t threads)
 {
     const int64_t longest = m > n ? m : n, deep = depth < LC_DEPTH ? depth : LC_DEPTH;
     const int64_t columns = longest < LC_COLUMNS ? longest : LC_COLUMNS, many = longest < LC_MANY ? longest : LC_MANY;
     const int direct = LC_MASKED && (cj != 1 && ci == 1 ? ai == 1 : bj == 1);
     if (m <= 0 || n <= 0 || depth <= 0) return 0;
     if (direct && longest * depth * (int64_t)sizeof(LC_REAL) < LC_LARGE) return 0;
-    return (columns + 2 * LC_V + (many / LC_ROWS + 1) * LC_WIDE) * deep * (int64_t)sizeof(LC_REAL);
+    const int64_t packed = columns + 2 * LC_V + (many / LC_ROWS + 1) * LC_WIDE;
+    return packed * deep * (int64_t)sizeof(LC_REAL) * LC_AS(lc_parts)(m, n, depth, threads);
 }
 
 LC_USED static void LC_AS(lc_blocks)(int64_t m, int64_t n, int64_t depth, const LC_REAL *a, int64_t ai, int64_t ak,
@@ -271,12 +280,40 @@ LC_USED static void LC_AS(lc_blocks)(int64_t m, int64_t n, int64_t depth, const 
         }
 }
 
+/* Rows, or columns where there are more, are dealt out to the threads. */
+LC_USED static void LC_AS(lc_share)(int64_t m, int64_t n, int64_t depth, const LC_REAL *a, int64_t ai, int64_t ak,
+                                    const LC_REAL *b, int64_t bk, int64_t bj, LC_REAL *c, int64_t ci, int64_t cj,
+                                    int add, LC_REAL *room, int64_t room_each, int64_t threads)
+{
+    const int64_t parts = LC_AS(lc_parts)(m, n, depth, threads);
+    if (parts == 1) {
+        LC_AS(lc_blocks)(m, n, depth, a, ai, ak, b, bk, bj, c, ci, cj, add, room);
+        return;
+    }
+    const int down = m >= n;
+    const int64_t longest = down ? m : n, unit = down ? LC_ROWS : 2 * LC_V;
+    const int64_t step = ((longest + parts - 1) / parts + unit - 1) / unit * unit;
+    const unsigned mode = lc_rounding();
+#pragma omp parallel for schedule(static) num_threads(parts)
+    for (int64_t p = 0; p < parts; p++) {
+        const int64_t from = p * step, count = longest - from < step ? longest - from : step;
+        const unsigned own = lc_rounding();
+        lc_gradual(mode); /* a thread rounds as its caller does */
+        if (count > 0)
+            LC_AS(lc_blocks)(down ? count : m, down ? n : count, depth, down ? a + from * ai : a, ai, ak,
+                             down ? b : b + from * bj, bk, bj, c + from * (down ? ci : cj), ci, cj, add,
+                             room + p * room_each);
+        lc_gradual(own);
+    }
+}
+
 /* C[i,j] = or += the sum over k of A[i,k] B[k,j], for i < m, j < n, k < depth. A[i,k] is a[i * ai + k * ak], and so on.
    `room`: as many bytes as lc_product_room says, aligned. C is apart from A and B. */
 LC_USED static void LC_AS(lc_product)(int64_t m, int64_t n, int64_t depth, const LC_REAL *a, int64_t ai, int64_t ak,
                                       const LC_REAL *b, int64_t bk, int64_t bj, LC_REAL *c, int64_t ci, int64_t cj,
-                                      int add, void *room)
+                                      int add, void *room, int64_t threads)
 {
+    const int64_t each = LC_AS(lc_product_room)(m, n, depth, ai, bj, ci, cj, 1) / (int64_t)sizeof(LC_REAL);
     if (m <= 0 || n <= 0) return;
     if (depth <= 0) {
         for (int64_t i = 0; i < m && !add; i++)
@@ -284,7 +321,7 @@ LC_USED static void LC_AS(lc_product)(int64_t m, int64_t n, int64_t depth, const
     } else if (ak == 1 && bk == 1 && (m <= 2 || n <= 2))
         LC_AS(lc_dots)(m, n, depth, a, ai, b, bj, c, ci, cj, add);
     else if (cj != 1 ? ci == 1 : n < LC_V && m > 2 * LC_V && ai == 1 && depth >= 32) /* vectors run down C */
-        LC_AS(lc_blocks)(n, m, depth, b, bj, bk, a, ak, ai, c, cj, ci, add, room);
+        LC_AS(lc_share)(n, m, depth, b, bj, bk, a, ak, ai, c, cj, ci, add, room, each, threads);
     else
-        LC_AS(lc_blocks)(m, n, depth, a, ai, ak, b, bk, bj, c, ci, cj, add, room);
+        LC_AS(lc_share)(m, n, depth, a, ai, ak, b, bk, bj, c, ci, cj, add, room, each, threads);
 }

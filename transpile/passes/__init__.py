@@ -17,6 +17,7 @@ from .inline import inline
 from .jam import jam
 from .lanes import lanes
 from .order import order
+from .products import products
 from .share import share
 from .split import split
 from .tidy import tidy
@@ -28,6 +29,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("tidy", tidy),  # loops have their own variables
     ("fold", fold),  # x * 1 is x
     ("free", free),  # user loops with independent iterations are maps
+    ("products", products),  # sums of products are matrix products
     ("inline", inline),  # what is cheap is computed where it is used
     ("order", order),  # the innermost loop runs along memory
     ("fuse", fuse),  # what runs over one space is one loop

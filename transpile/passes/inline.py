@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..dims import Dim
-from ..ir import Buffer, Cast, Expr, For, Kernel, Load, Op, Stmt, Store
+from ..ir import Buffer, Cast, Expr, For, Kernel, Load, Op, Product, Stmt, Store
 from ..operations import flops
 from .fold import simplify
 from .tidy import drop_idle
@@ -56,11 +56,14 @@ def _candidate(kernel: Kernel, refused: set[str]) -> tuple[str, Kernel | None] |
     aliased = {b.alias for b in kernel.buffers if b.alias} | {b.name for b in kernel.buffers if b.alias}
     stores: dict[str, int] = {}
     order: list[str] = []
+    whole: set[str] = set()  # a product takes arrays
     for stmt in walk(kernel.body):
-        if isinstance(stmt, Store):
+        if isinstance(stmt, Product):
+            whole |= {a.buffer for a in accesses((stmt,))}
+        elif isinstance(stmt, Store):
             stores[stmt.buffer] = stores.get(stmt.buffer, 0) + 1
             order.append(stmt.buffer)
-    fixed = read_from_dims(kernel) | aliased | refused
+    fixed = read_from_dims(kernel) | aliased | refused | whole
     for name in order:
         if table[name].kind == "temp" and stores[name] == 1 and name not in fixed:
             body = _in_body(kernel.body, table[name], root)
