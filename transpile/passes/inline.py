@@ -42,7 +42,19 @@ def cost(expr: Expr) -> int:
 
 def inline(kernel: Kernel) -> Kernel:
     """One temporary at a time, in the order of their stores, so that chains collapse."""
-    refused: set[str] = set()
+    return _inline(kernel, set())
+
+
+def inline_summands(kernel: Kernel) -> Kernel:
+    """Only temporaries that are just added to something: C += t, where t is an outer product, is C += a * b."""
+    kept = {b.name for b in kernel.buffers}
+    for stmt in walk(kernel.body):
+        if isinstance(stmt, Store) and stmt.op == "add" and isinstance(stmt.value, Load):
+            kept.discard(stmt.value.buffer)
+    return _inline(kernel, kept)
+
+
+def _inline(kernel: Kernel, refused: set[str]) -> Kernel:
     while (found := _candidate(kernel, refused)) is not None:
         name, changed = found
         refused.add(name)

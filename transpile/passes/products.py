@@ -26,9 +26,7 @@ SMALL = 512  # multiplications: a product known to have fewer stays a nest
 
 
 def products(kernel: Kernel) -> Kernel:
-    known = frozenset(kernel.dims) | {s.name for s in kernel.scalars} | {kernel.batch or ""}
-    state = _State(buffers(kernel), roots(kernel), known)
-    return replace(kernel, body=state.body(kernel.body, {}))
+    return replace(kernel, body=State.of(kernel).body(kernel.body, {}))
 
 
 def stride(index: tuple[Dim, ...], shape: tuple[Dim, ...], var: str) -> Dim:
@@ -42,10 +40,15 @@ def stride(index: tuple[Dim, ...], shape: tuple[Dim, ...], var: str) -> Dim:
 
 
 @dataclass
-class _State:
+class State:
     table: dict[str, Buffer]
     root: dict[str, str]
     known: frozenset[str]  # integers that are known when the kernel is called
+
+    @staticmethod
+    def of(kernel: Kernel) -> State:
+        known = frozenset(kernel.dims) | {s.name for s in kernel.scalars} | {kernel.batch or ""}
+        return State(buffers(kernel), roots(kernel), known)
 
     def body(self, body: Body, facts: Facts) -> Body:
         found: list[Stmt] = []
@@ -81,6 +84,8 @@ class _State:
         depth = self.axis(loops, left, right, target)
         if row is None or column is None or depth is None:
             return None
+        if self.is_along(target, row.var) and not self.is_along(target, column.var):
+            left, right, row, column = right, left, column, row
         rest = [x for x in loops if x not in (row, column, depth)]
         facts = {**facts, **{x.var: (x.lo, x.hi - 1) for x in rest}}
         if not self.is_product((row, column, depth), (target, left, right), facts):
