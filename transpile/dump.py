@@ -16,6 +16,7 @@ from .ir import (
     Kernel,
     Load,
     Op,
+    Product,
     Scalar,
     Stmt,
     Store,
@@ -58,6 +59,11 @@ def _stmt(stmt: Stmt) -> list[str]:
     match stmt:
         case Store(buffer, index, value, op):
             return [f"{_place(buffer, index)} {_STORE[op]} {expression(value)}"]
+        case Product(buffer, index, left, right, op=op):
+            axes = ", ".join(f"{name} in 0..{_dim(extent)}" for name, extent in stmt.axes)
+            head = f"{_place(buffer, index)} {_STORE[op]} product"
+            words = " parallel" if stmt.parallel else ""
+            return [f"{head} {expression(left)} {expression(right)} for {axes}{words}"]
         case For(var, lo, hi, body, kind, parallel, _):
             words = f" {kind}" + (" parallel" if parallel else "")
             return [f"for {var} in {_dim(lo)}..{_dim(hi)}{words}:", *_body(body, "    ")]

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .dims import Atom
+from .dims import Atom, Dim
 from .emit_simd import pragma
 from .emit_storage import Region, Storage, plan, stored_first
-from .emit_text import Speller, bare
-from .ir import Buffer, Check, Comment, Expr, For, Grow, If, Kernel, Op, Stmt, Store, While
+from .emit_text import C_TYPES, Speller, bare
+from .ir import Buffer, Check, Comment, Expr, For, Grow, If, Kernel, Load, Op, Product, Stmt, Store, While
 from .operations import ROWS
+from .passes.products import stride
 from .passes.tree import Names, own_accesses, own_exprs, parts, roots, walk
 from .passes.work import WORTH
 
@@ -49,6 +50,7 @@ def c_file(jobs: Sequence[Job], prelude: str | None = None, title: str = "") -> 
             head + "#include <math.h>\n#include <stdint.h>\n" + CALL,
             prelude,
             support,
+            *_products(jobs),
             *(function(k, d) for k, d in jobs),
         ]
     )
@@ -57,6 +59,21 @@ def c_file(jobs: Sequence[Job], prelude: str | None = None, title: str = "") -> 
 def _draws(kernel: Kernel) -> bool:
     exprs = (e for stmt in walk(kernel.body) for e in own_exprs(stmt))
     return any(isinstance(p, Op) and ROWS[p.op].kind == "draw" for e in exprs for p in parts(e))
+
+
+def _products(jobs: Sequence[Job]) -> list[str]:
+    """gemm.h for each float type that a product is computed in."""
+    text = (Path(__file__).parent / "gemm.h").read_text(encoding="utf-8")
+    types = {_kind(s, k, d) for k, d in jobs for s in walk(k.body) if isinstance(s, Product)}
+    return [
+        f"#define LC_REAL {C_TYPES[t]}\n#define LC_AS(name) name##_{t}\n{text}#undef LC_REAL\n#undef LC_AS\n"
+        for t in sorted(types)
+    ]
+
+
+def _kind(stmt: Product, kernel: Kernel, dtype: str) -> str:
+    """The float type of a product."""
+    return Speller(kernel, dtype).kind(stmt.left.dtype)
 
 
 def header(jobs: Sequence[Job], guard: str = "LC_LAYERS_H", title: str = "") -> str:
@@ -141,6 +158,7 @@ class _Function:
         self.depth = 1
         self.exit = _Exit("lc_done", "lc_fault")
         self.regions = 0
+        self.panels = ""  # where the products of this region pack their operands
 
     def put(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -148,8 +166,8 @@ class _Function:
     # -- the whole -------------------------------------------------------------------------------------------
     def text(self) -> str:
         kernel, regions = self.kernel, self.storage.regions
-        fails = can_fail(kernel.body, any(r.arena for r in regions.values()))
-        threads = any(isinstance(s, For) and s.parallel for s in walk(kernel.body))
+        fails = can_fail(kernel.body, any(r.in_arena for r in regions.values()))
+        threads = any(isinstance(s, (For, Product)) and s.parallel for s in walk(kernel.body))
         if threads:
             self.put("const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;")
         if fails:
@@ -163,7 +181,7 @@ class _Function:
         if fails:
             self.lines.append("lc_done:")
             self.leave(regions[()])
-            if any(r.arena for r in regions.values()):
+            if any(r.in_arena for r in regions.values()):
                 self.put("free(lc_arena);")
         if kernel.flush:
             self.put("lc_gradual(lc_mode);")
@@ -180,7 +198,7 @@ class _Function:
 
     def arena(self) -> None:
         """One allocation for every temporary that needs one: offsets first, then the memory."""
-        regions = [r for r in self.storage.regions.values() if r.arena]
+        regions = [r for r in self.storage.regions.values() if r.in_arena]
         if not regions:
             return
         self.put("size_t lc_room = 0;")
@@ -195,6 +213,14 @@ class _Function:
                     f"const size_t lc_at_{self.spell.names[b.name]} = lc_reserve(&lc_room, "
                     f"sizeof({self.spell.ctype(b.dtype)}), (const int64_t[]){{{extents}}}, {count});"
                 )
+            if region.products:
+                rooms = [self.room(p) for p in region.products]
+                room = rooms[0]
+                for other in rooms[1:]:
+                    room = room if other == room else f"lc_larger({room}, {other})"
+                self.put(
+                    f"const size_t lc_at_panels{self.regions} = lc_reserve(&lc_room, 1, (const int64_t[]){{{room}}}, 1);"
+                )
             if region.loop is not None:
                 self.put(f"const size_t lc_step{self.regions} = lc_copies(&lc_room, lc_own{self.regions}, lc_threads);")
         self.put("char *const lc_arena = lc_take(lc_room);")
@@ -208,14 +234,17 @@ class _Function:
             for extent in b.shape:
                 size *= extent.value or 0
             self.put(f"{self.spell.ctype(b.dtype)} {names[b.name]}[{max(size, 1)}] __attribute__((aligned(64)));")
-        base = "lc_arena"
-        if region.arena and region.loop is not None:
+        base, number = "lc_arena", 0
+        if region.in_arena and region.loop is not None:
             self.regions += 1
+            number = self.regions
             base = f"lc_mine{self.regions}"
             self.put(f"char *const {base} = lc_arena + (size_t)lc_thread() * lc_step{self.regions};")
         for b in region.arena:
             ctype = self.spell.ctype(b.dtype)
             self.put(f"{ctype} *restrict const {names[b.name]} = ({ctype} *)({base} + lc_at_{names[b.name]});")
+        if region.products:
+            self.panels = f"{base} + lc_at_panels{number}"
 
     def lists(self, region: Region) -> None:
         for b in region.lists:
@@ -246,6 +275,8 @@ class _Function:
         match stmt:
             case Store():
                 self.store(stmt, waiting)
+            case Product():
+                self.product(stmt)
             case For(parallel=True):
                 self.parallel(stmt, path)
             case For():
@@ -276,6 +307,45 @@ class _Function:
                 self.check(cond, number, [self.spell.dim(d) for d in info])
             case Comment(text):
                 self.put(f"/* {_comment(text)} */")
+
+    def product(self, stmt: Product) -> None:
+        target = Load(stmt.buffer, stmt.index, stmt.left.dtype)
+        rows, columns, depth = (name for name, _ in stmt.axes)
+        operands = [
+            f"{self.first(place, stmt)}, {', '.join(self.strides(place, variables))}"
+            for place, variables in (
+                (stmt.left, (rows, depth)),
+                (stmt.right, (depth, columns)),
+                (target, (rows, columns)),
+            )
+        ]
+        extents = ", ".join(self.spell.dim(extent) for _, extent in stmt.axes)
+        last = f"{int(stmt.op is not None)}, {self.panels}, {'lc_threads' if stmt.parallel else '1'}"
+        self.put(f"lc_product_{_kind(stmt, self.kernel, self.dtype)}({extents},")
+        for text in operands:
+            self.put(f"    {text},")
+        self.put(f"    {last});")
+
+    def room(self, stmt: Product) -> str:
+        """The bytes that a product packs into."""
+        target = Load(stmt.buffer, stmt.index, stmt.left.dtype)
+        extents = [self.spell.dim(extent) for _, extent in stmt.axes]
+        (row, _), (column, _), _ = stmt.axes
+        across = [*self.strides(stmt.left, (row,)), *self.strides(stmt.right, (column,))]
+        steps = [*across, *self.strides(target, (row, column))]
+        threads = "lc_threads" if stmt.parallel else "1"
+        kind = _kind(stmt, self.kernel, self.dtype)
+        return f"lc_product_room_{kind}({', '.join([*extents, *steps, threads])})"
+
+    def first(self, place: Load, stmt: Product) -> str:
+        """The address of an operand where its axes begin."""
+        start = place.subs({name: Dim.of(0) for name, _ in stmt.axes})
+        text = self.spell.place(start.buffer, start.index)
+        return text.removesuffix("[0]") if text.endswith("[0]") else f"&{text}"
+
+    def strides(self, place: Load, variables: tuple[str, ...]) -> list[str]:
+        shape = self.spell.table[place.buffer].shape
+        return [self.spell.dim(stride(place.index, shape, v)) for v in variables]
 
     def close(self) -> None:
         self.depth -= 1
@@ -339,7 +409,11 @@ class _Function:
         """Iterations share nothing but faults: the first one in order of the index is reported."""
         region = self.storage.regions.get(path, Region(loop, path))
         fails = can_fail(loop.body, False)
-        outside, number = self.exit, sum("lc_first" in line and "int64_t" in line for line in self.lines) + 1
+        outside, panels, number = (
+            self.exit,
+            self.panels,
+            sum("lc_first" in line and "int64_t" in line for line in self.lines) + 1,
+        )
         work = f" && {self.spell.tight(loop.work)} > {WORTH}" if loop.work is not None else ""
         self.bounds(loop)
         bound = dict(self.spell.bound)
@@ -369,7 +443,7 @@ class _Function:
         if self.kernel.flush:
             self.put("lc_gradual(lc_own_mode);")
         self.close()
-        self.exit = outside
+        self.exit, self.panels = outside, panels
         self.spell.bound = bound
         if fails:
             self.put(f"if (lc_first{number} != INT64_MAX) goto {outside.label};")

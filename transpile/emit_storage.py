@@ -12,10 +12,10 @@ they shared it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .dims import Dim, Facts, largest
-from .ir import Buffer, For, If, Kernel, Stmt, Store, While
+from .ir import Buffer, For, If, Kernel, Product, Stmt, Store, While
 from .passes.tree import own_accesses, roots, walk
 
 STACK_ARRAY, STACK_REGION = 4096, 32768  # bytes
@@ -34,6 +34,11 @@ class Region:
     lists: list[Buffer] = field(default_factory=list)
     arena: list[Buffer] = field(default_factory=list)
     bounds: dict[str, tuple[Dim, ...]] = field(default_factory=dict)  # buffer -> its shape at its largest
+    products: list[Product] = field(default_factory=list)  # with their extents at their largest
+
+    @property
+    def in_arena(self) -> bool:
+        return bool(self.arena or self.products)
 
 
 @dataclass
@@ -53,8 +58,14 @@ def plan(kernel: Kernel, real: str) -> Storage:
     uses: dict[str, _Use] = {}
     loops: dict[Path, Stmt] = {}
     facts: dict[Path, Facts] = {(): {}}
-    _visit(kernel.body, (), uses, loops, facts, root)
+    products: list[tuple[Path, Product]] = []
+    _visit(kernel.body, (), uses, loops, facts, root, products)
     storage = Storage({}, {(): Region(None, ())})
+    for path, stmt in products:
+        inner = _region(path, loops, set())
+        region = storage.regions.setdefault(inner, Region(loops.get(inner), inner))  # type: ignore[arg-type]
+        sizes = [(name, largest(extent, facts[path])) for name, extent in stmt.axes]
+        region.products.append(replace(stmt, rows=sizes[0], columns=sizes[1], depth=sizes[2]))
     for buffer in kernel.buffers:
         if buffer.kind not in ("temp", "list") or buffer.alias or buffer.name not in uses:
             continue
@@ -77,6 +88,7 @@ def _visit(
     loops: dict[Path, Stmt],
     facts: dict[Path, Facts],
     root: dict[str, str],
+    products: list[tuple[Path, Product]],
 ) -> None:
     for position, stmt in enumerate(body):
         inner = (*path, (position, 0))
@@ -87,18 +99,20 @@ def _visit(
             for dim in index or ():
                 use.symbols |= dim.symbols()
         match stmt:
+            case Product():
+                products.append((path, stmt))
             case For(var, lo, hi, inside):
                 loops[inner] = stmt
                 facts[inner] = {**facts[path], var: _range(lo, hi, [s for s in loops.values() if isinstance(s, For)])}
-                _visit(inside, inner, uses, loops, facts, root)
+                _visit(inside, inner, uses, loops, facts, root, products)
             case While(before, _, inside):
                 loops[inner] = stmt
                 facts[inner] = facts[path]
-                _visit(before + inside, inner, uses, loops, facts, root)
+                _visit(before + inside, inner, uses, loops, facts, root, products)
             case If(_, then, orelse):
                 for which, branch in enumerate((then, orelse)):
                     facts[(*path, (position, which))] = facts[path]
-                    _visit(branch, (*path, (position, which)), uses, loops, facts, root)
+                    _visit(branch, (*path, (position, which)), uses, loops, facts, root, products)
 
 
 def _range(lo: Dim, hi: Dim, loops: list[For]) -> tuple[Dim, Dim]:

@@ -1,7 +1,7 @@
 """The loop-nest IR: scalar statements inside loops over named buffers. The whole grammar is on this screen.
 
     kernel = Kernel(name, dims, scalars, buffers, body)
-    stmt   = For | While | If | Store | Grow | Check | Comment
+    stmt   = For | While | If | Store | Product | Grow | Check | Comment
     expr   = Const | Load | Int | Op | Cast
 
 Buffers are row-major; a rank-0 buffer is a scalar. Every index, extent and bound is a `Dim` over dims, config
@@ -83,6 +83,7 @@ class Cast:
 
 
 Expr = Union[Const, Int, Scalar, Load, Op, Cast]
+Axis = tuple[str, Dim]
 
 
 # -- statements ------------------------------------------------------------------------------------------------
@@ -94,6 +95,27 @@ class Store:
     index: tuple[Dim, ...]
     value: Expr
     op: str | None = None
+
+
+@dataclass(frozen=True)
+class Product:
+    """A matrix product: for all rows and columns, buffer[index] = (with `op` "add": +=) the sum over the depth
+    of left * right. The three axes, a variable and an extent each (all start at 0), are bound here; every index
+    is linear in them. `left` does not name the column, `right` not the row, `index` not the depth."""
+
+    buffer: str
+    index: tuple[Dim, ...]
+    left: Load
+    right: Load
+    rows: Axis
+    columns: Axis
+    depth: Axis
+    op: str | None = None
+    parallel: bool = False
+
+    @property
+    def axes(self) -> tuple[Axis, Axis, Axis]:
+        return (self.rows, self.columns, self.depth)
 
 
 @dataclass(frozen=True)
@@ -145,7 +167,7 @@ class Comment:
     text: str
 
 
-Stmt = Union[Store, For, While, If, Grow, Check, Comment]
+Stmt = Union[Store, Product, For, While, If, Grow, Check, Comment]
 
 
 @dataclass(frozen=True)

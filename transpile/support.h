@@ -25,9 +25,11 @@ LC_USED static inline unsigned lc_flush(void)
     return mode;
 }
 LC_USED static inline void lc_gradual(unsigned mode) { __asm__ volatile("" ::: "memory"); _mm_setcsr(mode); }
+LC_USED static inline unsigned lc_rounding(void) { return _mm_getcsr(); }
 #else
 LC_USED static inline unsigned lc_flush(void) { return 0; }
 LC_USED static inline void lc_gradual(unsigned mode) { (void)mode; }
+LC_USED static inline unsigned lc_rounding(void) { return 0; }
 #endif
 
 typedef struct { int32_t code; int64_t info[4]; } lc_fault_t;

@@ -8,6 +8,8 @@ from ..ir import Kernel
 from .accumulate import accumulate
 from .chunk import chunk
 from .contract import contract
+from .direct import direct
+from .distribute import distribute
 from .ease import ease
 from .flatten import flatten
 from .fold import fold
@@ -17,6 +19,7 @@ from .inline import inline
 from .jam import jam
 from .lanes import lanes
 from .order import order
+from .products import products
 from .share import share
 from .split import split
 from .tidy import tidy
@@ -28,7 +31,10 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("tidy", tidy),  # loops have their own variables
     ("fold", fold),  # x * 1 is x
     ("free", free),  # user loops with independent iterations are maps
+    ("distribute", distribute),  # a vector times a matrix, for all examples, is a matrix product
+    ("products", products),  # sums of products are matrix products
     ("inline", inline),  # what is cheap is computed where it is used
+    ("direct", direct),  # a product is computed where its values go
     ("order", order),  # the innermost loop runs along memory
     ("fuse", fuse),  # what runs over one space is one loop
     ("split", split),  # what is dear is vectorised on its own

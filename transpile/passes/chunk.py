@@ -21,7 +21,7 @@ from collections import Counter
 from dataclasses import replace
 
 from ..dims import Dim, maximum, minimum, product
-from ..ir import Buffer, Comment, Const, For, If, Int, Kernel, Load, Op, Stmt, Store
+from ..ir import Buffer, Comment, Const, For, If, Int, Kernel, Load, Op, Product, Stmt, Store
 from .accumulate import neutral
 from .depend import Memory, injective
 from .fuse import fuse_body
@@ -58,6 +58,8 @@ class _State:
         return tuple(new for stmt in body for new in self.stmt(stmt))
 
     def stmt(self, stmt: Stmt) -> Body:
+        if isinstance(stmt, Product):  # no bit depends on how it is cut: its threads share it at run time
+            return (replace(stmt, parallel=True),)
         if not isinstance(stmt, For) or stmt.kind == "seq":
             return (map_bodies(stmt, self.body),)
         effort = work(stmt, self.table)
@@ -72,12 +74,12 @@ class _State:
 
     def inside(self, loop: For) -> Body | None:
         """The batch loop in order, the loops inside it split; None if that is of no use."""
-        nests = [s for s in loop.body if isinstance(s, For)]
-        if not any(s.kind == "map" and work(s, self.table).value is None for s in nests):
+        nests = [s for s in loop.body if isinstance(s, Product) or (isinstance(s, For) and s.kind == "map")]
+        if not any(work(s, self.table).value is None for s in nests):
             return None
         renamed = self.renamed(loop)
         body = self.body(renamed.body)
-        if not any(isinstance(s, For) and s.parallel for s in walk(body)):
+        if not any(isinstance(s, (For, Product)) and s.parallel for s in walk(body)):
             return None
         return (replace(renamed, body=body, kind="seq"),)
 
@@ -223,6 +225,8 @@ def _into_part(body: Body, name: str, part: str, q: tuple[Dim, ...]) -> Body:
     def change(stmt: Stmt) -> Stmt:
         if isinstance(stmt, Store) and stmt.buffer == name:
             return Store(part, (*q, *stmt.index), stmt.value, stmt.op)
+        if isinstance(stmt, Product) and stmt.buffer == name:
+            return replace(stmt, buffer=part, index=(*q, *stmt.index))
         return map_bodies(stmt, lambda inner: tuple(change(s) for s in inner))
 
     return tuple(change(s) for s in body)

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ..dims import Dim
-from ..ir import Buffer, Comment, Expr, For, Kernel, Load, Stmt, Store, While
+from ..ir import Buffer, Comment, Expr, For, Kernel, Load, Product, Stmt, Store, While
 from .tidy import drop_idle
 from .tree import (
     Access,
@@ -114,7 +114,7 @@ def _contract_one(kernel: Kernel, buffer: Buffer) -> Kernel:
 
     def store(stmt: Stmt) -> Body:
         stmt = map_own(stmt, lambda d: map_dim(d, change), lambda e: map_expr(e, change))
-        if isinstance(stmt, Store) and stmt.buffer == buffer.name:
+        if isinstance(stmt, (Store, Product)) and stmt.buffer == buffer.name:
             stmt = replace(stmt, index=keep(stmt.index))
         return (stmt,)
 
@@ -172,9 +172,11 @@ def stored_first(body: Body, buffer: Buffer, dropped: set[int]) -> bool:
             if not inner:
                 return False
             stmt = inner[0]
-        if not isinstance(stmt, Store) or stmt.buffer != buffer.name or stmt.op is not None:
+        if not isinstance(stmt, (Store, Product)) or stmt.buffer != buffer.name or stmt.op is not None:
             return False
-        if any(load.buffer == buffer.name for load in loads(stmt.value)):
+        if isinstance(stmt, Product):
+            ranges |= {name: (Dim.of(0), extent) for name, extent in stmt.axes}
+        elif any(load.buffer == buffer.name for load in loads(stmt.value)):
             return False
         kept = [(d.symbol, n) for axis, (d, n) in enumerate(zip(stmt.index, buffer.shape)) if axis not in dropped]
         whole = all(isinstance(v, str) and ranges.get(v) == (Dim.of(0), n) for v, n in kept)

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..dims import Dim
-from ..ir import Check, Comment, Const, For, Grow, Kernel, Stmt, Store, While
+from ..ir import Check, Comment, Const, For, Grow, Kernel, Product, Stmt, Store, While
 from .depend import Memory, conflict, directions, independent
 from .tidy import drop_idle
 from .tree import Access, Body, accesses, bodies, has, map_bodies, substitute
@@ -96,7 +96,7 @@ def fusible(first: For, second: For, memory: Memory) -> bool:
 
 def _is_nest(loop: For) -> bool:
     """Whether the work is in loops inside it."""
-    return all(isinstance(s, (For, Comment)) for s in loop.body)
+    return all(isinstance(s, (For, Product, Comment)) for s in loop.body)
 
 
 def _ordered(first: Body, second: Body, var: str, memory: Memory, allowed: set[int]) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..dims import Dim
-from ..ir import Buffer, Cast, Expr, For, Kernel, Load, Op, Stmt, Store
+from ..ir import Buffer, Cast, Expr, For, Kernel, Load, Op, Product, Stmt, Store
 from ..operations import flops
 from .fold import simplify
 from .tidy import drop_idle
@@ -42,7 +42,19 @@ def cost(expr: Expr) -> int:
 
 def inline(kernel: Kernel) -> Kernel:
     """One temporary at a time, in the order of their stores, so that chains collapse."""
-    refused: set[str] = set()
+    return _inline(kernel, set())
+
+
+def inline_summands(kernel: Kernel) -> Kernel:
+    """Only temporaries that are just added to something: C += t, where t is an outer product, is C += a * b."""
+    kept = {b.name for b in kernel.buffers}
+    for stmt in walk(kernel.body):
+        if isinstance(stmt, Store) and stmt.op == "add" and isinstance(stmt.value, Load):
+            kept.discard(stmt.value.buffer)
+    return _inline(kernel, kept)
+
+
+def _inline(kernel: Kernel, refused: set[str]) -> Kernel:
     while (found := _candidate(kernel, refused)) is not None:
         name, changed = found
         refused.add(name)
@@ -56,11 +68,14 @@ def _candidate(kernel: Kernel, refused: set[str]) -> tuple[str, Kernel | None] |
     aliased = {b.alias for b in kernel.buffers if b.alias} | {b.name for b in kernel.buffers if b.alias}
     stores: dict[str, int] = {}
     order: list[str] = []
+    whole: set[str] = set()  # a product takes arrays
     for stmt in walk(kernel.body):
-        if isinstance(stmt, Store):
+        if isinstance(stmt, Product):
+            whole |= {a.buffer for a in accesses((stmt,))}
+        elif isinstance(stmt, Store):
             stores[stmt.buffer] = stores.get(stmt.buffer, 0) + 1
             order.append(stmt.buffer)
-    fixed = read_from_dims(kernel) | aliased | refused
+    fixed = read_from_dims(kernel) | aliased | refused | whole
     for name in order:
         if table[name].kind == "temp" and stores[name] == 1 and name not in fixed:
             body = _in_body(kernel.body, table[name], root)

@@ -18,7 +18,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from ..dims import Dim
-from ..ir import Buffer, Comment, Expr, For, Grow, Kernel, Load, Stmt, Store
+from ..ir import Buffer, Comment, Expr, For, Grow, Kernel, Load, Product, Stmt, Store
 from .depend import Memory
 from .fuse import fuse_body, fusible
 from .tree import Access, Body, Names, accesses, map_all, map_bodies, substitute, touched, walk
@@ -116,7 +116,7 @@ def rename_buffers(body: Body, fresh: dict[str, str]) -> Body:
         return Load(fresh[e.buffer], e.index, e.dtype) if isinstance(e, Load) and e.buffer in fresh else e
 
     def target(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, (Store, Grow)) and stmt.buffer in fresh:
+        if isinstance(stmt, (Store, Product, Grow)) and stmt.buffer in fresh:
             stmt = replace(stmt, buffer=fresh[stmt.buffer])
         return map_bodies(stmt, lambda inner: tuple(target(s) for s in inner))
 

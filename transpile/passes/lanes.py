@@ -37,6 +37,7 @@ from ..ir import (
     Kernel,
     Load,
     Op,
+    Product,
     Stmt,
     Store,
     While,
@@ -82,7 +83,7 @@ def is_recurrence(stmt: Stmt) -> bool:
     """A sequential loop without any loop inside that could be vectorised."""
     if not (isinstance(stmt, While) or (isinstance(stmt, For) and stmt.kind == "seq")):
         return False
-    return not any(isinstance(s, For) and s.kind == "map" for s in walk((stmt,)))
+    return not any(isinstance(s, Product) or (isinstance(s, For) and s.kind == "map") for s in walk((stmt,)))
 
 
 def _split(loop: For, kernel: Kernel) -> tuple[list[Stmt], Kernel] | None:
@@ -129,7 +130,7 @@ class _State:
     def possible(self) -> bool:
         """All examples take the same way through the loops, and what is computed for one that is done does
         no harm."""
-        if has(self.loop.body, Check, Grow):
+        if has(self.loop.body, Check, Grow, Product):
             return False
         outside = [a.buffer for a in accesses(self.kernel.body)]
         inside = [a.buffer for a in accesses(self.loop.body)]

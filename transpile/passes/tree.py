@@ -20,6 +20,7 @@ from ..ir import (
     Kernel,
     Load,
     Op,
+    Product,
     Scalar,
     Stmt,
     Store,
@@ -158,6 +159,8 @@ def own_dims(stmt: Stmt) -> tuple[Dim, ...]:
             return index
         case For(lo=lo, hi=hi):
             return (lo, hi)
+        case Product():
+            return tuple(extent for _, extent in stmt.axes)
         case Grow(count=count):
             return (count,)
         case Check(info=info):
@@ -183,6 +186,11 @@ def map_own(stmt: Stmt, dim: Callable[[Dim], Dim], expr: Callable[[Expr], Expr])
             return replace(stmt, lo=dim(lo), hi=dim(hi), work=None if work is None else dim(work))
         case While(cond=cond) | If(cond=cond):
             return replace(stmt, cond=expr(cond))
+        case Product(index=index, left=left, right=right):
+            left, right = expr(left), expr(right)  # type: ignore[assignment]
+            assert isinstance(left, Load) and isinstance(right, Load), "a product reads whole arrays"
+            axes = [(name, dim(extent)) for name, extent in stmt.axes]
+            return Product(stmt.buffer, tuple(dim(d) for d in index), left, right, *axes, stmt.op, stmt.parallel)
         case Grow(buffer, count):
             return Grow(buffer, dim(count))
         case Check(cond, number, info):
@@ -227,7 +235,8 @@ def subst_expr(expr: Expr, values: Mapping[str, Dim]) -> Expr:
 @dataclass(frozen=True)
 class Access:
     """One place where a buffer is touched: mode "r", "w", or the operation it is accumulated with; Grow is
-    a "w" of everything. `loops` are the loops around it, outermost first, from where the search began."""
+    a "w" of everything. `loops` are the loops around it, outermost first, from where the search began, and
+    the axes of a product as loops."""
 
     buffer: str
     index: tuple[Dim, ...] | None
@@ -247,19 +256,28 @@ def own_accesses(stmt: Stmt) -> Iterator[tuple[str, tuple[Dim, ...] | None, str]
         for load in loads(e):
             yield load.buffer, load.index, "r"
     match stmt:
-        case Store(buffer, index, _, op):
+        case Store(buffer, index, _, op) | Product(buffer, index, op=op):
             yield buffer, index, op or "w"
         case Grow(buffer, _):
             yield buffer, None, "w"
+    if isinstance(stmt, Product):
+        for load in (*loads(stmt.left), *loads(stmt.right)):
+            yield load.buffer, load.index, "r"
 
 
 def accesses(body: Iterable[Stmt], loops: tuple[For, ...] = ()) -> Iterator[Access]:
     for stmt in body:
+        here = loops + as_loops(stmt) if isinstance(stmt, Product) else loops
         for buffer, index, mode in own_accesses(stmt):
-            yield Access(buffer, index, mode, loops)
+            yield Access(buffer, index, mode, here)
         inner = loops + (stmt,) if isinstance(stmt, For) else loops
         for b in bodies(stmt):
             yield from accesses(b, inner)
+
+
+def as_loops(product: Product) -> tuple[For, ...]:
+    """The axes of a product as loops that hold nothing."""
+    return tuple(For(name, Dim.of(0), extent, ()) for name, extent in product.axes)
 
 
 def touched(body: Iterable[Stmt]) -> set[str]:
@@ -307,7 +325,8 @@ class Names:
     @staticmethod
     def of(kernel: Kernel) -> Names:
         taken = set(kernel.dims) | {s.name for s in kernel.scalars} | {b.name for b in kernel.buffers}
-        return Names(taken | {s.var for s in walk(kernel.body) if isinstance(s, For)})
+        taken |= {s.var for s in walk(kernel.body) if isinstance(s, For)}
+        return Names(taken | {name for s in walk(kernel.body) if isinstance(s, Product) for name, _ in s.axes})
 
     def fresh(self, base: str) -> str:
         name, count = base, 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..dims import Dim
-from ..ir import Buffer, Expr, For, Grow, Int, Kernel, Load, Op, Scalar, Stmt, Store
+from ..ir import Buffer, Expr, For, Grow, Int, Kernel, Load, Op, Product, Scalar, Stmt, Store
 from .tree import bodies, own_dims, own_exprs, parts
 
 STORE_OPS = ("add", "mul", "max", "min", "or", "and")
@@ -64,6 +64,8 @@ class _Checker:
                     self.access(buffer, index, known, write=True)
                     if op is not None and op not in STORE_OPS:
                         self.fault(f"store into {buffer} with unknown operation {op}")
+                case Product():
+                    self.product(stmt, known)
                 case Grow(buffer, _):
                     if self.table.get(buffer, Buffer("", "", (), "")).kind != "list":
                         self.fault(f"grows {buffer}, which is no list")
@@ -75,6 +77,25 @@ class _Checker:
                     inner = known | {var}
             for b in bodies(stmt):
                 self.body(b, inner)
+
+    def product(self, stmt: Product, known: frozenset[str]) -> None:
+        row, column, depth = (name for name, _ in stmt.axes)
+        if len({row, column, depth} - known) < 3:
+            self.fault(f"the axes of a product, {row}, {column}, {depth}, hide one another or what is around")
+        if stmt.op not in (None, "add"):
+            self.fault(f"a product is stored into {stmt.buffer} with operation {stmt.op}")
+        for what, index, own in (
+            (stmt.buffer, stmt.index, {row, column}),
+            (stmt.left.buffer, stmt.left.index, {row, depth}),
+            (stmt.right.buffer, stmt.right.index, {depth, column}),
+        ):
+            self.access(what, index, known | own, write=what == stmt.buffer)
+            for dim in index:
+                for var in own:
+                    if (parts := dim.split(var)) is None or parts[0].symbols() & own:
+                        self.fault(f"an index of {what} is not linear in {var}")
+        if stmt.buffer in (stmt.left.buffer, stmt.right.buffer):
+            self.fault(f"a product overwrites {stmt.buffer}, which it reads")
 
     def expr(self, expr: Expr, known: frozenset[str]) -> None:
         scalars = {s.name for s in self.kernel.scalars}

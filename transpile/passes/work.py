@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
-from ..dims import Atom, Dim, Facts, largest
-from ..ir import Buffer, For, If, Load, Op, Stmt, Store, While
+from ..dims import Atom, Dim, Facts, largest, product
+from ..ir import Buffer, For, If, Load, Op, Product, Stmt, Store, While
 from ..operations import flops
 from .tree import Body, own_exprs, parts
 
@@ -27,6 +27,8 @@ def work(stmt: Stmt, table: Mapping[str, Buffer], facts: Facts | None = None) ->
     match stmt:
         case Store():
             total += 1
+        case Product():
+            total += product(largest(extent, facts) for _, extent in stmt.axes) * 2
         case For(var, lo, hi, body):
             if stmt.work is not None:
                 return largest(stmt.work, facts)
