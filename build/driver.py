@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from layerc.build.compiler import Compiler
+from layerc.adjoint.keep import Kept
 from layerc.build.gradients import Gradients, gradient_source, gradients_of
 from layerc.build.manifest import layer_entry, manifest, method_entry, signature
 from layerc.build.variants import variants
@@ -219,12 +220,12 @@ def _entry(stages: Stages, layer: Layer, dtypes: tuple[str, ...]) -> dict[str, A
 
 
 # -- showing ----------------------------------------------------------------------------------------------
-STAGES = ("typed", "ir", *(f"ir:{name}" for name in ("lower", *passes.NAMES)), "c")
+STAGES = ("typed", "kept", "ir", *(f"ir:{name}" for name in ("lower", *passes.NAMES)), "c")
 
 
 def show(module: Module, stage: str, name: str | None = None) -> str:
-    """The text of a stage, of all layers or of one: typed source, loop nests after a pass (ir: after all), C
-    for float32.
+    """The text of a stage, of all layers or of one: typed source, what the forward of a training keeps for its pullback,
+    loop nests after a pass (ir: after all), C for float32.
     """
     assert stage in STAGES, stage
     if name is not None:
@@ -232,10 +233,24 @@ def show(module: Module, stage: str, name: str | None = None) -> str:
     if stage == "typed":
         functions = [f for layer in module.layers for f in (layer.predict, layer.forward) if f is not None]
         return "\n\n".join(print_function(f) for f in functions)
+    if stage == "kept":
+        return "\n\n".join(_kept_text(layer, pair) for layer, pair in _pairs(module))
     _, _, upto = stage.partition(":")
     parts = compile_module(module, upto=upto or None).parts
     texts = [emit.function(p.kernel, "f32") if stage == "c" else ir_text(p.kernel) for p in parts]
     return "\n".join(texts)
+
+
+def _pairs(module: Module) -> list[tuple[Layer, Kept | None]]:
+    kept = gradients_of(module, keep=True).kept
+    return [(layer, kept.get(layer.name)) for layer in module.layers if layer.backward == "auto"]
+
+
+def _kept_text(layer: Layer, pair: Kept | None) -> str:
+    if pair is None:
+        return f"# {layer.name} keeps its arguments and outputs only: what else the pullback reads, it computes again"
+    costs = f"# {layer.name} keeps {', '.join(pair.names)}: costly to compute again"
+    return "\n\n".join([costs, print_function(pair.forward), print_function(pair.pullback)])
 
 
 __all__ = ["STAGES", "build", "compile_module", "gradient_source", "read_module", "show", "signature"]

@@ -1,0 +1,81 @@
+"""Keep or recompute: the training pair computes, bit for bit, what the gradient source computes."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from gradient_cases import CASES
+from test_gradient_source import arguments, layer_source
+
+from layerc.adjoint.gradient import gradient, kept
+from layerc.transpile.layers import check_file, cotangents_of
+from layerc.transpile.printer import print_function
+
+HEAD = "from __future__ import annotations\nimport numpy as np\nfrom scipy import special\n\n"
+PAIRS = {
+    case.name: (case, layer, pair)
+    for case in CASES
+    for module in [check_file(Path("case.py"), layer_source(case))]
+    for layer in module.layers
+    if layer.backward == "auto"
+    for pair in [kept(layer, module.source, module.path)]
+    if pair is not None
+}
+
+
+def run(function: Any, values: dict[str, Any]) -> tuple[Any, ...]:
+    space: dict[str, Any] = {}
+    exec(HEAD + print_function(function), space)
+    found = space[function.name](**{p.name: values[p.name] for p in function.params})
+    return found if isinstance(found, tuple) else (found,)
+
+
+def test_many_layers_keep_something() -> None:
+    assert len(PAIRS) > 50
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_the_pair_is_the_gradient(name: str) -> None:
+    case, layer, pair = PAIRS[name]
+    values = dict(arguments(case, 0))
+    forward = dict(zip((r.name for r in pair.forward.results), run(pair.forward, values), strict=True))
+    plain = run(layer.forward or layer.predict, values)
+    for one, other in zip(plain, forward.values(), strict=False):
+        np.testing.assert_array_equal(one, other)
+    rng = np.random.default_rng(1)
+    values |= forward
+    for result, carrier in cotangents_of(layer.forward or layer.predict):
+        values[carrier.name] = np.asarray(rng.standard_normal(np.shape(forward[result.name])))
+    whole = gradient(layer, layer_source(case), "case.py")
+    for one, other in zip(run(pair.pullback, values), run(whole, values), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def keeps(body: str, params: str = 'x: real["N D"]') -> tuple[str, ...]:
+    source = f"import numpy as np\nfrom layerc import layer, real\n\n\n@layer\ndef f({params}):\n"
+    module = check_file(Path("f.py"), source + "".join(f"    {line}\n" for line in body.split("\n")))
+    pair = kept(module.layers[0], module.source, module.path)
+    return pair.names if pair else ()
+
+
+def test_what_is_kept() -> None:
+    """Reductions cross, elementwise values do not; a list of unknown length cannot; a gradient that is linear in its
+    input needs nothing."""
+    assert keeps("s = np.sum(x * x, axis=1)\nreturn x / s[:, None]") == ("s",)
+    assert keeps("return np.tanh(x) * np.sin(x)") == ()
+    assert keeps("return np.cumsum(3 * x, axis=0)") == ()
+    newton = "y = 1.0 * x\nwhile np.max(np.abs(y * y - x)) > 1e-9:\n    y = 0.5 * (y + x / y)\nreturn y"
+    assert keeps(newton, 'x: real["N"]') == ()
+
+
+def test_checks_stay_in_the_forward() -> None:
+    source = (
+        "import numpy as np\nfrom layerc import layer, real\n\n\n@layer\n"
+        'def f(x: real["N"]):\n    assert np.min(x) > 0, "positive"\n    s = np.sum(np.log(x))\n    return x * s * s\n'
+    )
+    module = check_file(Path("f.py"), source)
+    pair = kept(module.layers[0], module.source, module.path)
+    assert pair is not None
+    assert "assert" in print_function(pair.forward)
+    assert "assert" not in print_function(pair.pullback)
