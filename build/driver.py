@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from layerc.build.compiler import Compiler
 from layerc.adjoint.keep import Kept
+from layerc.build.compiler import Compiler
 from layerc.build.gradients import Gradients, gradient_source, gradients_of
 from layerc.build.manifest import layer_entry, manifest, method_entry, signature
 from layerc.build.variants import variants
@@ -224,8 +224,8 @@ STAGES = ("typed", "kept", "ir", *(f"ir:{name}" for name in ("lower", *passes.NA
 
 
 def show(module: Module, stage: str, name: str | None = None) -> str:
-    """The text of a stage, of all layers or of one: typed source, what the forward of a training keeps for its pullback,
-    loop nests after a pass (ir: after all), C for float32.
+    """The text of a stage, of all layers or of one: typed source, what a training forward keeps for its pullback, loop
+    nests after a pass (ir: after all), C for float32.
     """
     assert stage in STAGES, stage
     if name is not None:

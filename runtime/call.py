@@ -12,6 +12,7 @@ from layerc.runtime.generator import Random
 from layerc.runtime.kernel import Launch, receive
 from layerc.runtime.pullback import Pullback, no_gradient
 from layerc.runtime.seeds import seed_of
+from layerc.runtime.specialise import CacheInfo
 
 if TYPE_CHECKING:
     from layerc.runtime.check import Report
@@ -173,6 +174,26 @@ class CompiledFunction(Described):
             result, written, _ = evaluate(core.name, case.forward, call.arrays, addresses, out, call)
         return result, Pullback(core.name, case, addresses, written, call)
 
+    def specialize(self, dtype: Any = np.float32, **shapes: Any) -> None:
+        """Compile this function once more, for arrays of these very shapes: `L.mish.specialize(x=(32, 64, 28, 28))`.
+
+        Calls of these shapes take it from now on; every other shape is served as before, and nothing is traced.
+        shapes: of every array by name, as in a call; configuration that differs from its defaults, too. Variants
+        are kept in a cache on disk (LAYERC_CACHE, ~/.cache/layerc) under what they are made of; of one function,
+        the latest 16. ValueError, TypeError as for a call; RuntimeError where there is no C compiler.
+        """
+        core = self.core
+        config = {name: shapes.pop(name) for name in list(shapes) if name in core.settings.names}
+        blank = {n: np.zeros(shape, _blank(core.dtypes.get(n, "real"), dtype)) for n, shape in shapes.items()}
+        values, rest = core.sort(core.name, (), {**blank, **config})
+        values.pop(core.random or "", None)
+        case = core.prepare(core.name, values, core.settings.read(core.name, rest)).case
+        core.specialize(case, self.package.c_text())
+
+    def cache_info(self) -> CacheInfo:
+        """size, hits, misses and maxsize of the variants made by `specialize`."""
+        return self.core.variants.info()
+
     def reference(self, *arrays: Any, **options: Any) -> Any:
         """The NumPy meaning: the layer file itself, run. Arguments as in a call, but for `out`."""
         core = self.core
@@ -245,3 +266,7 @@ def evaluate(
         else:
             results.append(outputs[i] if export is None else export(outputs[i]))
     return (results[0] if len(results) == 1 else tuple(results)), written, outputs
+
+
+def _blank(declared: str, real: Any) -> np.dtype:
+    return np.dtype(real) if declared == "real" else ar.DTYPES[declared]

@@ -17,6 +17,7 @@ from layerc.runtime.kernel import Case, Launch
 from layerc.runtime.library import Library
 from layerc.runtime.settings import Settings
 from layerc.runtime.shapes import Shape, batch_size, bind, parse
+from layerc.runtime.specialise import Variants
 
 _MOST_CASES = 512
 
@@ -91,6 +92,7 @@ class Core:
         self.new_states = tuple((i, o.get("of", o["name"])) for i, o in enumerate(outputs) if o["role"] == "state")
         self.positional = tuple(p["name"] for p in parameters if p["role"] != "config")
         self._cases: dict[Any, Case] = {}
+        self.variants = Variants()
 
     def _gradient_slots(self) -> tuple[int | None, ...]:
         """For each input and param, in the signature's order: which output of backward is its gradient."""
@@ -291,6 +293,11 @@ class Core:
     def _is_batched(self, name: str) -> bool:
         role = self.roles[name] if name in self.roles else self._output(name)["role"]
         return role in ("input", "output", "memory")
+
+    def specialize(self, case: Case, c_text: str) -> None:
+        """Make kernels for the sizes of this case; calls of these sizes take them from now on."""
+        self.variants.add(case, c_text)
+        self._cases.clear()
 
     # -- running -----------------------------------------------------------------------------------------
 

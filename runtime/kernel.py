@@ -150,8 +150,20 @@ class Case:
         if self.real not in kernels:
             built = " and ".join(str(DTYPES[kind]) for kind in kernels)
             raise TypeError(f"{self.core.name}: built for {built} only, got {DTYPES[self.real]}")
-        function: Callable[..., int] = getattr(self.core.library.functions, kernels[self.real])
-        return function
+        name = kernels[self.real]
+        function: Callable[..., int] = getattr(self.core.library.functions, name)
+        variants = self.core.variants
+        return variants.function(self, name, function) if variants else function
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells cases apart: never a value."""
+        return tuple(self.shapes.items()), tuple(self.config.items()), self.batch, self.real
+
+    def methods(self) -> list[Mapping[str, Any]]:
+        """Every method of the layer, and the variants of its backward."""
+        found = [m for m in self.core.methods.values() if self.real in m["kernels"]]
+        return found + [v for m in found for v in m.get("variants", {}).values()]
 
     def scalars(self, method: Mapping[str, Any]) -> tuple[tuple[float, ...], int | None]:
         """What comes before the arrays: batch, dims, config; and which of them is the random seed."""

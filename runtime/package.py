@@ -39,6 +39,10 @@ class Package:
         """The class that the class layer of that name is derived from."""
         return class_of(self, self._core(name, "class"))
 
+    def c_text(self) -> str:
+        """The C of all kernels."""
+        return (self.directory / f"{Path(self.manifest['source']).stem}.c").read_text(encoding="utf-8")
+
     def source_module(self) -> ModuleType:
         """The user's layer file as a module, run when it is first asked for."""
         if self._source is None:
