@@ -43,6 +43,7 @@ _MODULES = {
     "Reshape": "layerc.runtime.rearrange",
     "Concat": "layerc.runtime.rearrange",
     "Split": "layerc.runtime.rearrange",
+    "ODE": "layerc.runtime.ode",
     "Subnet": "layerc.runtime.subnet",
     "MemoryOutput": "layerc.runtime.outputs",
     "HDF5Output": "layerc.runtime.outputs",

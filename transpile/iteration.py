@@ -48,7 +48,8 @@ class Iteration:
 
         def body() -> tuple[None, list[Any]]:
             out: list[Stmt] = self.out
-            self.out = []
+            fresh: list[Stmt] = []
+            self.out = fresh
             self.env = dict(self.env)
             self.facts[var] = _bounds(loop)
             try:
