@@ -92,6 +92,7 @@ _MODULES = {
     "Function": "layerc.runtime.coffee",
     "ProgressBar": "layerc.runtime.coffee",
     "Plot": "layerc.runtime.coffee",
+    "TensorBoard": "layerc.runtime.tensorboard",
     "Snapshot": "layerc.runtime.snapshot",
     "CoffeeLounge": "layerc.runtime.lounge",
 }

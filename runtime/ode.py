@@ -41,9 +41,9 @@ class ODE(Builtin):
     """y(t1) for dy/dt = fn(t, y, *params), y(t0) the bottom; `fn` compiled, steps by Dormand and Prince, chosen for the
     whole batch.
 
-    gradient="direct": of the steps that were taken, one y kept for each; "adjoint": by integrating backwards (Pontryagin;
-    Chen et al. 2018), nothing kept, exact to the tolerances. params: as `CompiledLayer`. FloatingPointError where the
-    solution cannot be followed.
+    gradient="direct": of the steps that were taken, one y kept for each; "adjoint": by integrating backwards
+    (Pontryagin; Chen et al. 2018), nothing kept, exact to the tolerances. params: as `CompiledLayer`.
+    FloatingPointError where the solution cannot be followed.
     """
 
     has_param = True  # so that `param_key` is taken; `params` decides
@@ -104,7 +104,7 @@ class ODE(Builtin):
 
     def forward(self, backend: Any, state: LayerState, inputs: list[Blob]) -> None:
         steps: list[tuple[float, float, np.ndarray]] = []
-        y = self._solve(self._rate(state), *self.t, inputs[0].data, steps)
+        y = self._solve(self._rate(state), self.t[0], self.t[1], inputs[0].data, steps)
         state.steps = steps if self.gradient == "direct" else None
         state.blobs[0].adopt(y.copy())
 
