@@ -77,7 +77,7 @@ def _specialised(c_text: str, kernels: Constants) -> tuple[str, str]:
     """The C text with these kernels alone, and what cffi has to know of them."""
     functions = list(re.finditer(r"^int LC_NAME\((\w+)\)\((.*)\)\n\{\n(?:.*\n)*?\}\n", c_text, flags=re.M))
     parts, at = [], 0
-    declared = ["typedef struct { int32_t threads; int32_t code; int64_t info[4]; } lc_call;"]
+    declared = []  # every pointer a `void *`: the arrays and the call are made by the package's own ffi
     for function in functions:
         parts.append(c_text[at : function.start()])
         at = function.end()
@@ -86,7 +86,7 @@ def _specialised(c_text: str, kernels: Constants) -> tuple[str, str]:
             body = function[0].partition("\n{\n")[2]
             parts.append(_with_constants(name, parameters, kernels[name], body))
             kinds = ["void *" if "*" in p else p.rpartition(" ")[0] for p in parameters[:-1]]
-            declared.append(f"int {name}({', '.join(kinds)}, lc_call *);")
+            declared.append(f"int {name}({', '.join(kinds)}, void *);")
     return "".join([*parts, c_text[at:]]), "\n".join(declared)
 
 

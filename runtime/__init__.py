@@ -43,6 +43,7 @@ _MODULES = {
     "Reshape": "layerc.runtime.rearrange",
     "Concat": "layerc.runtime.rearrange",
     "Split": "layerc.runtime.rearrange",
+    "ODE": "layerc.runtime.ode",
     "Subnet": "layerc.runtime.subnet",
     "MemoryOutput": "layerc.runtime.outputs",
     "HDF5Output": "layerc.runtime.outputs",
@@ -91,6 +92,7 @@ _MODULES = {
     "Function": "layerc.runtime.coffee",
     "ProgressBar": "layerc.runtime.coffee",
     "Plot": "layerc.runtime.coffee",
+    "TensorBoard": "layerc.runtime.tensorboard",
     "Snapshot": "layerc.runtime.snapshot",
     "CoffeeLounge": "layerc.runtime.lounge",
 }

@@ -67,7 +67,7 @@ class _Compiled(Builtin):
         # fault.
         ports.output_specs("forward" if training else "predict", arrays)
         made = ports.run("forward" if training else "predict", arrays, state.random)
-        state.arrays = {**arrays, **made}  # states as they were before
+        state.arrays = {**made, **arrays}  # states as they were before, inputs that are called like outputs
         for blob, name in zip(state.blobs, ports.outputs):
             blob.adopt(made[name])
         if training:
@@ -194,16 +194,7 @@ class CompiledLayer(_Compiled):
         return [n for n in (*ports.inputs, *ports.params) if ports.dtypes[n] in ("real", "f32", "f64")]
 
     def _parameters(self, inputs: list[Blob]) -> list[Parameter]:
-        made = []
-        for p in self.ports.params:
-            given = self.params[p]
-            if isinstance(given, tuple) and len(given) == 2 and hasattr(given[1], "draw"):
-                shape = (given[0],) if isinstance(given[0], int) else tuple(integer(n) for n in given[0])
-                made.append(Parameter(p, shape, given[1]))
-            else:
-                values = np.asarray(given)
-                made.append(Parameter(p, values.shape, Array(values)))
-        return made
+        return [parameter_of(p, self.params[p]) for p in self.ports.params]
 
     def _pull(self, arrays: Mapping[str, np.ndarray], want: str, seed: int | None) -> dict[str, np.ndarray]:
         given = self.backward_fn
@@ -319,6 +310,15 @@ class _FileInit:
 
     def __repr__(self) -> str:
         return f"init of {type(self.layer.origin).__name__}.{self.p}"
+
+
+def parameter_of(name: str, given: Any) -> Parameter:
+    """A parameter of what `params=` says: an array, or (shape, initializer)."""
+    if isinstance(given, tuple) and len(given) == 2 and hasattr(given[1], "draw"):
+        shape = (given[0],) if isinstance(given[0], int) else tuple(integer(n) for n in given[0])
+        return Parameter(name, shape, given[1])
+    values = np.asarray(given)
+    return Parameter(name, values.shape, Array(values))
 
 
 def as_layer(layer: Any) -> Any:

@@ -97,7 +97,8 @@ def memory(net: "Net") -> str:
     return "\n".join(lines)
 
 
-def _edges(net: "Net") -> list[tuple[str, str, str]]:
+def edges(net: "Net") -> list[tuple[str, str, str]]:
+    """(maker, reader, blob) for each blob that a layer reads."""
     graph = net.graph
     found = []
     for step in graph.steps:
@@ -111,7 +112,7 @@ def to_dot(net: "Net") -> str:
     lines = [f"digraph {_quoted(net.name)} {{", "  rankdir=TB; node [shape=box];"]
     for layer in net.layers:
         lines.append(f"  {_quoted(layer.name)} [label={_quoted(f'{layer.name}: {type(layer).__name__}')}];")
-    for maker, reader, blob in _edges(net):
+    for maker, reader, blob in edges(net):
         lines.append(f"  {_quoted(maker)} -> {_quoted(reader)} [label={_quoted(blob)}];")
     return "\n".join([*lines, "}"])
 
@@ -123,7 +124,7 @@ def to_mermaid(net: "Net") -> str:
     for layer in net.layers:
         text = f"{layer.name}: {type(layer).__name__}".replace('"', "#quot;")
         lines.append(f'  {number[layer.name]}["{text}"]')
-    for maker, reader, blob in _edges(net):
+    for maker, reader, blob in edges(net):
         text = blob.replace('"', "#quot;")
         lines.append(f'  {number[maker]} -->|"{text}"| {number[reader]}')
     return "\n".join(lines)
@@ -134,4 +135,4 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-__all__ = ["info", "memory", "table", "to_dot", "to_mermaid"]
+__all__ = ["edges", "info", "memory", "table", "to_dot", "to_mermaid"]

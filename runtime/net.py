@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from layerc.runtime import chain, describe, feeding, weights
+from layerc.runtime import chain, describe, draw, feeding, weights
 from layerc.runtime.backprop import Analysis
 from layerc.runtime.blob import Blob, NullBlob
 from layerc.runtime.compiled_layer import as_layer
@@ -340,6 +340,11 @@ class Net(Holdings):
     def to_mermaid(self) -> str:
         self._check_open()
         return describe.to_mermaid(self)
+
+    def draw(self, path: Any) -> None:
+        """A picture of the wiring, as .svg."""
+        self._check_open()
+        draw.draw(self, path)
 
     def __str__(self) -> str:
         return describe.table(self)

@@ -262,3 +262,17 @@ def test_subnet_errors():
     layers = [Input([(4,)], name="in", tops=["u"]), Argmax(name="a", bottoms=["u"])]
     stop = outer(InnerProduct(4, name="ip", bottoms=["x"]), Subnet(Net("arg", layers), name="y", bottoms=["ip"]))
     assert not stop.layers[-1].can_do_bp
+
+
+def test_a_picture(tmp_path):
+    from xml.etree import ElementTree
+
+    net = keeping(MemoryOutput(name="a<b", bottoms=["data", "y"]))
+    net.draw(tmp_path / "net.svg")
+    tree = ElementTree.parse(tmp_path / "net.svg")
+    texts = ["".join(t.itertext()) for t in tree.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"data MemoryData", "y InnerProduct", "a<b MemoryOutput"} <= set(texts)
+    arrows = [p for p in tree.iter("{http://www.w3.org/2000/svg}path") if p.get("marker-end")]
+    assert len(arrows) == 5
+    with pytest.raises(ValueError, match="svg"):
+        net.draw(tmp_path / "net.png")

@@ -21,7 +21,7 @@ from ..dims import Dim
 from ..ir import Buffer, Comment, Expr, For, Grow, Kernel, Load, Product, Stmt, Store
 from .depend import Memory
 from .fuse import fuse_body, fusible
-from .tree import Access, Body, Names, accesses, map_all, map_bodies, substitute, touched, walk
+from .tree import Access, Body, Names, accesses, map_all, map_bodies, substitute, touched, walk, written
 
 ROWS = 4
 MOST_STORES = 8  # in the body, before copying
@@ -42,14 +42,14 @@ class _State:
     names: Names
     made: list[Buffer]
     uses: Counter[str]
-    shared: set[str]  # temporaries that go by two names: copies of a loop would mix them up
+    shared: set[str]  # temporaries that go by two names: copies of a loop that writes them would mix them up
 
     def body(self, body: Body, memory: Memory) -> Body:
         found: list[Stmt] = []
         for stmt in body:
             if isinstance(stmt, For):
                 new = replace(stmt, body=self.body(stmt.body, memory.inside(stmt)))
-                rows = 1 if touched((stmt,)) & self.shared else factor(stmt, self.private(stmt, stmt))
+                rows = 1 if written((stmt,)) & self.shared else factor(stmt, self.private(stmt, stmt))
                 found += self.unrolled(new, stmt, rows, memory) if rows > 1 else (new,)
             else:
                 found.append(map_bodies(stmt, lambda inner: self.body(inner, memory)))
