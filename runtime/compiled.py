@@ -137,8 +137,8 @@ class CompiledClass:
         self.__dict__.update(_seed=seeds.root(seed, self.name), _evaluations=0)
 
     def reset_state(self) -> None:
-        """Give every state its first value again. ValueError before `initialize`, if the layer has a `reset_state` of its
-        own: it may need what that was told."""
+        """Give every state its first value again. ValueError before `initialize`, if the layer has a `reset_state` of
+        its own: it may need what that was told."""
         if "reset_state" in self.compiled.manifest.get("by_hand", ()):
             if self._initialized is None:
                 raise ValueError(f"{self._where}: initialize it first")

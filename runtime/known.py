@@ -52,7 +52,7 @@ class Known:
             self._cases[key if batch is None else (key, batch)] = call.case
 
     def arrays(self) -> list[np.ndarray]:
-        """The layer's own arrays in the order that the kernels take them in: that of the fields, whatever their roles."""
+        """The layer's own arrays in the order that the kernels take them in: that of the fields, whatever they are."""
         held = {name: array for arrays in self._own for name, array in arrays.items()}
         return [held[name] for name in self._core.array_names if name in held]
 

@@ -97,9 +97,7 @@ class ArrayCalls:
         ends = [self.value(given[k]) for k in ("source", "destination")]
         if not any(isinstance(e, Tuple) for e in ends):
             return self.call_row(BY_SPELLING["np.moveaxis"], node.args, node.keywords, node)
-        source, destination = (
-            [normal_axes(axis, array.type.rank)[0] for axis in self._numbers(e, node)] for e in ends
-        )
+        source, destination = ([normal_axes(axis, array.type.rank)[0] for axis in self._numbers(e, node)] for e in ends)
         if len(source) != len(destination):
             raise self.fail(node, "shape", "source and destination have as many axes each")
         order = [k for k in range(array.type.rank) if k not in source]

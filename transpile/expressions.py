@@ -296,7 +296,9 @@ class Expressions(SpecialCalls):
         made = construct.call(row.name, *args, span=self.span(node), **static)
         if row.name == "reshape" and (size := product(args[0].type.shape)) != product(made.type.shape):
             fits = construct.call("equal", construct.dim(size), construct.dim(product(made.type.shape)))
-            message = f"cannot reshape {construct.shape_text(args[0].type.shape)} to {construct.shape_text(made.type.shape)}"
+            message = (
+                f"cannot reshape {construct.shape_text(args[0].type.shape)} to {construct.shape_text(made.type.shape)}"
+            )
             self.emit(Assert(fits, message, self.span(node), "ValueError"))
         return made
 
@@ -325,7 +327,9 @@ class Expressions(SpecialCalls):
         """`n in (1, 2)`: whether it equals one of them."""
         one, result = self.as_expr(value, node), const(False)
         if one.type.rank:
-            raise self.fail(node, "type", "whether an array is in a list is not part of the subset", "use np.any(x == v)")
+            raise self.fail(
+                node, "type", "whether an array is in a list is not part of the subset", "use np.any(x == v)"
+            )
         for item in items.items:
             same = self.apply(ROWS["equal"], [one, self.as_expr(item, node)], {}, node)
             known = _known(same)

@@ -172,9 +172,7 @@ def _parameters(source: Source, node: Any, fresh: Fresh, reporter: Reporter, ski
     for many in (args.vararg, args.kwarg):
         if many:
             where = span_of(node, source.path)
-            reporter.add(
-                Mistake(where, "annotation", "a layer takes no * or ** arguments", "name every argument")
-            )
+            reporter.add(Mistake(where, "annotation", "a layer takes no * or ** arguments", "name every argument"))
             found.append(_broken(many.id, where))
     defaults: list[Any] = [None] * (len(args.args) - len(args.defaults)) + list(args.defaults)
     pairs = list(zip(args.args, defaults, strict=True))[skip:] + list(

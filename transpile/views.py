@@ -207,7 +207,8 @@ def _slice_item(item: Slice, inner: Item, extent: Dim) -> Item | None:
 
 
 def _moved(view: Call, items: tuple[Item, ...], value: Expr) -> tuple[tuple[Item, ...], Expr] | None:
-    """A store into an array whose axes are permuted, or some of extent one left out: the axes of the value move along."""
+    """A store into an array of which the axes are permuted, or some of extent one left out: those of the value
+    move along."""
     pull, shown = ROWS[view.op].pull, view.args[0]
     if pull is None or any(not isinstance(i, (At, Slice)) for i in items):
         return None
@@ -250,9 +251,7 @@ def _element(view: Call, items: tuple[Item, ...], value: Expr) -> tuple[tuple[It
         for place, extent in zip(index, view.type.shape, strict=True):
             linear = linear * extent + place
         behind = [product(shown.shape[k + 1 :]) for k in range(shown.rank)]
-        source = tuple(
-            linear // b if k == 0 else (linear // b) % shown.shape[k] for k, b in enumerate(behind)
-        )
+        source = tuple(linear // b if k == 0 else (linear // b) % shown.shape[k] for k, b in enumerate(behind))
     return tuple(At(construct.dim(d)) for d in source), value
 
 
