@@ -325,7 +325,8 @@ class Expressions(SpecialCalls):
 
     def _membership(self, value: Value, items: Tuple, inside: bool, node: Any) -> Value:
         """`n in (1, 2)`: whether it equals one of them."""
-        one, result = self.as_expr(value, node), const(False)
+        one = self.as_expr(value, node)
+        result: Expr = const(False)
         if one.type.rank:
             raise self.fail(
                 node, "type", "whether an array is in a list is not part of the subset", "use np.any(x == v)"
