@@ -35,10 +35,29 @@ FAMILIES = {
 
 # What Python calls an operator, by the class of its syntax tree.
 OPERATORS = {
-    **{"Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "Pow": "**", "MatMult": "@"},
-    **{"Eq": "==", "NotEq": "!=", "Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">="},
-    **{"BitAnd": "&", "BitOr": "|", "BitXor": "^", "Invert": "~", "Not": "not", "And": "and", "Or": "or"},
-    **{"USub": "-x", "UAdd": "+x"},
+    "Add": "+",
+    "Sub": "-",
+    "Mult": "*",
+    "Div": "/",
+    "FloorDiv": "//",
+    "Mod": "%",
+    "Pow": "**",
+    "MatMult": "@",
+    "Eq": "==",
+    "NotEq": "!=",
+    "Lt": "<",
+    "LtE": "<=",
+    "Gt": ">",
+    "GtE": ">=",
+    "BitAnd": "&",
+    "BitOr": "|",
+    "BitXor": "^",
+    "Invert": "~",
+    "Not": "not",
+    "And": "and",
+    "Or": "or",
+    "USub": "-x",
+    "UAdd": "+x",
 }
 
 # Calls whose arguments do not follow the table's pattern: call -> arguments, derivative.
@@ -175,7 +194,7 @@ make a NaN. Integer and boolean inputs have none (`None`).
 
 ```python
 @smooth.backward
-def smooth_gradient(x, w, dy): ...    # or a method `backward`; @layer(backward=None): no gradient
+def smooth_gradient(x, w, dy): ...  # or a method `backward`; @layer(backward=None): no gradient
 ```
 
 The names of its arguments say what it needs: arguments of the forward, `y` (`y1`, `y2`, or their names), `dy` (`dy1`, `dz`), and `memory`,
