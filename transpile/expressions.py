@@ -581,9 +581,9 @@ class Expressions(SpecialCalls):
         return bound
 
     def _array(self, row: Row, argument: Argument, given: Any, node: Any) -> Expr:
-        if not isinstance(given, gast.AST):
+        if given is not None and not isinstance(given, gast.AST):
             return given
-        value = self.value(given)
+        value = self.value(given) if given is not None else Static(argument.default)
         if row.name == "clip" and isinstance(value, Static) and value.value is None:
             return const(float("-inf") if argument.name == "a_min" else float("inf"))
         if isinstance(value, Tuple):
@@ -822,11 +822,12 @@ def _number(expr: Expr) -> int | None:
 
 
 def _list_help(value: Value) -> str:
-    return (
-        "its length depends on values: store into an array made before, y[i] = v"
-        if isinstance(value, ListValue)
-        else ""
-    )
+    match value:
+        case ListValue():
+            return "its length depends on values: store into an array made before, y[i] = v"
+        case Tuple():
+            return "np.array(...) makes an array of it; one that is written into is made by np.zeros(...)"
+    return ""
 
 
 __all__ = ["Call", "Expressions", "Index", "Name", "Type"]
