@@ -235,6 +235,16 @@ def test_states(L: Any) -> None:
         np.testing.assert_allclose(s(x), 2 * (x - 0.25 * x.mean(0)), atol=1e-6)
 
 
+def test_states_change_in_place(L: Any) -> None:
+    s = L.Counter()
+    s.initialize((4, 3))
+    x = np.zeros((4, 3), np.float32)
+    for k in (1, 2):
+        assert np.array_equal(s.vjp(x)[0][0], [k, 0, 10 * k])
+        assert np.array_equal(s.states["count"], [k, 0, 10 * k])
+        assert np.array_equal(s(x)[0], [k, 0, 10 * k])
+
+
 def test_configuration_of_a_class(L: Any) -> None:
     s = L.Kernel(gain=2.0, size=2)
     s.initialize((5,))
