@@ -62,7 +62,9 @@ def parser() -> argparse.ArgumentParser:
     grad.add_argument("--order", type=int, default=1, metavar="N", help="differentiate N times (default 1)")
     show = _command(found, "show", commands.show, "print a stage of the compilation")
     _target(show)
-    show.add_argument("--stage", required=True, help="typed, kept, ir, ir:PASS or c; passes: " + ", ".join(commands.passes()))
+    show.add_argument(
+        "--stage", required=True, help="typed, kept, ir, ir:PASS or c; passes: " + ", ".join(commands.passes())
+    )
     check = _command(
         found, "check", commands.check, "print types and inferred shapes, and test that the layers are valid"
     )

@@ -27,6 +27,7 @@ MISTAKES = [
     ("for i in range(3):\n    if x[i] > 0: return x, x\nreturn x", 2, "type", "different kind of thing", ""),
     ("for i in range(3):\n    if x[i] > 0: return x", 2, "type", "returned only when", "every path"),
     ("y = x\ndel y\nreturn y", 5, "name", "y was deleted", ""),
+    ("a, *b, c, d = x, x\nreturn a", 3, "type", "expected 4 values", ""),
     ("a, b = x\nreturn a", 3, "type", "known first extent", ""),
     ("n = 0\nfor i in range(3): n = n > 1\nreturn x * n", 4, "type", "before the loop", "final type"),
     ("s = 1.0\nfor v in x: s = x * s\nfor v in x: s = s[1:]\nreturn s", 5, "type", "before the loop", "final type"),

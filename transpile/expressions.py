@@ -607,9 +607,9 @@ class Expressions(SpecialCalls):
         return bound
 
     def _array(self, row: Row, argument: Argument, given: Any, node: Any) -> Expr:
-        if not isinstance(given, gast.AST):
+        if given is not None and not isinstance(given, gast.AST):
             return given
-        value = self.value(given)
+        value = self.value(given) if given is not None else Static(argument.default)
         if row.name == "clip" and isinstance(value, Static) and value.value is None:
             return const(float("-inf") if argument.name == "a_min" else float("inf"))
         if isinstance(value, Tuple):
@@ -857,6 +857,8 @@ def _object_help(value: Value) -> str:
     match value:
         case ListValue():
             return "its length depends on values: store into an array made before, y[i] = v"
+        case Tuple():
+            return "np.array(...) makes an array of it; one that is written into is made by np.zeros(...)"
         case Generator(name):
             return f"draw from it: {name.id}.random(shape)"
     return ""

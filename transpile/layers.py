@@ -16,7 +16,22 @@ from .dims import Atom, Dim, same_extent
 from .errors import Mistake, Reporter, Suppressed, span_of
 from .functions import FunctionChecker
 from .lists import Key, Plan
-from .program import Assign, Expr, Function, Layer, Module, Name, Parameter, Result, Return, Span, Type, stored
+from .program import (
+    Assign,
+    Expr,
+    Function,
+    Layer,
+    Module,
+    Name,
+    Parameter,
+    Result,
+    Return,
+    Span,
+    Store,
+    Type,
+    stored,
+    walk_stmts,
+)
 from .source import Source, read
 from .typing import TypingError
 from .values import RETURN, Broken, Fresh, Static, Tuple, Value
@@ -234,17 +249,27 @@ def _checked(
 ) -> Function:
     """Types a function: again, as long as that finds out more about how long its lists become."""
     plans: dict[Key, Plan] = {}
-    for last in (False, False, False, False, True):
+    overwritten: set[str] = set()
+    for last in (False, False, False, False, False, True):
         scratch = Reporter(reporter.sources)
         checker = FunctionChecker(source, scratch, Fresh(), node, plans)
         checker.methods = methods or {}
-        _enter(checker, source, node, params, fields or [])
+        _enter(checker, source, node, params, fields or [], overwritten)
         checker.block(node.body)
-        if checker.found == plans or last:
+        changeable = [*params, *(f for f in fields or [] if f.role == "state")]
+        through_views = {p.name for p in changeable} & stored(tuple(checker.out))
+        if (checker.found == plans and not through_views) or last:
             break
         plans = dict(checker.found)
+        overwritten |= through_views
+    for stmt in walk_stmts(tuple(checker.out)):
+        if isinstance(stmt, Store) and stmt.base.id in {f.name for f in fields or []}:
+            message = f"this writes into {stmt.base.id}, a Param of the layer, which it cannot change"
+            scratch.add(Mistake(stmt.span, "role", message, "take a copy: .copy(); solvers change Params"))
     for mistake in scratch.mistakes:
         reporter.add(mistake)
+    if any(m.kind == "role" for m in scratch.mistakes):
+        raise Suppressed
     everything = [*params, *(fields or [])]
     results, values = _results(source, node, checker, everything)
     if any(p.role == "broken" for p in everything):
@@ -256,9 +281,14 @@ def _checked(
 
 
 def _enter(
-    checker: FunctionChecker, source: Source, node: Any, params: list[Parameter], fields: list[Parameter]
+    checker: FunctionChecker,
+    source: Source,
+    node: Any,
+    params: list[Parameter],
+    fields: list[Parameter],
+    overwritten: set[str],
 ) -> None:
-    """The arguments and fields that the body sees."""
+    """The arguments and fields that the body sees. `overwritten`: arguments that it writes into by other names."""
     checker.states = {f.name: f.type for f in fields if f.role == "state"}
     _reserve(checker, [*params, *fields], source)
     for param in params:
@@ -269,8 +299,10 @@ def _enter(
             checker.env[param.name] = entry
     for own in fields:
         checker.env[f"self.{own.name}"] = _entry(own)
+        if own.name in overwritten:
+            _copied_if_stored(checker, own, node, f"self.{own.name}")
     for param in params:  # a function may write into its arguments: into a copy of them
-        if param.name in checker.mutated and param.type.rank:
+        if param.name in checker.mutated | overwritten and param.type.rank:
             _copied_if_stored(checker, param, node)
 
 
@@ -279,10 +311,10 @@ def _return_span(source: Source, node: Any) -> Any:
     return span_of(returns[-1] if returns else node, source.path)
 
 
-def _copied_if_stored(checker: FunctionChecker, param: Parameter, node: Any) -> None:
+def _copied_if_stored(checker: FunctionChecker, param: Parameter, node: Any, id: str = "") -> None:
     own = checker.fresh(param.name)
     checker.emit(Assign(own, construct.call("copy", Name(param.name, param.type)), span_of(node, checker.source.path)))
-    checker.env[param.name] = Name(own, param.type)
+    checker.env[id or param.name] = Name(own, param.type)
 
 
 def _entry(param: Parameter) -> Value:

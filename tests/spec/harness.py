@@ -67,7 +67,9 @@ def cases(file: str) -> list[Case]:
         options = tuple(tuple(o.partition("=")[::2]) for o in comment.split())
         found.append(Case(file, name, options))
     count = len(re.findall(r"^@layer", text, flags=re.MULTILINE))
-    assert len(found) == count, f"{file}: {count} layers, {len(found)} with the comment of a case: {[c.name for c in found]}"
+    assert len(found) == count, (
+        f"{file}: {count} layers, {len(found)} with the comment of a case: {[c.name for c in found]}"
+    )
     return found
 
 
@@ -77,7 +79,9 @@ def checked(file: str) -> dict[str, Layer]:
 
 
 def load(path: Path, name: str, folder: Path | None = None) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=[str(folder)] if folder else None)
+    spec = importlib.util.spec_from_file_location(
+        name, path, submodule_search_locations=[str(folder)] if folder else None
+    )
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
@@ -352,7 +356,7 @@ def checks(case: Case) -> Iterator[str]:
     """The names of the checks that a case has."""
     differentiable = checked(case.file)[case.name].backward != "none"
     yield "values"
-    if differentiable and not case.get("kink"):
+    if differentiable and "kink" not in dict(case.options):
         yield "text"
     if differentiable:
         yield "gradients"

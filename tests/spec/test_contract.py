@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from spec.harness import LAYERS, load
 
 from layerc.build.driver import build
-from spec.harness import LAYERS, load
 
 X = np.array([0.5, -1.5, 2.0], np.float32)
 IMAGES = np.random.default_rng(0).standard_normal((4, 3, 2, 5)).astype(np.float32)
@@ -75,7 +75,7 @@ def test_configuration_is_passed_by_keyword(L: Any) -> None:
     np.testing.assert_allclose(L.scaled(X), X * 2)
     np.testing.assert_allclose(L.scaled(X, by=3.0, times=2), X * 9)
     np.testing.assert_allclose(L.scaled(X, flip=True), X[::-1] * 2)
-    y, pullback = L.scaled.vjp(X, by=3.0)
+    _, pullback = L.scaled.vjp(X, by=3.0)
     gradients = pullback(np.ones_like(X))
     assert len(gradients) == 1
     np.testing.assert_allclose(gradients[0], 3 * np.ones(3))
@@ -105,7 +105,7 @@ def test_slots_without_a_gradient_hold_none(L: Any) -> None:
 
 def test_what_the_output_does_not_depend_on_has_zeros(L: Any) -> None:
     _, pullback = L.unrelated.vjp(X, np.array([np.nan, np.inf], np.float32))
-    dx, dz = pullback(np.ones(3, np.float32))
+    _, dz = pullback(np.ones(3, np.float32))
     assert np.array_equal(dz, [0, 0])
 
 
@@ -168,7 +168,9 @@ def test_a_backward_by_hand_is_used(L: Any) -> None:
     _, pullback = L.two.vjp(X)
     np.testing.assert_allclose(pullback(np.ones(3, np.float32), np.float32(1))[0], 2 * X + 10)
     _, pullback = L.two_unnamed.vjp(X)
-    np.testing.assert_allclose(pullback(np.ones(3, np.float32), np.ones(3, np.float32))[0], np.cos(X) - np.sin(X), rtol=1e-5)
+    np.testing.assert_allclose(
+        pullback(np.ones(3, np.float32), np.ones(3, np.float32))[0], np.cos(X) - np.sin(X), rtol=1e-5
+    )
 
 
 def test_memory_reaches_the_backward(L: Any) -> None:
@@ -231,6 +233,16 @@ def test_states(L: Any) -> None:
         np.testing.assert_allclose(s.vjp(x)[0], 2 * (x - x.mean(0)), atol=1e-6)
         np.testing.assert_allclose(s.states["mean"], 0.25 * x.mean(0))
         np.testing.assert_allclose(s(x), 2 * (x - 0.25 * x.mean(0)), atol=1e-6)
+
+
+def test_states_change_in_place(L: Any) -> None:
+    s = L.Counter()
+    s.initialize((4, 3))
+    x = np.zeros((4, 3), np.float32)
+    for k in (1, 2):
+        assert np.array_equal(s.vjp(x)[0][0], [k, 0, 10 * k])
+        assert np.array_equal(s.states["count"], [k, 0, 10 * k])
+        assert np.array_equal(s(x)[0], [k, 0, 10 * k])
 
 
 def test_configuration_of_a_class(L: Any) -> None:
@@ -304,8 +316,8 @@ def test_files_of_a_package(folder: Path) -> None:
 
 def test_gradients_import_with_numpy_only(folder: Path) -> None:
     code = (
-        "import sys; sys.modules['layerc'] = None; sys.path.insert(0, %r); import gradients, numpy as np;"
-        "print(gradients.d_mish(np.ones(2), np.ones(2)))" % str(folder)
+        "import sys; sys.modules['layerc'] = None; sys.path.insert(0, PLACE); import gradients, numpy as np;"
+        "print(gradients.d_mish(np.ones(2), np.ones(2)))".replace("PLACE", repr(str(folder)))
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
@@ -314,9 +326,9 @@ def test_gradients_import_with_numpy_only(folder: Path) -> None:
 def test_a_package_needs_no_compiler(folder: Path) -> None:
     code = (
         "import sys\nfor name in ('gast', 'astor', 'layerc.transpile', 'layerc.build', 'layerc.adjoint'): sys.modules[name] = None\n"
-        "sys.path.insert(0, %r)\nimport contract_compiled as L, numpy as np\n"
+        "sys.path.insert(0, PLACE)\nimport contract_compiled as L, numpy as np\n"
         "y, pullback = L.mish.vjp(np.ones(3)); print(pullback(y))\n"
-        "s = L.SReLU(); s.initialize((3, 2)); s(np.ones((3, 2), 'f4'))" % str(folder.parent)
+        "s = L.SReLU(); s.initialize((3, 2)); s(np.ones((3, 2), 'f4'))".replace("PLACE", repr(str(folder.parent)))
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

@@ -98,7 +98,7 @@ _binary("fmax", "np.fmax", (_LONE.format("a", "b", ">"), _LONE.format("b", "a", 
 _binary("fmin", "np.fmin", (_LONE.format("a", "b", "<"), _LONE.format("b", "a", "<")), "lc_fmin{f}({0}, {1}){i}(({0} < {1}) ? {0} : {1})")
 add(
     Row(
-        "clip", "np.clip", "a, a_min, a_max", "elementwise", _promoted,
+        "clip", "np.clip", "a, a_min = None, a_max = None", "elementwise", _promoted,
         ("np.where((a >= a_min) & (a <= a_max), dy, 0)", "np.where((a < a_min) & (a_min <= a_max), dy, 0)", "np.where((a > a_max) | (a_min > a_max), dy, 0)"),
         "lc_min{f}(lc_max{f}({0}, {1}), {2}){i}lc_smaller(lc_larger({0}, {1}), {2})", flops=2,
     ),

@@ -47,6 +47,22 @@ class RunningMean(Layer):
         return (x - m) * self.scale
 
 
+class Counter(Layer):
+    """Changes a state in place, through a view."""
+
+    batched = True
+    count: State[real["C"]] = init.zeros()
+
+    def predict(self, x: real["N C"]) -> real["N C"]:
+        return x + self.count
+
+    def forward(self, x: real["N C"]) -> real["N C"]:
+        first = self.count[:1]
+        first += 1
+        self.count[-1] += 10
+        return x + self.count
+
+
 @layer
 def scaled(x: real["N"], *, by: float = 2.0, times: int = 1, flip: bool = False) -> real["N"]:
     y = x

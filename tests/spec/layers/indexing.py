@@ -166,3 +166,18 @@ def ellipsis_store(x: real["A B C"]):  # A=2 B=3 C=4 edge=1
     y[...] = y * 2 + x
     y[:] += 1
     return y
+
+
+@layer
+def arguments_written_through_views(x: real["N M"], y: real["N M"], z: real["N M"]):  # N=3 M=4 edge=1
+    def fill(v):
+        v[0] = 3.0
+
+    row = x[0]
+    row += 1
+    flat = y.reshape(-1)
+    flat[0] = 7
+    for column in z.T:
+        column *= 2
+    fill(z[-1])
+    return x * y * z

@@ -92,3 +92,12 @@ class Different(Layer):  # E layer: differ in their arguments
 
     def forward(self, x: real["C"], y: real["C"]):
         return x + y
+
+
+class Overwrites(Layer):
+    gain: Param[real["C"]] = init.ones()
+
+    def predict(self, x: real["C"]):
+        part = self.gain[1:]
+        part += 1  # E role: this writes into gain, a Param
+        return x * self.gain

@@ -1,0 +1,79 @@
+"""Every layer of `layers/`: its gradient source under NumPy, and the library against both.
+
+The text takes no compiler and is checked for all; one file is compiled by `make test`, the others where `slow` tests run.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from spec import harness
+from spec.harness import Built, Case
+
+FILES = (
+    "functions",
+    "indexing",
+    "shapes",
+    "statements",
+    "linear_programs",
+    "stencils",
+    "dynamic_programs",
+    "model_programs",
+)
+QUICK = ("indexing",)
+CASES = [case for file in FILES for case in harness.cases(file)]
+
+
+def marked(case: Case, check: str) -> object:
+    slow = () if case.file in QUICK else (pytest.mark.slow,)
+    return pytest.param(case, check, id=f"{case.file}-{case.name}-{check}", marks=slow)
+
+
+COMPILED = [marked(case, check) for case in CASES for check in harness.checks(case) if check != "text"]
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """Overflow and division by zero are what some of the layers are about."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        yield
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Built]:
+    class Libraries(dict[str, Built]):
+        def __missing__(self, file: str) -> Built:
+            self[file] = harness.built(file, tmp_path_factory.mktemp(file))
+            return self[file]
+
+    return Libraries()
+
+
+@pytest.fixture(scope="module")
+def texts() -> dict[str, Built]:
+    class Texts(dict[str, Built]):
+        def __missing__(self, file: str) -> Built:
+            self[file] = harness.plain(file)
+            return self[file]
+
+    return Texts()
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if "text" in harness.checks(c)], ids=lambda c: f"{c.file}-{c.name}")
+def test_the_gradient_source_is_the_derivative(texts: dict[str, Built], case: Case) -> None:
+    harness.check_text(case, texts[case.file])
+
+
+@pytest.mark.parametrize(("case", "check"), COMPILED)
+def test_the_library(libraries: dict[str, Built], case: Case, check: str) -> None:
+    harness.CHECKS[check](case, libraries[case.file])
+
+
+def test_every_file_is_here() -> None:
+    named = {p.stem for p in Path(harness.LAYERS).glob("*.py")}
+    assert named == {*FILES, "contract"}
+    assert len(CASES) > 200
