@@ -389,7 +389,8 @@ def softmax() -> ir.Kernel:
     return k.kernel()
 
 
-def matmul(layout: str = "nn") -> ir.Kernel:
+def matmul(layout: str = "nn", term: Callable[[E, E], E] = lambda a, b: a * b) -> ir.Kernel:
+    """C = A B; with another term than a product, a nest of the same shape that stays one."""
     k = Builder(f"matmul_{layout}", "N M K")
     a = k.arg("a", "N K" if layout[0] == "n" else "K N")
     b = k.arg("b", "K M" if layout[1] == "n" else "M K")
@@ -397,7 +398,7 @@ def matmul(layout: str = "nn") -> ir.Kernel:
     k.reduce(
         "N M K",
         (0, 1),
-        lambda i, j, l: (a[i, l] if layout[0] == "n" else a[l, i]) * (b[l, j] if layout[1] == "n" else b[j, l]),
+        lambda i, j, l: term(a[i, l] if layout[0] == "n" else a[l, i], b[l, j] if layout[1] == "n" else b[j, l]),
         into=c,
     )
     return k.kernel()

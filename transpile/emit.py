@@ -50,7 +50,7 @@ def c_file(jobs: Sequence[Job], prelude: str | None = None, title: str = "") -> 
             head + "#include <math.h>\n#include <stdint.h>\n" + CALL,
             prelude,
             support,
-            *_products(jobs),
+            *products({_kind(s, k, d) for k, d in jobs for s in walk(k.body) if isinstance(s, Product)}),
             *(function(k, d) for k, d in jobs),
         ]
     )
@@ -61,10 +61,9 @@ def _draws(kernel: Kernel) -> bool:
     return any(isinstance(p, Op) and ROWS[p.op].kind == "draw" for e in exprs for p in parts(e))
 
 
-def _products(jobs: Sequence[Job]) -> list[str]:
-    """gemm.h for each float type that a product is computed in."""
+def products(types: set[str]) -> list[str]:
+    """gemm.h for each float type that a product is computed in, "f32" or "f64"."""
     text = (Path(__file__).parent / "gemm.h").read_text(encoding="utf-8")
-    types = {_kind(s, k, d) for k, d in jobs for s in walk(k.body) if isinstance(s, Product)}
     return [
         f"#define LC_REAL {C_TYPES[t]}\n#define LC_AS(name) name##_{t}\n{text}#undef LC_REAL\n#undef LC_AS\n"
         for t in sorted(types)

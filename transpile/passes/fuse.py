@@ -60,7 +60,7 @@ def _joined(placed: list[Stmt], second: For, memory: Memory, fusible: Legal) -> 
     for k in range(len(placed) - 1, -1, -1):
         first = placed[k]
         if isinstance(first, For) and fusible(first, second, memory):
-            placed[k] = merged(first, second)
+            placed[k] = merged(first, second, memory)
             return True
         if not independent((first,), (second,), memory):
             break
@@ -72,19 +72,28 @@ def _joined(placed: list[Stmt], second: For, memory: Memory, fusible: Legal) -> 
             and all(independent((first,), (other,), memory) for other in placed[k + 1 :])
         ):
             del placed[k]
-            placed.append(merged(first, second))
+            placed.append(merged(first, second, memory))
             return True
     return False
 
 
-def merged(first: For, second: For) -> For:
+def merged(first: For, second: For, memory: Memory) -> For:
+    """Both under the variable of the first, or of the second if extents of temporaries name that."""
     kind = "seq" if "seq" in (first.kind, second.kind) else "map"
-    inside = substitute(second.body, {second.var: Dim.of(first.var)})
-    return replace(first, body=first.body + inside, kind=kind)
+    var = second.var if second.var in _named(memory) else first.var
+    bodies = [substitute(x.body, {x.var: Dim.of(var)}) if x.var != var else x.body for x in (first, second)]
+    return replace(first, var=var, body=bodies[0] + bodies[1], kind=kind)
+
+
+def _named(memory: Memory) -> set[str]:
+    """The variables that extents of buffers name."""
+    return {name for shape in memory.shape.values() for extent in shape for name in extent.symbols()}
 
 
 def fusible(first: For, second: For, memory: Memory) -> bool:
     if (first.lo, first.hi) != (second.lo, second.hi) or has((first, second), Check, Grow, While):
+        return False
+    if {first.var, second.var} <= _named(memory):
         return False
     if first.kind != second.kind and not (_is_nest(first) and _is_nest(second)):
         return False  # one of them could be vectorised, the other not
