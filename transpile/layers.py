@@ -18,7 +18,7 @@ from .lists import Key, Plan
 from .program import Assign, Expr, Function, Layer, Module, Name, Parameter, Result, Return, Type, stored
 from .source import Source, read
 from .typing import TypingError
-from .values import RETURN, Broken, Fresh, Static, Tuple, Value
+from .values import RETURN, Broken, Fresh, Static, Tuple, Value, leaves
 
 
 def check_file(path: Path, text: str | None = None) -> Module:
@@ -280,14 +280,16 @@ def _results(
     source: Source, node: Any, checker: FunctionChecker, params: list[Parameter]
 ) -> tuple[tuple[Result, ...], tuple[Expr, ...]]:
     value = checker.env.get(RETURN)
-    if isinstance(value, Broken):
-        if value.message is None:
+    for _, broken in leaves(value) if value is not None else ():
+        if not isinstance(broken, Broken):
+            continue
+        if broken.message is None:
             raise Suppressed
         raise Mistake(
             span_of(node, source.path),
             "type",
-            value.message.replace("is assigned", "is returned"),
-            "return on every path",
+            broken.message.replace("is assigned", "is returned"),
+            broken.help if broken is not value else "return on every path",
         )
     if value is None:
         if checker.reporter.mistakes:

@@ -22,9 +22,9 @@ class E(NamedTuple):
 _UNARY: dict[str, tuple[str, float]] = {
     **dict.fromkeys(("sin", "cos", "tanh", "erf", "expit", "sign"), ("any", 1.0)),
     **dict.fromkeys(("arctan", "erfc"), ("any", 2.0)),
-    **dict.fromkeys(("abs", "negative", "positive", "floor", "ceil", "trunc", "rint", "cbrt", "arcsinh"), ("any", 0.0)),
+    **dict.fromkeys(("abs", "negative", "positive", "floor", "ceil", "trunc", "rint", "arcsinh"), ("any", 0.0)),
     **dict.fromkeys(("exp", "exp2", "expm1", "sinh", "cosh"), ("small", 20.0)),
-    **dict.fromkeys(("log", "log2", "log10", "log1p", "sqrt", "reciprocal"), ("pos", 4.0)),
+    **dict.fromkeys(("log", "log2", "log10", "log1p", "sqrt", "reciprocal", "cbrt"), ("pos", 4.0)),
     **dict.fromkeys(("arcsin", "arccos", "arctanh", "tan"), ("unit", 2.0)),
     "square": ("any", -2.0),
     "arccosh": ("above", 3.0),
@@ -303,6 +303,9 @@ def _power(g: Expressions, shape: Shape, depth: int) -> E:
 def _binary_call(g: Expressions, shape: Shape, depth: int) -> E:
     name = g.pick(["maximum", "minimum", "fmax", "fmin", "arctan2", "hypot", "logaddexp", "copysign", "add", "subtract", "multiply", "heaviside"])
     a, b = _two(g, shape, depth)
+    if name in ("arctan2", "hypot"):
+        b = g.argument(g.smaller(shape), depth, "pos")  # away from the origin
+        a = g.real(shape, depth)
     if not shape and name in ("maximum", "minimum") and g.chance(0.4):
         return E(f"{name[:3]}({a.text}, {b.text})", max(a.mag, b.mag))
     mag = a.mag * b.mag if name == "multiply" else a.mag + b.mag + 1

@@ -31,6 +31,10 @@ Values = dict[str, Any]
 
 # Programs that NumPy runs and layerc refuses on purpose, by the beginning of the mistake's text.
 REFUSALS = (
+    r"name: .* is (a part|another name) of (one|an) array",
+    r"name: .* is one thing before the loop and another after its body",
+    r"unsupported: writing through (a reversed|this) view",
+    r"derivative: the bounds of this loop depend on values",
     r"aliasing: ",
     r"unsupported: this array is written into in place, and the list would hold it",
     r"shape: the bound of a slice depends on values",
