@@ -142,6 +142,8 @@ class Dim:
                 return Dim._from({m: c // other.value for m, c in whole.terms}) + (
                     rest.value // other.value if rest.value is not None else rest // other
                 )
+        if self == other and other.terms:
+            return Dim.of(1)
         if exact := _exact_quotient(self, other):
             return exact
         return Dim.of(Atom("floordiv", (self, other)))

@@ -168,13 +168,13 @@ def _compose(outer: Index, items: tuple[Item, ...], facts: Any, fail: Any) -> tu
             case At():
                 result.append(item)
             case NewAxis():
-                taken = rest.pop(0)
-                if isinstance(taken, NewAxis):
+                taken = rest.pop(0) if rest else None
+                if not isinstance(taken, At):  # the axis of one would be lost from what is written
                     raise fail("writing through a view with new axes is not part of the subset")
             case Slice(first=first, step=step):
                 while rest and isinstance(rest[0], NewAxis):
                     result.append(rest.pop(0))
-                inner = rest.pop(0)
+                inner = rest.pop(0) if rest else None  # None: a mask over several axes
                 if isinstance(inner, At) and value_of(inner.index) is not None:
                     position = value_of(inner.index)
                     assert position is not None

@@ -253,7 +253,7 @@ def _unary(g: Expressions, shape: Shape, depth: int) -> E:
     if row.name == "abs" and g.chance(0.3):
         return E(f"abs({e.text})", mag)
     name = g.pick(spelled)
-    if name.startswith("math.") and any(w in e.text for w in "[@"):
+    if name.startswith("math.") and any(w in e.text for w in ("[", "@", "broadcast_to")):
         name = spelled[0]
     return E(f"{name}({e.text})", mag)
 

@@ -33,7 +33,8 @@ Values = dict[str, Any]
 REFUSALS = (
     r"name: .* is (a part|another name) of (one|an) array",
     r"name: .* is one thing before the loop and another after its body",
-    r"unsupported: writing through (a reversed|this) view",
+    r"unsupported: writing through (a reversed view|this view|a view with new axes)",
+    r"index: cannot tell whether the slice bound",
     r"derivative: the bounds of this loop depend on values",
     r"aliasing: ",
     r"unsupported: this array is written into in place, and the list would hold it",
@@ -158,7 +159,7 @@ def _gradient(module: Module) -> tuple[str, Module | None]:
     try:
         text = gradient_file(module)
     except (Mistake, InvalidFile) as error:
-        if "has no derivative" in str(error) or "digamma" in str(error):
+        if re.search("has no derivative|digamma|the bounds of this loop depend on values", str(error)):
             return "", None
         raise Failure(f"gradient refused {generalised(str(error))}", str(error)) from None
     except Exception as error:
