@@ -11,22 +11,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..transpile import construct
-from ..transpile.program import Assign, Expr, Gather, Index, Mask, Name, Stmt, blocks, stored
+from ..transpile.program import Assign, Expr, Gather, If, Index, Mask, Name, Stmt, blocks, stored
 from ..transpile.renaming import map_stmt
 
 
 def unaliased(
-    body: Sequence[Stmt], written: set[str] | None = None, later: frozenset[str] = frozenset()
+    body: Sequence[Stmt],
+    written: set[str] | None = None,
+    later: frozenset[str] = frozenset(),
+    branch: bool = False,
 ) -> tuple[Stmt, ...]:
     """`written`: arrays that the function writes into anywhere; `later`: those that the statements after this
-    block may write into."""
+    block may write into; `branch`: on a branch, after which a name cannot be one of two arrays."""
     written = stored(tuple(body)) if written is None else written
     done: list[Stmt] = []
     for stmt in reversed(body):
         if blocks(stmt):
             around = later | stored((stmt,))
-            stmt = map_stmt(stmt, lambda e: e, lambda b, around=around: unaliased(b, written, around), lambda n: n)
-        elif isinstance(stmt, Assign) and _aliased(stmt.value) and (stmt.name in written or _root(stmt.value) in later):
+            inside = branch or isinstance(stmt, If)
+            stmt = map_stmt(
+                stmt,
+                lambda e: e,
+                lambda b, around=around, inside=inside: unaliased(b, written, around, inside),
+                lambda n: n,
+            )
+        elif (
+            isinstance(stmt, Assign)
+            and _aliased(stmt.value)
+            and (stmt.name in written or _root(stmt.value) in (written if branch else later))
+        ):
             stmt = Assign(stmt.name, construct.call("copy", stmt.value), stmt.span)
         later = later | stored((stmt,))
         done.append(stmt)

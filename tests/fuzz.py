@@ -15,7 +15,9 @@ import random
 import sys
 import time
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -61,31 +63,35 @@ def _run(options: argparse.Namespace) -> tuple[Counter[str], Counter[str], dict[
     counts: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     written: dict[str, Path] = {}
-    shrinking = []
+    rounds = iter(_rounds(options))
     with (
         ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool,
         tqdm(total=options.n, unit=" programs", disable=None) as bar,
     ):
-        starts = range(options.start, options.start + options.n, SIZE)
-        rounds = []
-        for turn, first in enumerate(starts):
-            last = min(first + SIZE, options.start + options.n)
-            compiled = options.compiled and turn % options.compiled == 0
-            style = (options.style or TURNS[turn // options.compiled % len(TURNS)]) if compiled else None
-            rounds.append(pool.submit(check_round, options.seed, first, last, style))
-        for done in as_completed(rounds):
-            tally = done.result()
-            counts += tally.counts
-            bar.update(tally.counts["programs"])
-            for found in tally.found:
-                kinds[found.kind] += 1
-                if found.kind not in written and len(written) < options.most:
-                    written[found.kind] = OUT / f"{options.seed}_{len(written)}.py"
-                    shrinking.append(pool.submit(write_shrunk, found, written[found.kind]))
-                    _tell(bar, found, written[found.kind])
-        for job in shrinking:
-            job.result()
+        # Few wait at a time, so that a failure is shrunk soon.
+        waiting = {pool.submit(check_round, *arguments) for arguments in islice(rounds, options.jobs + 1)}
+        while waiting:
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for tally in filter(None, (job.result() for job in done)):
+                counts += tally.counts
+                bar.update(tally.counts["programs"])
+                waiting |= {pool.submit(check_round, *arguments) for arguments in islice(rounds, 1)}
+                for found in tally.found:
+                    kinds[found.kind] += 1
+                    if found.kind not in written and len(written) < options.most:
+                        written[found.kind] = OUT / f"{options.seed}_{len(written)}.py"
+                        waiting.add(pool.submit(write_shrunk, found, written[found.kind]))
+                        _tell(bar, found, written[found.kind])
     return counts, kinds, written
+
+
+def _rounds(options: argparse.Namespace) -> Iterator[tuple[str, int, int, str | None]]:
+    """Seed, first and last number, style."""
+    end = options.start + options.n
+    for turn, first in enumerate(range(options.start, end, SIZE)):
+        compiled = options.compiled and turn % options.compiled == 0
+        style = (options.style or TURNS[turn // options.compiled % len(TURNS)]) if compiled else None
+        yield options.seed, first, min(first + SIZE, end), style
 
 
 def _tell(bar: tqdm, found: Found, path: Path) -> None:

@@ -139,6 +139,8 @@ class Dim:
             return Dim.of(self.value // other.value)
         if other.value and (whole := {m: c for m, c in self.terms if c % other.value == 0}):
             return Dim._from(whole) // other + (self - Dim._from(whole)) // other
+        if self == other and other.terms:
+            return Dim.of(1)
         if exact := _exact_quotient(self, other):
             return exact
         if common := _common_factor([m for m, _ in (*self.terms, *other.terms)]):

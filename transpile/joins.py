@@ -112,11 +112,18 @@ class Joins:
                     self._meet(id, x, y, then_out, else_out, node, kept) for x, y in zip(a.items, b.items, strict=True)
                 )
             )
+        if id == RETURN and not self.calling:  # what the layer returns is not written into any more
+            a, b = (self.as_expr(v, node) if isinstance(v, View) else v for v in (a, b))
         if isinstance(a, (*_OBJECTS, Tuple)) or isinstance(b, (*_OBJECTS, Tuple)):
             if isinstance(a, View) and isinstance(b, View):
                 return Broken(
                     f"{shown(id)} is a part of one array after one branch, of another after the other",
                     "copy it: .copy()",
+                )
+            if isinstance(a, View) or isinstance(b, View):
+                return Broken(
+                    f"{shown(id)} is another name of an array that is written into, but only after one of the branches",
+                    "copy it there: .copy()",
                 )
             return Broken(f"{shown(id)} is a different kind of thing after each branch", "give it one kind")
         x, y = self.as_expr(a, node), self.as_expr(b, node)
@@ -168,7 +175,7 @@ class Joins:
         The body is typed again as long as a variable turns out wider than it was before the loop, or a list to grow.
         """
         entry, lists = dict(self.env), dict(self.lists)
-        reassigned = [n for n in dict.fromkeys(target_names(node.body)) if n in entry]
+        reassigned = [n for n in dict.fromkeys(target_names(node.body, self._written_in_place)) if n in entry]
         promoted: dict[tuple[str, tuple[int, ...]], Type] = {}
         growth: dict[Any, Dim] = {}
         strides: dict[str, Dim] = {}
@@ -208,6 +215,11 @@ class Joins:
         self.after_strides(entry, strides, trips)
         self.lists = self.after_loop(lists, growth, trips)
         return result, statements
+
+    def _written_in_place(self: Any, id: str) -> bool:
+        """Whether `+=` on this name changes an array, and leaves the name what it is."""
+        value = self.env.get(id)
+        return isinstance(value, View) or (_is_array(value) and not isinstance(value, (Tuple, type(None))) and bool(value.type.rank))
 
     def _leave_loop(self: Any, start: dict[str, Value]) -> None:
         left = self.env

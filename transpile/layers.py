@@ -34,7 +34,7 @@ from .program import (
 )
 from .source import Source, read
 from .typing import TypingError
-from .values import RETURN, Broken, Fresh, Static, Tuple, Value
+from .values import RETURN, Broken, Fresh, Static, Tuple, Value, leaves
 
 _T = TypeVar("_T")
 
@@ -348,14 +348,16 @@ def _results(
 ) -> tuple[tuple[Result, ...], tuple[Expr, ...]]:
     declared = _declared(source, node, checker)
     value = checker.env.get(RETURN)
-    if isinstance(value, Broken):
-        if value.message is None:
+    for _, broken in leaves(value) if value is not None else ():
+        if not isinstance(broken, Broken):
+            continue
+        if broken.message is None:
             raise Suppressed
         raise Mistake(
             span_of(node, source.path),
             "type",
-            value.message.replace("is assigned", "is returned"),
-            "return on every path",
+            broken.message.replace("is assigned", "is returned"),
+            broken.help if broken is not value else "return on every path",
         )
     if value is None:
         if checker.reporter.mistakes:

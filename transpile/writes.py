@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import gast
@@ -200,18 +200,19 @@ def mutated_names(function: Any, libraries: Collection[str] = ("np", "math", "sp
     return found
 
 
-def target_names(nodes: list[Any]) -> list[str]:
-    """The names that statements bind, in order; for self.x: "self.x"."""
+def target_names(nodes: list[Any], in_place: Callable[[str], bool] = lambda id: False) -> list[str]:
+    """The names that statements bind, in order; for self.x: "self.x". in_place: whether `+=` does not bind a name."""
     found: list[str] = []
+    updated: set[Any] = set()
     for node in nodes:
         for child in _own_nodes(node):
             match child:
-                case gast.Name(id=id, ctx=gast.Store() | gast.Del()):
+                case gast.AugAssign(target=gast.Name() as target):
+                    updated.add(target)
+                case gast.Name(id=id, ctx=gast.Store() | gast.Del()) if not (child in updated and in_place(id)):
                     found.append(id)
                 case gast.Attribute(value=gast.Name(id="self"), attr=attr, ctx=gast.Store()):
                     found.append(f"self.{attr}")
-                case gast.AugAssign(target=gast.Name(id=id)):
-                    found.append(id)
                 case gast.FunctionDef(name=name):
                     found.append(name)
     return found

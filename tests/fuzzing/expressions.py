@@ -22,9 +22,9 @@ class E(NamedTuple):
 _UNARY: dict[str, tuple[str, float]] = {
     **dict.fromkeys(("sin", "cos", "tanh", "erf", "expit", "sign"), ("any", 1.0)),
     **dict.fromkeys(("arctan", "erfc"), ("any", 2.0)),
-    **dict.fromkeys(("abs", "negative", "positive", "floor", "ceil", "trunc", "rint", "cbrt", "arcsinh"), ("any", 0.0)),
+    **dict.fromkeys(("abs", "negative", "positive", "floor", "ceil", "trunc", "rint", "arcsinh"), ("any", 0.0)),
     **dict.fromkeys(("exp", "exp2", "expm1", "sinh", "cosh"), ("small", 20.0)),
-    **dict.fromkeys(("log", "log2", "log10", "log1p", "sqrt", "reciprocal"), ("pos", 4.0)),
+    **dict.fromkeys(("log", "log2", "log10", "log1p", "sqrt", "reciprocal", "cbrt"), ("pos", 4.0)),
     **dict.fromkeys(("arcsin", "arccos", "arctanh", "tan"), ("unit", 2.0)),
     "square": ("any", -2.0),
     "arccosh": ("above", 3.0),
@@ -269,7 +269,7 @@ def _unary(g: Expressions, shape: Shape, depth: int) -> E:
     if row.name == "abs" and g.chance(0.3):
         return E(f"abs({e.text})", mag)
     name = g.pick(spelled)
-    if name.startswith("math.") and any(w in e.text for w in "[@"):
+    if name.startswith("math.") and any(w in e.text for w in ("[", "@", "broadcast_to")):
         name = spelled[0]
     return E(f"{name}({e.text})", mag)
 
@@ -334,6 +334,9 @@ def _binary_call(g: Expressions, shape: Shape, depth: int) -> E:
         ]
     )
     a, b = _two(g, shape, depth)
+    if name in ("arctan2", "hypot"):
+        b = g.argument(g.smaller(shape), depth, "pos")  # away from the origin
+        a = g.real(shape, depth)
     if not shape and name in ("maximum", "minimum") and g.chance(0.4):
         return E(f"{name[:3]}({a.text}, {b.text})", max(a.mag, b.mag))
     mag = a.mag * b.mag if name == "multiply" else a.mag + b.mag + 1

@@ -70,6 +70,10 @@ def check_mutated(program: Program) -> str:
                 ):
                     continue  # at sizes of one or none
                 raise _accepted(error, program) from None
+            except UnboundLocalError as error:
+                if "'range'" in str(error) or "'int'" in str(error) or "'float'" in str(error):
+                    return "accepted"  # a builtin is a local variable further down
+                raise _accepted(error, program) from None
             except Exception as error:
                 raise _accepted(error, program) from None
     return "accepted"

@@ -32,6 +32,11 @@ Values = dict[str, Any]
 
 # Programs that NumPy runs and layerc refuses on purpose, by the beginning of the mistake's text.
 REFUSALS = (
+    r"name: .* is (a part|another name) of (one|an) array",
+    r"name: .* is one thing before the loop and another after its body",
+    r"unsupported: writing through (a reversed view|this view|a view with new axes)",
+    r"index: cannot tell whether the slice bound",
+    r"derivative: the bounds of this loop depend on values",
     r"aliasing: ",
     r"unsupported: this array is written into in place, and the list would hold it",
     r"shape: the bound of a slice depends on values",
@@ -160,7 +165,7 @@ def _gradient(module: Module) -> tuple[str, Module | None]:
     try:
         text = gradient_file(module)
     except (Mistake, InvalidFile) as error:
-        if "has no derivative" in str(error) or "digamma" in str(error):
+        if re.search("has no derivative|digamma|the bounds of this loop depend on values", str(error)):
             return "", None
         raise Failure(f"gradient refused {generalised(str(error))}", str(error)) from None
     except Exception as error:

@@ -122,13 +122,14 @@ def is_view(expr: Expr) -> bool:
 def hidden_writes(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, str, str]]:
     """Stores that NumPy would show in another name: (the store, the other name, the one written into).
 
-    Views made by slicing are written through; a transposed or reshaped view is a value of its own here. That
-    differs only if one of the two is written into while the other is still read.
+    Views made by slicing are written through; a transposed or reshaped view is a value of its own here, and so is
+    what a loop carries or a branch leaves. That differs only if one of the two is written into while the other is
+    still read.
     """
     writes = Writes.of(body)
     roots: dict[str, set[str]] = {}
     for stmt in walk_stmts(body):
-        if not (isinstance(stmt, Assign) and stmt.value.type.rank and is_view(stmt.value) and _moves(stmt.value)):
+        if not (isinstance(stmt, Assign) and stmt.value.type.rank and is_view(stmt.value) and not _copies(stmt.value)):
             continue
         near = {e.id for e in walk(stmt.value) if isinstance(e, Name) and e.type.rank}
         roots[stmt.name] = near.union(*(roots.get(n, set()) for n in near))
@@ -142,6 +143,5 @@ def hidden_writes(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, str, str]]:
                     yield store, root, stmt.name
 
 
-def _moves(expr: Expr) -> bool:
-    calls = [e.op for e in walk(expr) if isinstance(e, Call) and e.type.rank]
-    return bool(calls) and "copy" not in calls
+def _copies(expr: Expr) -> bool:
+    return any(e.op == "copy" for e in walk(expr) if isinstance(e, Call) and e.type.rank)
