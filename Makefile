@@ -43,6 +43,7 @@ fuzz: $(call ready,test) layers  ## random programs: NumPy, compiled code and gr
 
 docs: $(call ready,test)  ## write docs/language.md from the table of operations
 	$(PY) docs/language.py
+	$(PY) docs/quoted.py
 
 wheel: $(call ready,test)  ## build the wheel into dist/
 	$(PY) -m pip wheel --no-build-isolation --no-deps --wheel-dir dist .

@@ -217,9 +217,8 @@ class _Function:
                 room = rooms[0]
                 for other in rooms[1:]:
                     room = room if other == room else f"lc_larger({room}, {other})"
-                self.put(
-                    f"const size_t lc_at_panels{self.regions} = lc_reserve(&lc_room, 1, (const int64_t[]){{{room}}}, 1);"
-                )
+                at = f"lc_at_panels{self.regions}"
+                self.put(f"const size_t {at} = lc_reserve(&lc_room, 1, (const int64_t[]){{{room}}}, 1);")
             if region.loop is not None:
                 self.put(f"const size_t lc_step{self.regions} = lc_copies(&lc_room, lc_own{self.regions}, lc_threads);")
         self.put("char *const lc_arena = lc_take(lc_room);")

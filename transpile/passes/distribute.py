@@ -24,10 +24,11 @@ from .tree import Body, Names, has, map_all, map_stmts, read_from_dims, substitu
 def distribute(kernel: Kernel) -> Kernel:
     if kernel.batch is None:
         return kernel
+    batch = Dim.of(kernel.batch)
     kernel = inline_summands(kernel)
     body: list[Stmt] = []
     for stmt in kernel.body:
-        if isinstance(stmt, For) and stmt.kind == "map" and stmt.hi == Dim.of(kernel.batch):
+        if isinstance(stmt, For) and stmt.kind == "map" and stmt.hi == batch:
             loops, kernel = _distributed(stmt, kernel)
             body += loops
         else:
@@ -66,7 +67,8 @@ def _distributed(loop: For, kernel: Kernel) -> tuple[Body, Kernel]:
     ):
         return (loop,), kernel
     wide, kernel = _widened(kernel, loop, shared)
-    names, loops, at = Names.of(kernel), [], 0
+    loops: list[For] = []
+    names, at = Names.of(kernel), 0
     for piece in pieces:
         body = wide.body[at : at + len(piece)]
         at += len(piece)

@@ -104,7 +104,8 @@ class State:
         named = one.free() & other.free() - without.free()
         found = [x for x in loops if x.var in named]
         along = [x for x in found if any(self.is_along(place, x.var) for place in (one, other))]
-        return (along or found or [None])[-1]
+        best = along or found
+        return best[-1] if best else None
 
     def is_along(self, place: Load, var: str) -> bool:
         linear = all(d.split(var) is not None for d in place.index)

@@ -1,4 +1,4 @@
-"""Puts real output into the markdown files here: `python docs/gradients.py` (a test checks that nothing is stale).
+"""Puts real output into the markdown files here: `python docs/quoted.py` (a test checks that nothing is stale).
 
 A code block after a line `<!-- $ layerc grad docs/layers.py:huber -->` is what that command prints.
 """
