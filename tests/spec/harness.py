@@ -157,7 +157,9 @@ def outputs(case: Case) -> list[Result]:
 
 
 def types_of(case: Case, dtype: str) -> list[np.dtype]:
-    """The element types of the outputs, where that of the call is dtype."""
+    """The element types of the outputs, where that of the call is dtype; float64, if no argument says it."""
+    if not any(p.type.dtype == "real" for p in slots(case)):
+        dtype = "f8"
     return [np.dtype(DTYPES.get(r.type.dtype, dtype)) for r in outputs(case)]
 
 

@@ -141,7 +141,7 @@ def sorts(x: real["A B"]):  # A=3 B=4
 
 @layer
 def integers(i: i64["N"], k: i32["N"]):  # N=6 ints=1:7
-    return i + k, i * 2, i // k, i % k, i**2, i / k, i & 3, i | k, i ^ i, np.sum(i), np.cumsum(i), np.prod(k), np.maximum(i, k), np.abs(-i), np.sign(i - 3), i > k, np.clip(i, 2, 4), np.sort(i), np.argsort(k), np.mean(i), np.dot(i, i)
+    return i + k, i * 2, i // k, i % k, i**2, i / k, i & 3, i | k, i ^ i, np.sum(i), np.cumsum(i), np.prod(k), np.maximum(i, k), np.abs(-i), np.sign(i - 3), i > k, np.clip(i, 2, 4), np.sort(i), np.argsort(k, kind="stable"), np.mean(i), np.dot(i, i)
 
 
 @layer
