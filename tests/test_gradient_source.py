@@ -171,3 +171,24 @@ def test_a_derivative_that_is_off_by_a_thousandth_is_caught(
             except AssertionError:
                 return
     pytest.fail(f"1.001 times the derivative of {op} went unnoticed")
+
+
+def test_configuration_that_only_a_shape_reads():
+    """`end` is nowhere in the gradient but in the size of d_longer."""
+    source = (
+        HEAD
+        + "@layer\ndef f(x: real['N'], end: int) -> real['N']:\n"
+        + "    longer = np.zeros(x.shape[0] + end)\n"
+        + "    y = np.zeros_like(x)\n"
+        + "    for i in range(x.shape[0]):\n"
+        + "        longer[i] = 3 * x[i]\n"
+        + "    for i in range(x.shape[0]):\n"
+        + "        y[i] += longer[i]\n"
+        + "    return y\n"
+    )
+    namespace: dict[str, Any] = {}
+    exec(compile(gradient_file(check_file(Path("f.py"), source)), "gradients", "exec"), namespace)
+    parameters = inspect.signature(namespace["d_f"]).parameters
+    given = {"x": np.ones(3), "dy": np.array([1.0, 2.0, 4.0]), "end": 2}
+    found = namespace["d_f"](**{name: given[name] for name in parameters})
+    np.testing.assert_array_equal(found, [3.0, 6.0, 12.0])
