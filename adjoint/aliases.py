@@ -11,19 +11,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..transpile import construct
-from ..transpile.program import Assign, Expr, Gather, If, Index, Mask, Name, Stmt, blocks, stored
+from ..transpile.program import Assign, Expr, Gather, If, Index, Mask, Name, Stmt, blocks, stored, walk_stmts
 from ..transpile.renaming import map_stmt
 
 
 def unaliased(
     body: Sequence[Stmt],
     written: set[str] | None = None,
+    shown: set[str] | None = None,
     later: frozenset[str] = frozenset(),
     branch: bool = False,
 ) -> tuple[Stmt, ...]:
-    """`written`: arrays that the function writes into anywhere; `later`: those that the statements after this
-    block may write into; `branch`: on a branch, after which a name cannot be one of two arrays."""
+    """`written`: arrays that the function writes into anywhere, `shown`: these and their other names; `later`: those
+    that the statements after this block may write into; `branch`: on a branch, after which a name cannot be one of
+    two arrays."""
     written = stored(tuple(body)) if written is None else written
+    shown = _other_names(tuple(body), written) if shown is None else shown
     done: list[Stmt] = []
     for stmt in reversed(body):
         if blocks(stmt):
@@ -32,18 +35,26 @@ def unaliased(
             stmt = map_stmt(
                 stmt,
                 lambda e: e,
-                lambda b, around=around, inside=inside: unaliased(b, written, around, inside),
+                lambda b, around=around, inside=inside: unaliased(b, written, shown, around, inside),
                 lambda n: n,
             )
         elif (
             isinstance(stmt, Assign)
             and _aliased(stmt.value)
-            and (stmt.name in written or _root(stmt.value) in (written if branch else later))
+            and (stmt.name in written or _root(stmt.value) in (shown if branch else later))
         ):
             stmt = Assign(stmt.name, construct.call("copy", stmt.value), stmt.span)
         later = later | stored((stmt,))
         done.append(stmt)
     return tuple(reversed(done))
+
+
+def _other_names(body: tuple[Stmt, ...], written: set[str]) -> set[str]:
+    found = set(written)
+    views = [s for s in walk_stmts(body) if isinstance(s, Assign) and _aliased(s.value)]
+    while more := {s.name for s in views if _root(s.value) in found} - found:
+        found |= more
+    return found
 
 
 def _aliased(expr: Expr) -> bool:

@@ -392,7 +392,8 @@ class Statements(Expressions):
         if condition is None:
             return [f"{k} = 0", f"while {k} < {most}:", *body]
         if self.chance(0.3):
-            return [f"{k} = 0", f"while {condition}:", *body, f"    if {k} >= {max(most, 1)}:", "        break"]
+            first, *others = body  # counted before anything can continue
+            return [f"{k} = 0", f"while {condition}:", first, f"    if {k} > {most}:", "        break", *others]
         return [f"{k} = 0", f"while {k} < {most} and {condition}:", *body]
 
     def collect(self, place: Place) -> Lines:
