@@ -344,7 +344,7 @@ def _product(g: Expressions, shape: Shape, depth: int) -> E:
 
 def _einsum(g: Expressions, shape: Shape, depth: int) -> E:
     """Two or three operands with random letters; a letter may be summed, or stand twice in one operand."""
-    letters = {c: d for c, d in zip("abc", shape, strict=False)}
+    letters = dict(zip("abc", shape, strict=False))
     out = "".join(letters)
     for c in "xy"[: g.rng.randint(0, 2)]:
         letters[c] = g.dim()

@@ -45,7 +45,7 @@ class Statements(Expressions):
 
     def statement(self, place: Place) -> Lines:
         for _ in range(12):
-            production, weight, deepest = self.rng.choices(_STATEMENTS, [w for _, w, _ in _STATEMENTS])[0]
+            production, _, deepest = self.rng.choices(_STATEMENTS, [w for _, w, _ in _STATEMENTS])[0]
             if place.depth > deepest:
                 continue
             before = self.scope.copy()
