@@ -12,7 +12,7 @@ static inline int lc_thread(void) { return 0; }
 #endif
 #define LC_USED __attribute__((unused))
 
-/* Underflow to 0 while a gradient is computed. Cotangents fade geometrically in loops, and a processor takes a hundred
+/* Underflow to 0 while a gradient is computed. Cotangents fade geometrically in loops, and a processor takes many
    times as long for numbers below the smallest normal one (1e-38 in float32), which no gradient needs. Operands
    that are such numbers keep their value. The memory barriers hold the arithmetic inside. */
 #ifdef __SSE__
