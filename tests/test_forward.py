@@ -11,6 +11,7 @@ import warnings
 
 import numpy as np
 import pytest
+import random_layers
 from forward_cases import ALL_SIZES, HEAD, Case, cases
 
 from layerc.build.driver import build, read_module
@@ -118,10 +119,11 @@ def test_names_are_unique():
 
 
 def test_every_operation_has_a_case(tmp_path):
-    source = tmp_path / "all.py"
-    source.write_text(HEAD + "\n\n".join(c.source for c in CASES))
     used = set()
-    for layer in read_module(source).layers:
+    texts = {"all": HEAD + "\n\n".join(c.source for c in CASES), "random": random_layers.TEXT}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    for layer in (layer for name in texts for layer in read_module(tmp_path / f"{name}.py").layers):
         for stmt in walk_stmts(layer.predict.body):
             for expr in stmt_exprs(stmt):
                 used |= {e.op for e in walk(expr) if isinstance(e, Call)}
