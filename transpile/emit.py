@@ -197,7 +197,7 @@ class _Function:
 
     def arena(self) -> None:
         """One allocation for every temporary that needs one: offsets first, then the memory."""
-        regions = [r for r in self.storage.regions.values() if r.in_arena]
+        regions = [r for _, r in sorted(self.storage.regions.items()) if r.in_arena]  # numbered as they are entered
         if not regions:
             return
         self.put("size_t lc_room = 0;")

@@ -149,14 +149,14 @@ LC_USED static void LC_AS(lc_rows_apart)(int64_t n, int64_t w, int64_t depth, co
 LC_USED static void LC_AS(lc_turn)(int64_t n, int64_t depth, const LC_REAL *from, int64_t stride, LC_REAL *to,
                                    int64_t width)
 {
-    int64_t k = 0;
 #if defined(__GNUC__) && !defined(__clang__)
     LC_AS(lc_lanes) lane;
     LC_UNROLL(16) for (int i = 0; i < LC_V; i++) lane[i] = i;
-    for (; k + LC_V <= depth; k += LC_V) {
+    for (int64_t k = 0; k < depth; k += LC_V) {
+        const int64_t some = depth - k < LC_V ? depth - k : LC_V;
         LC_AS(lc_vector) row[LC_V];
         LC_UNROLL(16) for (int i = 0; i < LC_V; i++)
-            row[i] = i < n ? LC_AS(lc_load)(from + i * stride + k) : (LC_AS(lc_vector)){0};
+            row[i] = i < n ? LC_AS(lc_load_some)(from + i * stride + k, some) : (LC_AS(lc_vector)){0};
         LC_UNROLL(4) for (int h = LC_V / 2; h; h /= 2) { /* blocks of h by h change places across the diagonal */
             const LC_AS(lc_lanes) odd = (lane & h) != 0, other = lane ^ h;
             LC_UNROLL(16) for (int i = 0; i < LC_V; i++)
@@ -166,30 +166,28 @@ LC_USED static void LC_AS(lc_turn)(int64_t n, int64_t depth, const LC_REAL *from
                     row[i | h] = __builtin_shuffle(x, y, (odd & (LC_V + lane)) | (~odd & other));
                 }
         }
-        LC_UNROLL(16) for (int i = 0; i < LC_V; i++) LC_AS(lc_save)(to + (k + i) * width, row[i]);
+        LC_UNROLL(16) for (int i = 0; i < LC_V; i++)
+            if (i < some) LC_AS(lc_save)(to + (k + i) * width, row[i]);
     }
-#endif
-    for (; k < depth; k++)
+#else
+    for (int64_t k = 0; k < depth; k++)
         for (int64_t i = 0; i < LC_V; i++) to[k * width + i] = i < n ? from[i * stride + k] : 0;
+#endif
 }
 
-/* A panel of whole vectors: to[k * width + i] = from[i * across + k * along] for i < n <= width, zeros behind. */
+/* A panel: to[k * width + i] = from[i * across + k * along] for i < n, and zeros up to the end of a vector. */
 LC_USED static void LC_AS(lc_pack)(int64_t n, int64_t depth, const LC_REAL *from, int64_t across, int64_t along,
                                    LC_REAL *to, int64_t width)
 {
-    for (int64_t at = 0; at < width; at += LC_V, n -= LC_V, from += LC_V * across, to += LC_V) {
-        const int64_t some = n < LC_V ? n : LC_V;
-        if (some > 0 && along == 1 && across != 1) {
-            LC_AS(lc_turn)(some, depth, from, across, to, width);
-            continue;
-        }
-        for (int64_t k = 0; k < depth; k++) {
-            LC_REAL *row = to + k * width;
-            if (some <= 0) LC_AS(lc_save)(row, (LC_AS(lc_vector)){0});
-            else if (across == 1) LC_AS(lc_save)(row, LC_AS(lc_load_some)(from + k * along, some));
-            else
-                for (int64_t i = 0; i < LC_V; i++) row[i] = i < some ? from[i * across + k * along] : 0;
-        }
+    for (int64_t at = 0; at < width && at < n; at += LC_V, from += LC_V * across, to += LC_V) {
+        const int64_t some = n - at < LC_V ? n - at : LC_V;
+        if (across == 1)
+            for (int64_t k = 0; k < depth; k++)
+                LC_AS(lc_save)(to + k * width, LC_AS(lc_load_some)(from + k * along, some));
+        else if (along == 1) LC_AS(lc_turn)(some, depth, from, across, to, width);
+        else
+            for (int64_t k = 0; k < depth; k++)
+                for (int64_t i = 0; i < LC_V; i++) to[k * width + i] = i < some ? from[i * across + k * along] : 0;
     }
 }
 
