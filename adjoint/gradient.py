@@ -51,8 +51,8 @@ def gradient(layer: Layer, source: str, path: str) -> Function:
     function = _without_clashes(layer.forward or layer.predict)
     versioned: set[str] = set()
     while True:
-        body = _reversed(function, f"d_{layer.name}", versioned, {path: source.splitlines()})
-        more = _overwritten(function, body) - versioned
+        body, origins = _reversed(function, f"d_{layer.name}", versioned, {path: source.splitlines()})
+        more = _overwritten(function, body, origins) - versioned
         if not more:
             break
         versioned |= more
@@ -67,13 +67,16 @@ def _without_clashes(function: Function) -> Function:
     return replace(function, body=tuple(rename_block(function.body, fresh)))
 
 
-def _overwritten(function: Function, body: Sequence[Stmt]) -> set[str]:
-    """Arrays written in place whose earlier content the gradient would need."""
-    needed = read(tuple(body))
+def _overwritten(function: Function, body: Sequence[Stmt], origins: dict[str, str]) -> set[str]:
+    """Arrays written in place whose earlier content the gradient would need. `origins`: what its names were called."""
+    needed = {origins.get(name, name) for name in read(tuple(body))}
     return {a for a in stored(function.body) if a in needed and not final_when_read(a, function.body)}
 
 
-def _reversed(function: Function, name: str, versioned: set[str], lines: dict[str, list[str]]) -> tuple[Stmt, ...]:
+def _reversed(
+    function: Function, name: str, versioned: set[str], lines: dict[str, list[str]]
+) -> tuple[tuple[Stmt, ...], dict[str, str]]:
+    """The body of the gradient, and for the names that are versions of the function's, which one's."""
     *statements, final = function.body
     assert isinstance(final, Return)
     known = _arguments(function)
@@ -101,7 +104,7 @@ def _reversed(function: Function, name: str, versioned: set[str], lines: dict[st
     seeds = _seed(function, returned, reverser, cotangents)
     forward = reverser.block(inside, cotangents, {p.name for p in function.params})
     ends = _results(function, cotangents)
-    return unaliased(clean(tidy(clean([*forward, *seeds, *cotangents.out, *ends]))))
+    return unaliased(clean(tidy(clean([*forward, *seeds, *cotangents.out, *ends])))), reverser.origins
 
 
 def _arguments(function: Function) -> dict[str, Parameter]:
@@ -196,7 +199,9 @@ def _spoken(body: Sequence[Stmt]) -> set[str]:
         return value.symbols() if isinstance(value, Dim) else set()
 
     tops = [top for stmt in walk_stmts(tuple(body)) for top in stmt_exprs(stmt)]
-    return {s for top in tops for e in walk(top) if isinstance(e, Call) for _, value in e.static for s in symbols(value)}
+    return {
+        s for top in tops for e in walk(top) if isinstance(e, Call) for _, value in e.static for s in symbols(value)
+    }
 
 
 def _as_argument(param: Parameter) -> Parameter:

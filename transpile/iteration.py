@@ -48,7 +48,7 @@ class Iteration:
 
         def body() -> tuple[None, list[Any]]:
             out: list[Stmt] = self.out
-            self.out = []
+            self.out = list[Stmt]()
             self.env = dict(self.env)
             self.facts[var] = _bounds(loop)
             try:

@@ -8,7 +8,7 @@ from typing import Any, Union
 
 from .program import Expr, Item, Type
 
-# Under these names an environment holds what the function returns, and what a loop (of this counter) gets its items from.
+# Under these names an environment holds what the function returns, and what a loop gets its items from.
 RETURN = "<return>"
 LOOPED = "<loop>"
 

@@ -32,7 +32,10 @@ def _permuted(g: Expressions, shape: Shape, depth: int) -> E:
         return E(f"({e.text}).T", e.mag)
     if g.chance(0.5):
         e = g.real(tuple(before), depth)
-        return E(g.pick([f"np.transpose({e.text}, {tuple(order)})", f"({e.text}).transpose({', '.join(map(str, order))})"]), e.mag)
+        return E(
+            g.pick([f"np.transpose({e.text}, {tuple(order)})", f"({e.text}).transpose({', '.join(map(str, order))})"]),
+            e.mag,
+        )
     i, j = g.rng.sample(range(rank), 2)
     swapped = list(shape)
     if g.chance(0.5):
@@ -62,10 +65,22 @@ def _reshaped(g: Expressions, shape: Shape, depth: int) -> E:
         before = tuple(mixed)
     e = g.real(before, depth)
     if len(shape) == 1 and g.chance(0.6):
-        return E(g.pick([f"np.ravel({e.text})", f"({e.text}).ravel()", f"({e.text}).reshape(-1)"] if before else [f"np.ravel({e.text})"]), e.mag)
+        return E(
+            g.pick(
+                [f"np.ravel({e.text})", f"({e.text}).ravel()", f"({e.text}).reshape(-1)"]
+                if before
+                else [f"np.ravel({e.text})"]
+            ),
+            e.mag,
+        )
     if len(shape) == 2 and g.chance(0.3):
         return E(f"np.reshape({e.text}, ({g.scope.extent(shape[0])}, -1))", e.mag)
-    return E(g.pick([f"np.reshape({e.text}, {where})", f"({e.text}).reshape({where[1:-1].rstrip(',')})"]) if shape and before else f"np.reshape({e.text}, {where})", e.mag)
+    return E(
+        g.pick([f"np.reshape({e.text}, {where})", f"({e.text}).reshape({where[1:-1].rstrip(',')})"])
+        if shape and before
+        else f"np.reshape({e.text}, {where})",
+        e.mag,
+    )
 
 
 def _units(g: Expressions, shape: Shape, depth: int) -> E:
@@ -78,7 +93,9 @@ def _units(g: Expressions, shape: Shape, depth: int) -> E:
         at.insert(k, "None")
         if len(shape) == 1:
             return E(f"np.reshape({e.text}, (1,))", e.mag)
-        return E(g.pick([f"np.expand_dims({e.text}, {_axis(g, k, len(shape))})", f"({e.text})[{', '.join(at)}]"]), e.mag)
+        return E(
+            g.pick([f"np.expand_dims({e.text}, {_axis(g, k, len(shape))})", f"({e.text})[{', '.join(at)}]"]), e.mag
+        )
     k = g.rng.randint(0, len(shape))
     if len(shape) > 3:
         raise Dead
@@ -199,7 +216,9 @@ def _doubled(g: Expressions, shape: Shape, depth: int) -> E:
     e = g.real((*shape[:k], half, *shape[k + 1 :]), depth)
     counts = [1] * len(shape)
     counts[k] = 2
-    return E(g.pick([f"np.repeat({e.text}, 2, axis={k})", f"np.tile({e.text}, ({', '.join(map(str, counts))},))"]), e.mag)
+    return E(
+        g.pick([f"np.repeat({e.text}, 2, axis={k})", f"np.tile({e.text}, ({', '.join(map(str, counts))},))"]), e.mag
+    )
 
 
 def _parts(g: Expressions, shape: Shape, depth: int) -> E:
@@ -268,22 +287,53 @@ def _product(g: Expressions, shape: Shape, depth: int) -> E:
 
     if rank == 0:
         a, b = one((k,)), one((k,))
-        text = g.pick([f"({a.text} @ {b.text})", f"np.dot({a.text}, {b.text})", f"np.vdot({a.text}, {b.text})", f'np.einsum("i,i->", {a.text}, {b.text})'])
+        text = g.pick(
+            [
+                f"({a.text} @ {b.text})",
+                f"np.dot({a.text}, {b.text})",
+                f"np.vdot({a.text}, {b.text})",
+                f'np.einsum("i,i->", {a.text}, {b.text})',
+            ]
+        )
     elif rank == 1:
         if g.chance(0.5):
             a, b = one((shape[0], k)), one((k,))
-            text = g.pick([f"({a.text} @ {b.text})", f"np.dot({a.text}, {b.text})", f'np.einsum("ij,j->i", {a.text}, {b.text})', f"np.inner({a.text}, {b.text})"])
+            text = g.pick(
+                [
+                    f"({a.text} @ {b.text})",
+                    f"np.dot({a.text}, {b.text})",
+                    f'np.einsum("ij,j->i", {a.text}, {b.text})',
+                    f"np.inner({a.text}, {b.text})",
+                ]
+            )
         else:
             a, b = one((k,)), one((k, shape[0]))
-            text = g.pick([f"({a.text} @ {b.text})", f"np.tensordot({a.text}, {b.text}, 1)", f'np.einsum("i,ij", {a.text}, {b.text})'])
+            text = g.pick(
+                [
+                    f"({a.text} @ {b.text})",
+                    f"np.tensordot({a.text}, {b.text}, 1)",
+                    f'np.einsum("i,ij", {a.text}, {b.text})',
+                ]
+            )
     elif rank == 2 and g.chance(0.25):
         a, b = one((shape[0],)), one((shape[1],))
-        text = g.pick([f"np.outer({a.text}, {b.text})", f'np.einsum("i,j->ij", {a.text}, {b.text})', f"({a.text}[:, None] * {b.text})"
-                       if a.text.isidentifier() else f"np.outer({a.text}, {b.text})"])
+        text = g.pick(
+            [
+                f"np.outer({a.text}, {b.text})",
+                f'np.einsum("i,j->ij", {a.text}, {b.text})',
+                f"({a.text}[:, None] * {b.text})" if a.text.isidentifier() else f"np.outer({a.text}, {b.text})",
+            ]
+        )
     elif rank == 2:
         a, b = one((shape[0], k)), one((k, shape[1]))
-        text = g.pick([f"({a.text} @ {b.text})", f"np.matmul({a.text}, {b.text})", f'np.einsum("ik,kj->ij", {a.text}, {b.text})',
-                       f"np.tensordot({a.text}, {b.text}, axes=((1,), (0,)))"])
+        text = g.pick(
+            [
+                f"({a.text} @ {b.text})",
+                f"np.matmul({a.text}, {b.text})",
+                f'np.einsum("ik,kj->ij", {a.text}, {b.text})',
+                f"np.tensordot({a.text}, {b.text}, axes=((1,), (0,)))",
+            ]
+        )
     elif rank == 3:
         a, b = one((shape[0], shape[1], k)), one((k, shape[2]) if g.chance(0.5) else (shape[0], k, shape[2]))
         text = f"({a.text} @ {b.text})"
@@ -294,7 +344,7 @@ def _product(g: Expressions, shape: Shape, depth: int) -> E:
 
 def _einsum(g: Expressions, shape: Shape, depth: int) -> E:
     """Two or three operands with random letters; a letter may be summed, or stand twice in one operand."""
-    letters = {c: d for c, d in zip("abc", shape, strict=False)}
+    letters = dict(zip("abc", shape, strict=False))
     out = "".join(letters)
     for c in "xy"[: g.rng.randint(0, 2)]:
         letters[c] = g.dim()

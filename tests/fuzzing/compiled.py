@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import layerc
 import numpy as np
+
+import layerc
 from fuzzing.oracle import Failure, Point, Studied, crashed, generalised, run
 from fuzzing.programs import HEAD
 from layerc.build import driver
@@ -45,7 +46,11 @@ class Style:
     def compiler(self) -> Compiler:
         found = find()
         dear = ("-fopenmp", "-mprefer-vector-width=512", "-O3")
-        return found if self.flags else replace(found, native=(), flags=("-O1", *(f for f in found.flags if f not in dear)))
+        return (
+            found
+            if self.flags
+            else replace(found, native=(), flags=("-O1", *(f for f in found.flags if f not in dear)))
+        )
 
 
 STYLES = {
@@ -81,10 +86,14 @@ def _refused(error: Exception) -> Failure:
 
 
 def _first(text: str) -> str:
-    return next((generalised(line.split("error:")[1]) for line in text.splitlines() if "error:" in line), generalised(text))
+    return next(
+        (generalised(line.split("error:")[1]) for line in text.splitlines() if "error:" in line), generalised(text)
+    )
 
 
-def _built(studied: Sequence[Studied], folder: Path, style: Style) -> Iterator[tuple[Any, Sequence[Studied], Exception | None]]:
+def _built(
+    studied: Sequence[Studied], folder: Path, style: Style
+) -> Iterator[tuple[Any, Sequence[Studied], Exception | None]]:
     """The package of all; where it cannot be compiled, those of the halves."""
     if not studied:
         return
@@ -114,7 +123,9 @@ def _package(studied: Sequence[Studied], folder: Path, style: Style) -> Any:
 
 
 def _loaded(target: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(target.name, target / "__init__.py", submodule_search_locations=[str(target)])
+    spec = importlib.util.spec_from_file_location(
+        target.name, target / "__init__.py", submodule_search_locations=[str(target)]
+    )
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[target.name] = module
@@ -147,19 +158,26 @@ def _raises(one: Studied, function: Any, number: int, error: Exception, real: An
     except Exception as other:
         raise crashed("call", other) from other
     where = f"point {number}, sizes {one.program.sizes[number % len(one.program.sizes)]}"
-    raise Failure(f"compiled code does not raise {type(error).__name__}: {generalised(str(error) or '-')}", f"{where}\n{error!r}")
+    raise Failure(
+        f"compiled code does not raise {type(error).__name__}: {generalised(str(error) or '-')}", f"{where}\n{error!r}"
+    )
 
 
 def _cast(value: Any, real: Any) -> Any:
     return value.astype(real) if np.asarray(value).dtype.kind == "f" else value
 
 
-def _call(one: Studied, function: Any, arguments: Sequence[Any], dys: Sequence[Any], **options: Any) -> tuple[list[Any], list[Any]]:
+def _call(
+    one: Studied, function: Any, arguments: Sequence[Any], dys: Sequence[Any], **options: Any
+) -> tuple[list[Any], list[Any]]:
     try:
         y, pullback = function.vjp(*arguments, **options)
         gradients = pullback(*dys)
     except Exception as error:
-        raise Failure(f"compiled code raises {type(error).__name__}: {generalised(str(error) or '-')}", traceback.format_exc()[-1500:]) from None
+        raise Failure(
+            f"compiled code raises {type(error).__name__}: {generalised(str(error) or '-')}",
+            traceback.format_exc()[-1500:],
+        ) from None
     ys = y if isinstance(y, tuple) else (y,)
     return [np.asarray(v) for v in ys], [None if g is None else np.asarray(g) for g in gradients]
 
@@ -180,10 +198,14 @@ def _one_example(one: Studied, function: Any, point: Point, real: Any) -> None:
     for k, (y, right, doubt) in enumerate(zip(ys, exact[0], doubts[0], strict=True)):
         _close(y, right, doubt, real, f"compiled output differs, {name}", f"output {k}, {where}")
     for k, (g, right, doubt) in enumerate(zip(floats, exact[1], doubts[1], strict=True)):
-        _close(g, right, doubt, real, f"compiled gradient differs, {name}", f"gradient {k}, {where}\n{one.gradient_text}")
+        _close(
+            g, right, doubt, real, f"compiled gradient differs, {name}", f"gradient {k}, {where}\n{one.gradient_text}"
+        )
 
 
-def _reference(one: Studied, values: dict[str, Any], seeds: dict[str, Any]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def _reference(
+    one: Studied, values: dict[str, Any], seeds: dict[str, Any]
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
     ys = run(one.forward, values)
     known = {p.name: p.default for p in one.function.params if p.role == "config"} | values | seeds
     for result, y in zip(one.function.results, ys, strict=True):
@@ -191,14 +213,19 @@ def _reference(one: Studied, values: dict[str, Any], seeds: dict[str, Any]) -> t
     return ys, run(one.backward, known)
 
 
-def _doubt(one: Studied, values: dict[str, Any], seeds: dict[str, Any], exact: Any, real: Any) -> tuple[list[float], list[float]]:
+def _doubt(
+    one: Studied, values: dict[str, Any], seeds: dict[str, Any], exact: Any, real: Any
+) -> tuple[list[float], list[float]]:
     """How far results go for a change of the arguments by a few roundings; for float32 also, how far NumPy's are off."""
     eps = float(np.finfo(real).eps)
     rng = np.random.default_rng(3)
     wide_seeds = {k: _cast(v, np.float64) for k, v in seeds.items()}
     tries = []
     for _ in range(2):
-        moved = {k: v * (1 + 4 * eps * rng.standard_normal(v.shape)) if np.asarray(v).dtype == np.float64 else v for k, v in values.items()}
+        moved = {
+            k: v * (1 + 4 * eps * rng.standard_normal(v.shape)) if np.asarray(v).dtype == np.float64 else v
+            for k, v in values.items()
+        }
         tries.append((moved, wide_seeds))
     if real is np.float32:
         tries.append(({k: _cast(v, real) for k, v in values.items()}, seeds))
@@ -240,10 +267,15 @@ def _batch(one: Studied, function: Any) -> None:
     alike = [p for p in one.points if p.number % len(one.program.sizes) == first.number % len(one.program.sizes)]
     roles = {p.name: p.role for p in one.function.params}
     rows = [alike[k % len(alike)] for k in range(8)]
-    arguments = [first.values[n] if roles[n] == "param" else np.stack([r.values[n] for r in rows]) for n in first.values]
+    arguments = [
+        first.values[n] if roles[n] == "param" else np.stack([r.values[n] for r in rows]) for n in first.values
+    ]
     if not any(roles[n] == "input" for n in first.values):
         return
-    dys = [np.stack([r.cotangents[c.name] for r in rows]) if c.name in first.cotangents else None for _, c in cotangents_of(one.function)]
+    dys = [
+        np.stack([r.cotangents[c.name] for r in rows]) if c.name in first.cotangents else None
+        for _, c in cotangents_of(one.function)
+    ]
     results = []
     for threads in (1, 2):
         layerc.set_num_threads(threads)
@@ -260,10 +292,24 @@ def _batch(one: Studied, function: Any) -> None:
             raise Failure("results depend on the number of threads", f"{a}\n{b}")
     for k, (y, right) in enumerate(zip(results[0][0], first.outputs, strict=True)):
         doubts = _doubt(one, first.values, first.cotangents, (first.outputs, first.gradients), np.float64)
-        _close(y[0], right, doubts[0][k], np.float64, "compiled output of a batch differs", f"output {k}, first of 8 examples")
+        _close(
+            y[0],
+            right,
+            doubts[0][k],
+            np.float64,
+            "compiled output of a batch differs",
+            f"output {k}, first of 8 examples",
+        )
     for name, g, right in zip((n for n in first.values), results[0][1], _slots(first, one), strict=True):
         if right is not None and roles[name] == "input":
-            _close(g[0], right[0], right[1] + doubts[1][right[2]], np.float64, "compiled gradient of a batch differs", f"d_{name}, first of 8 examples\n{one.gradient_text}")
+            _close(
+                g[0],
+                right[0],
+                right[1] + doubts[1][right[2]],
+                np.float64,
+                "compiled gradient of a batch differs",
+                f"d_{name}, first of 8 examples\n{one.gradient_text}",
+            )
 
 
 def _slots(point: Point, one: Studied) -> list[tuple[np.ndarray, float, int] | None]:

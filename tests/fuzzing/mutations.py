@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+
 from fuzzing.oracle import POINTS, Failure, Overtime, at_most, crashed, generalised, run
 from fuzzing.programs import Program, namespace
 from layerc.adjoint.gradient import gradient_file
@@ -60,7 +61,13 @@ def check_mutated(program: Program) -> str:
             except (IndexError, ZeroDivisionError, AssertionError, np.linalg.LinAlgError, Overtime):
                 continue
             except ValueError as error:
-                if re.search("zero-size|at least one array|empty sequence|broadcast|must be|mismatch|cannot|could not|math domain", str(error)) and number:
+                if (
+                    re.search(
+                        "zero-size|at least one array|empty sequence|broadcast|must be|mismatch|cannot|could not|math domain",
+                        str(error),
+                    )
+                    and number
+                ):
                     continue  # at sizes of one or none
                 raise _accepted(error, program) from None
             except UnboundLocalError as error:
@@ -73,7 +80,10 @@ def check_mutated(program: Program) -> str:
 
 
 def _accepted(error: Exception, program: Program) -> Failure:
-    return Failure(f"accepted, but NumPy raises {type(error).__name__}: {generalised(str(error) or '-')}", f"{error!r}\n{program.sizes}")
+    return Failure(
+        f"accepted, but NumPy raises {type(error).__name__}: {generalised(str(error) or '-')}",
+        f"{error!r}\n{program.sizes}",
+    )
 
 
 def _drawn(error: Exception) -> None:
@@ -93,7 +103,12 @@ def _nodes(tree: ast.Module, *kinds: type) -> list[ast.AST]:
 
 
 def _names(tree: ast.Module) -> list[ast.Name]:
-    names = [n for n in _nodes(tree, ast.Name) if isinstance(n.ctx, ast.Load) and n.id not in ("np", "special", "math", "real", "layer", "Param", "i64", "i32", "bool_")]  # type: ignore[attr-defined]
+    names = [
+        n
+        for n in _nodes(tree, ast.Name)
+        if isinstance(n.ctx, ast.Load)
+        and n.id not in ("np", "special", "math", "real", "layer", "Param", "i64", "i32", "bool_")
+    ]  # type: ignore[attr-defined]
     if not names:
         raise NoPlace
     return names  # type: ignore[return-value]
@@ -109,14 +124,18 @@ def _other_name(tree: ast.Module, rng: random.Random) -> None:
 
 
 def _unknown_function(tree: ast.Module, rng: random.Random) -> None:
-    rng.choice(_nodes(tree, ast.Attribute)).attr = rng.choice(["unique", "nonzero", "foo", "sum", "T", "shape", "sort", "reshape", "stack", "item"])  # type: ignore[attr-defined]
+    rng.choice(_nodes(tree, ast.Attribute)).attr = rng.choice(
+        ["unique", "nonzero", "foo", "sum", "T", "shape", "sort", "reshape", "stack", "item"]
+    )  # type: ignore[attr-defined]
 
 
 def _other_shape(tree: ast.Module, rng: random.Random) -> None:
     shapes = [n for n in _nodes(tree, ast.Constant) if isinstance(n.value, str)]  # type: ignore[attr-defined]
     if not shapes:
         raise NoPlace
-    rng.choice(shapes).value = rng.choice(["N", "M K", "", "N M K", "2", "N+", "*S", "N N", "_", "i,ij->j", "-1", "N M-1"])  # type: ignore[attr-defined]
+    rng.choice(shapes).value = rng.choice(
+        ["N", "M K", "", "N M K", "2", "N+", "*S", "N N", "_", "i,ij->j", "-1", "N M-1"]
+    )  # type: ignore[attr-defined]
 
 
 def _other_constant(tree: ast.Module, rng: random.Random) -> None:
@@ -138,17 +157,35 @@ def _other_keyword(tree: ast.Module, rng: random.Random) -> None:
     if rng.random() < 0.5:
         keyword.arg = rng.choice(["axis", "keepdims", "dtype", "out", "foo", "initial"])  # type: ignore[attr-defined]
     else:
-        keyword.value = rng.choice([ast.Constant(9), ast.Constant(None), ast.Constant(True), ast.Constant(-4), copy.deepcopy(rng.choice(_names(tree)))])  # type: ignore[attr-defined]
+        keyword.value = rng.choice(
+            [
+                ast.Constant(9),
+                ast.Constant(None),
+                ast.Constant(True),
+                ast.Constant(-4),
+                copy.deepcopy(rng.choice(_names(tree))),
+            ]
+        )  # type: ignore[attr-defined]
 
 
 def _without_statement(tree: ast.Module, rng: random.Random) -> None:
-    blocks = [b for n in ast.walk(tree) for f in ("body", "orelse") if isinstance(b := getattr(n, f, None), list) and b and n is not tree]
+    blocks = [
+        b
+        for n in ast.walk(tree)
+        for f in ("body", "orelse")
+        if isinstance(b := getattr(n, f, None), list) and b and n is not tree
+    ]
     block = rng.choice(blocks)
     block[rng.randrange(len(block))] = ast.Pass()
 
 
 def _moved_statement(tree: ast.Module, rng: random.Random) -> None:
-    blocks = [b for n in ast.walk(tree) for f in ("body", "orelse") if isinstance(b := getattr(n, f, None), list) and b and n is not tree]
+    blocks = [
+        b
+        for n in ast.walk(tree)
+        for f in ("body", "orelse")
+        if isinstance(b := getattr(n, f, None), list) and b and n is not tree
+    ]
     source, target = rng.choice(blocks), rng.choice(blocks)
     stmt = copy.deepcopy(source[rng.randrange(len(source))])
     target.insert(rng.randint(0, len(target)), stmt)
@@ -156,7 +193,12 @@ def _moved_statement(tree: ast.Module, rng: random.Random) -> None:
 
 def _other_expression(tree: ast.Module, rng: random.Random) -> None:
     """An expression of another place."""
-    places = [(n, f) for n in ast.walk(tree) for f, v in ast.iter_fields(n) if isinstance(v, ast.expr) and f not in ("func", "annotation", "target")]
+    places = [
+        (n, f)
+        for n in ast.walk(tree)
+        for f, v in ast.iter_fields(n)
+        if isinstance(v, ast.expr) and f not in ("func", "annotation", "target")
+    ]
     (node, name), (other, there) = rng.choice(places), rng.choice(places)
     setattr(node, name, copy.deepcopy(getattr(other, there)))
 
@@ -167,12 +209,19 @@ def _assign_fixed(tree: ast.Module, rng: random.Random) -> None:
     assert isinstance(function, ast.FunctionDef)
     name = rng.choice(function.args.args).arg
     value = copy.deepcopy(rng.choice(_names(tree)))
-    function.body.insert(rng.randint(0, len(function.body) - 1), ast.Assign(targets=[ast.Name(name, ast.Store())], value=value))
+    function.body.insert(
+        rng.randint(0, len(function.body) - 1), ast.Assign(targets=[ast.Name(name, ast.Store())], value=value)
+    )
 
 
 def _value_dependent(tree: ast.Module, rng: random.Random) -> None:
     """A number becomes a value: an extent, an axis or a bound depends on it."""
-    constants = [n for n in ast.walk(tree) for _, v in ast.iter_fields(n) if isinstance(v, ast.Constant) and isinstance(v.value, int)]
+    constants = [
+        n
+        for n in ast.walk(tree)
+        for _, v in ast.iter_fields(n)
+        if isinstance(v, ast.Constant) and isinstance(v.value, int)
+    ]
     if not constants:
         raise NoPlace
     node = rng.choice(constants)

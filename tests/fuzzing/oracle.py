@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from fuzzing.programs import Program, namespace
 from layerc.adjoint.gradient import gradient_file
 from layerc.build.driver import _refuse_hidden_writes
@@ -87,7 +88,12 @@ def study(program: Program) -> Studied | None:
             return None
         function = module.layers[0].predict
         studied = Studied(
-            program, module, text, namespace(program.source)[program.name], namespace(text)[f"d_{program.name}"], function
+            program,
+            module,
+            text,
+            namespace(program.source)[program.name],
+            namespace(text)[f"d_{program.name}"],
+            function,
         )
         for number in range(POINTS):
             _point(studied, number)
@@ -133,7 +139,7 @@ def _accepted(program: Program) -> Module | None:
     except InvalidFile as error:
         first = error.mistakes[0]
         said = f"{first.kind}: {first.args[0] if first.args else first}"
-        said = f"{first.kind}: {str(first)}" if first.kind not in said else said
+        said = f"{first.kind}: {first!s}" if first.kind not in said else said
         if any(re.search(pattern, said) for pattern in REFUSALS):
             return None
         if not _runs(program):
@@ -167,7 +173,9 @@ def _gradient(module: Module) -> tuple[str, Module | None]:
     try:
         return text, check_file(Path("gradients.py"), text)
     except InvalidFile as error:
-        raise Failure(f"gradient source refused {generalised(str(error.mistakes[0].kind))}", f"{error}\n{text}") from None
+        raise Failure(
+            f"gradient source refused {generalised(str(error.mistakes[0].kind))}", f"{error}\n{text}"
+        ) from None
     except Exception as error:
         raise crashed("check of the gradient", error) from error
 
@@ -188,7 +196,9 @@ def _point(studied: Studied, number: int) -> None:
         studied.raises.append((number, error))
         return
     except Exception as error:
-        raise Failure(f"NumPy raises {type(error).__name__}: {generalised(str(error) or '-')}", traceback.format_exc()[-600:]) from None
+        raise Failure(
+            f"NumPy raises {type(error).__name__}: {generalised(str(error) or '-')}", traceback.format_exc()[-600:]
+        ) from None
     if not all(np.all(np.isfinite(y)) and np.all(np.abs(y) < 1e6) for y in outputs):
         return
     rng = np.random.default_rng(1000 + number)
@@ -217,7 +227,9 @@ def _point(studied: Studied, number: int) -> None:
 
 def _compare(studied: Studied, point: Point, name: str, gradient: np.ndarray, rng: np.random.Generator) -> None:
     value = np.asarray(point.values[name])
-    where = f"d_{name} at point {point.number}, sizes {studied.program.sizes[point.number % len(studied.program.sizes)]}"
+    where = (
+        f"d_{name} at point {point.number}, sizes {studied.program.sizes[point.number % len(studied.program.sizes)]}"
+    )
     if gradient.shape != value.shape:
         raise Failure("shape of a gradient", f"{where}: {gradient.shape} for {value.shape}\n{studied.gradient_text}")
     if not value.size:
@@ -228,7 +240,9 @@ def _compare(studied: Studied, point: Point, name: str, gradient: np.ndarray, rn
 
     def along(step: float) -> float:
         moved = {**point.values, name: (value + step * direction)[()]}
-        return sum(float(np.sum(y * w)) for y, w in zip(run(studied.forward, moved), weights, strict=True) if w is not None)
+        return sum(
+            float(np.sum(y * w)) for y, w in zip(run(studied.forward, moved), weights, strict=True) if w is not None
+        )
 
     verdict = agrees(along, found, bool(np.all(np.isfinite(gradient))))
     if verdict is None:
@@ -241,7 +255,7 @@ def _compare(studied: Studied, point: Point, name: str, gradient: np.ndarray, rn
 
 
 def agrees(along: Any, found: float, finite: bool = True) -> str | None:
-    """"" if a derivative agrees with the differences of `along`, what is wrong if not, None if they say nothing."""
+    """ "" if a derivative agrees with the differences of `along`, what is wrong if not, None if they say nothing."""
     try:
         middle = along(0.0)
         rows = []

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from fuzzing.scope import ONE, Dead, Shape, Variable
 from fuzzing.statements import Place, Statements, indented
 from layerc.transpile.dims import Dim

@@ -114,9 +114,25 @@ def write_shrunk(found: Found, path: Path, seconds: float = 30.0) -> None:
 
     small = shrink(found.program, fails, seconds) if fails(found.program) else found.program
     failure = again(small, found.stage)
-    notes = [f"seed {found.program.seed}, {found.stage}: {found.kind}", f"sizes {small.sizes}", *(failure.detail if failure else found.detail).splitlines()]
+    notes = [
+        f"seed {found.program.seed}, {found.stage}: {found.kind}",
+        f"sizes {small.sizes}",
+        *(failure.detail if failure else found.detail).splitlines(),
+    ]
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join([HEAD + small.text, "", *_comment(notes), "", "# Before it was shrunk:", *_comment(found.program.text.splitlines())]) + "\n")
+    path.write_text(
+        "\n".join(
+            [
+                HEAD + small.text,
+                "",
+                *_comment(notes),
+                "",
+                "# Before it was shrunk:",
+                *_comment(found.program.text.splitlines()),
+            ]
+        )
+        + "\n"
+    )
 
 
 def _comment(lines: list[str]) -> list[str]:

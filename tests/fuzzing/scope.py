@@ -89,4 +89,4 @@ def broadcasts(small: Shape, large: Shape) -> bool:
     """Whether an array of the first shape takes part in the second without making it larger."""
     if len(small) > len(large):
         return False
-    return all(a == b or a == ONE for a, b in zip(small[::-1], large[::-1], strict=False))
+    return all(a in (b, ONE) for a, b in zip(small[::-1], large[::-1], strict=False))

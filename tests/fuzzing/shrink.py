@@ -42,7 +42,12 @@ def _smaller(program: Program) -> Iterator[Program]:
                 continue
             if len(text) <= len(program.text) and text not in seen:
                 seen.add(text)
-                names = {a.arg for f in changed.body if isinstance(f, ast.FunctionDef) and f.name == program.name for a in f.args.args}
+                names = {
+                    a.arg
+                    for f in changed.body
+                    if isinstance(f, ast.FunctionDef) and f.name == program.name
+                    for a in f.args.args
+                }
                 kept = tuple(a for a in program.arguments if a.name in names)
                 yield replace(program, text=text, arguments=kept)
 
@@ -160,9 +165,20 @@ def _parts(tree: ast.Module) -> Iterator[ast.Module]:
         for child in ast.iter_child_nodes(e):
             if isinstance(child, ast.keyword):
                 found.append(child.value)
-            elif isinstance(child, ast.expr) and not (isinstance(e, ast.Call) and child is e.func and not isinstance(child, ast.Attribute)):
-                found.append(child.value if isinstance(e, ast.Call) and child is e.func and isinstance(child, ast.Attribute) else child)
-        return [f for f in found if not (isinstance(f, ast.Name) and f.id in ("np", "special", "math")) and not isinstance(f, (ast.Slice, ast.Tuple))]
+            elif isinstance(child, ast.expr) and not (
+                isinstance(e, ast.Call) and child is e.func and not isinstance(child, ast.Attribute)
+            ):
+                found.append(
+                    child.value
+                    if isinstance(e, ast.Call) and child is e.func and isinstance(child, ast.Attribute)
+                    else child
+                )
+        return [
+            f
+            for f in found
+            if not (isinstance(f, ast.Name) and f.id in ("np", "special", "math"))
+            and not isinstance(f, (ast.Slice, ast.Tuple))
+        ]
 
     yield from _replaced(tree, choose)
 

@@ -6,7 +6,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import fuzzing.arrays  # noqa: F401  adds its productions
+import fuzzing.arrays  # adds its productions
+import fuzzing.elementwise  # noqa: F401  as well
 from fuzzing.expressions import Expressions
 from fuzzing.scope import ONE, Dead, Scope, Shape, Variable
 from layerc.transpile.dims import Dim
@@ -45,7 +46,7 @@ class Statements(Expressions):
 
     def statement(self, place: Place) -> Lines:
         for _ in range(12):
-            production, weight, deepest = self.rng.choices(_STATEMENTS, [w for _, w, _ in _STATEMENTS])[0]
+            production, _, deepest = self.rng.choices(_STATEMENTS, [w for _, w, _ in _STATEMENTS])[0]
             if place.depth > deepest:
                 continue
             before = self.scope.copy()
@@ -152,7 +153,11 @@ class Statements(Expressions):
         """Another name for an array, or for a part of it."""
         v = self.pick([v for v in self.scope.having() if v.rank])
         name, d = self.fresh("u"), v.shape[0]
-        options: list[tuple[str, Shape]] = [(v.name, v.shape), (f"{v.name}[{self.place(d)}]", v.shape[1:]), (f"{v.name}[::-1]", v.shape)]
+        options: list[tuple[str, Shape]] = [
+            (v.name, v.shape),
+            (f"{v.name}[{self.place(d)}]", v.shape[1:]),
+            (f"{v.name}[::-1]", v.shape),
+        ]
         if d.value is None or d.value > 1:
             options.append((f"{v.name}[1:]", (d - 1, *v.shape[1:])))
             options.append((f"{v.name}[:-1]", (d - 1, *v.shape[1:])))
@@ -171,7 +176,16 @@ class Statements(Expressions):
         if old and self.chance(0.6):
             v = self.rng.choice(old)
             self.scope.add(replace(v, below=None, wraps=False))
-            return [self.pick([f"{v.name} += 1", f"{v.name} = {v.name} + 2", f"{v.name} = {self.integer((), 1)}", f"{v.name} *= -1"])]
+            return [
+                self.pick(
+                    [
+                        f"{v.name} += 1",
+                        f"{v.name} = {v.name} + 2",
+                        f"{v.name} = {self.integer((), 1)}",
+                        f"{v.name} *= -1",
+                    ]
+                )
+            ]
         name = self.fresh("n")
         shape: Shape = () if self.chance(0.7) else (self.dim(),)
         text = self.integer(shape, 2)
@@ -189,7 +203,9 @@ class Statements(Expressions):
     # -- stores ------------------------------------------------------------------------------------------------
     def store(self, place: Place) -> Lines:
         y = self.writable()
-        target, shape = self.pick([self._item, self._item, self._item, self._slice, self._slice, self._all, self._item])(y)
+        target, shape = self.pick(
+            [self._item, self._item, self._item, self._slice, self._slice, self._all, self._item]
+        )(y)
         self.scope.add(replace(self.scope.variables[y.name], domain="", mag=max(y.mag, 4)))
         if self.chance(0.45):
             op, text = self.update(shape, place)
@@ -271,7 +287,11 @@ class Statements(Expressions):
         for shape, kind in self.results:
             match kind:
                 case "real":
-                    texts.append(self.limited(shape, self.size, 1e3).text if self.chance(0.6) else f"{self.leaf(shape).text} + {self.real(shape, 1).text}")
+                    texts.append(
+                        self.limited(shape, self.size, 1e3).text
+                        if self.chance(0.6)
+                        else f"{self.leaf(shape).text} + {self.real(shape, 1).text}"
+                    )
                 case "bool":
                     texts.append(self.boolean(shape, 2))
                 case _:
@@ -301,7 +321,11 @@ class Statements(Expressions):
                 return f"for {i} in range({self.scope.extent(d)})", [counter], d
             case 3:
                 n = self.scope.extent(d)
-                return self.pick([f"for {i} in range({n} - 1, -1, -1)", f"for {i} in reversed(range({n}))"]), [counter], d
+                return (
+                    self.pick([f"for {i} in range({n} - 1, -1, -1)", f"for {i} in reversed(range({n}))"]),
+                    [counter],
+                    d,
+                )
             case 4:
                 v = self.pick(rows)
                 r = row(v)
@@ -328,9 +352,25 @@ class Statements(Expressions):
             case 10:
                 step = self.pick(["2", "3"])
                 n = self.scope.extent(d)
-                return self.pick([f"for {i} in range(0, {n}, {step})", f"for {i} in range({n} - 1, -1, -{step})", f"for {i} in range({n} - 1, 0, -1)"]), [counter], None
+                return (
+                    self.pick(
+                        [
+                            f"for {i} in range(0, {n}, {step})",
+                            f"for {i} in range({n} - 1, -1, -{step})",
+                            f"for {i} in range({n} - 1, 0, -1)",
+                        ]
+                    ),
+                    [counter],
+                    None,
+                )
             case 11:
-                outer = self.pick([v for v in self.scope.having("int", ()) if v.below is not None and v.fixed and v.name.isidentifier()])
+                outer = self.pick(
+                    [
+                        v
+                        for v in self.scope.having("int", ())
+                        if v.below is not None and v.fixed and v.name.isidentifier()
+                    ]
+                )
                 bounds = self.pick([outer.name, f"{outer.name} + 1", f"{outer.name}, {self.scope.extent(outer.below)}"])
                 return f"for {i} in range({bounds})", [replace(counter, below=outer.below)], None
             case 12:
