@@ -64,8 +64,8 @@ def _derived(layer: Layer, source: str, path: str) -> tuple[Function, list[Stmt]
     function = _with_named_extents(_without_clashes(layer.forward or layer.predict))
     versioned: set[str] = set()
     while True:
-        sweep, body = _reversed(function, f"d_{layer.name}", versioned, {path: source.splitlines()})
-        more = _overwritten(function, body) - versioned
+        sweep, body, origins = _reversed(function, f"d_{layer.name}", versioned, {path: source.splitlines()})
+        more = _overwritten(function, body, origins) - versioned
         if not more:
             break
         versioned |= more
@@ -95,16 +95,17 @@ def _with_named_extents(function: Function) -> Function:
     )
 
 
-def _overwritten(function: Function, body: Sequence[Stmt]) -> set[str]:
-    """Arrays written in place whose earlier content the gradient would need."""
-    needed = read(tuple(body))
+def _overwritten(function: Function, body: Sequence[Stmt], origins: dict[str, str]) -> set[str]:
+    """Arrays written in place whose earlier content the gradient would need. `origins`: what its names were called."""
+    needed = {origins.get(name, name) for name in read(tuple(body))}
     return {a for a in stored(function.body) if a in needed and not final_when_read(a, function.body)}
 
 
 def _reversed(
     function: Function, name: str, versioned: set[str], lines: dict[str, list[str]]
-) -> tuple[list[Stmt], tuple[Stmt, ...]]:
-    """The forward sweep, with all that might be saved in it and the return; and the body of the gradient."""
+) -> tuple[list[Stmt], tuple[Stmt, ...], dict[str, str]]:
+    """The forward sweep, with all that might be saved in it and the return; the body of the gradient; and for the names
+    that are versions of the function's, which one's."""
     *statements, final = function.body
     assert isinstance(final, Return)
     known = _arguments(function)
@@ -134,7 +135,8 @@ def _reversed(
     forward = reverser.block(inside, cotangents, {p.name for p in function.params})
     ends = _results(function, cotangents)
     sweep = [*forward, *seeds, final]
-    return sweep, unaliased(clean(tidy(clean([*sweep[:-1], *cotangents.out, *ends]))))
+    body = unaliased(clean(tidy(clean([*sweep[:-1], *cotangents.out, *ends]))))
+    return sweep, body, reverser.origins
 
 
 def _arguments(function: Function) -> dict[str, Parameter]:

@@ -66,6 +66,7 @@ class Reverser:
     like: set[str]
     lines: dict[str, list[str]]  # path -> source lines, for the comments
     versioned: set[str] = field(default_factory=set)
+    origins: dict[str, str] = field(default_factory=dict)  # the name in the function -> by its versions
     chosen: set[str] = field(default_factory=set)  # names that a `where` may pass by
     only_written: set[str] = field(default_factory=set)  # those of them that only the return reads
     outputs: dict[Expr, Name] = field(
@@ -288,6 +289,7 @@ class Reverser:
         """A new name for a later value of a variable."""
         new = self.fresh(name)
         self.types[new] = self.types[name]
+        self.origins[new] = self.origins.get(name, name)
         for facts in (self.active, self.versioned, self.chosen):
             if name in facts:
                 facts.add(new)

@@ -428,6 +428,66 @@ def counted_down(x: real["N"]):
     for i in range(x.shape[0] - 1, -1, -2):
         ys.append(x[i] ** 2)
     return np.array(ys)
+
+def array_in_a_second_branch(x: real["N"], q: real):
+    if q > 3:
+        return q
+    v = x * 1.0
+    if q > 2:
+        return q * v[0]
+    h = 0.5
+    z = np.zeros_like(x)
+    for t in range(x.shape[0]):
+        h = np.sin((q + z[t]) * (h * 0.3)) + 0.5 * h + x[t]
+        z[t] = h
+    return q * h
+
+def another_name_in_a_loop(x: real["N"], a: real["N"]):
+    v = x
+    for i in range(2):
+        x -= v * a
+    return v + x
+
+def given_where_it_goes_on(x: real["N"], q: real):
+    if q > 0:
+        if x[0] > 1.5:
+            return x * q
+        v = x[1] * q
+    elif q > -0.5:
+        v = q
+    else:
+        v = 1.0
+    return x * v
+
+def loops_over_what_it_renames(x: real["N M"]):
+    s = 0.5
+    for r in x:
+        x = np.sin(x) * s
+        s = s + np.sum(r * r)
+    return x * s
+
+def parts_returned(x: real["N"], q: real):
+    x[0] = q
+    if q > 0:
+        return x[1:]
+    return x[:-1]
+
+def old_value_on_a_branch(x: real["N"], q: real):
+    y = np.empty((x.shape[0],))
+    y[...] = x * x
+    if q > 0:
+        y = x * q
+    return y * y
+
+def one_shorter(x: real["N"]):
+    x[:-1] += np.matmul(np.tri(x.shape[0] - 1), x[:-1] * x[1:])
+    h = 0.5
+    for i in range(x.shape[0] - 1):
+        h = np.sin(h) * x[i] + h
+    return x * h
+
+def of_other_shape(x: real, n: real["N M"]):
+    return x + np.log(np.sum(np.exp(x + np.zeros((n.shape[1], n.shape[0])))))
 '''
 _LANGUAGE_SHAPES: dict[str, tuple[int, ...]] = {"N": (6,), "N M": (3, 4), "T D": (4, 3), "N D": (4, 3), "D": (3,), "3 D": (3, 4)}
 

@@ -235,12 +235,8 @@ def _given(nodes: list[Any]) -> set[str] | None:
                     return None
                 found |= set.intersection(*arms)
             case gast.Assign(targets=targets):
-                found |= {
-                    n.id
-                    for t in targets
-                    for n in gast.walk(t)
-                    if isinstance(n, gast.Name) and isinstance(n.ctx, gast.Store)
-                }
+                parts = [n for t in targets for n in gast.walk(t) if isinstance(n, gast.Name)]
+                found |= {n.id for n in parts if isinstance(n.ctx, gast.Store)}
             case gast.AnnAssign(target=gast.Name(id=id), value=value) if value is not None:
                 found.add(id)
         if isinstance(node, _LEAVING) or _endless(node):

@@ -219,9 +219,9 @@ class Joins:
     def _written_in_place(self: Any, id: str) -> bool:
         """Whether `+=` on this name changes an array, and leaves the name what it is."""
         value = self.env.get(id)
-        if isinstance(value, Tuple) or value is None:
-            return False
-        return isinstance(value, View) or (_is_array(value) and bool(value.type.rank))
+        if isinstance(value, View):
+            return True
+        return value is not None and not isinstance(value, (*_OBJECTS, Tuple, Later, Broken)) and bool(value.type.rank)
 
     def _leave_loop(self: Any, start: dict[str, Value]) -> None:
         left = self.env

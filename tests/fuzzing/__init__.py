@@ -1,7 +1,7 @@
 """Random programs of the subset, what must hold for them, and the reduction of those for which it does not.
 
 scope       the variables that a program has at a place, and how extents are written there
-expressions expressions for a wanted shape: elementwise, reductions, choices; moves and products in arrays
+expressions expressions for a wanted shape, by productions: those of elementwise and arrays
 statements  assignments, stores, loops, branches, lists, helpers
 programs    a whole layer file, and arguments for it
 oracle      NumPy against central differences; failures

@@ -6,7 +6,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import fuzzing.arrays  # noqa: F401  adds its productions
+import fuzzing.arrays  # adds its productions
+import fuzzing.elementwise  # noqa: F401  as well
 from fuzzing.expressions import Expressions
 from fuzzing.scope import ONE, Dead, Scope, Shape, Variable
 from layerc.transpile.dims import Dim

@@ -112,7 +112,7 @@ def _pull_squeezed(index: tuple[Dim, ...], a: Type, static: dict[str, Any]) -> t
 
 def _stretched(args: list[Type], static: dict[str, Any]) -> Type:
     shape = tuple(static["shape"])
-    if broadcast([args[0].shape, shape]) != shape:
+    if broadcast([shape, args[0].shape]) != shape:
         raise TypingError("shape", f"cannot broadcast {shape_text(args[0].shape)} to {shape_text(shape)}")
     return Type(args[0].dtype, shape)
 
