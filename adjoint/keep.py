@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ..transpile import construct
 from ..transpile.annotations import groups_of, shape_string
 from ..transpile.layers import cotangents_of
 from ..transpile.operations import ROWS
@@ -69,7 +70,7 @@ def keep(primal: Function, sweep: Sequence[Stmt], gradient: Function) -> Kept | 
     groups = groups_of([p.shape_text for p in primal.params])
     memory = {n: Type(_strong(types[n].dtype), types[n].shape) for n in sorted(found)}
     texts = {n: shape_string(t, groups) for n, t in memory.items()}
-    values = tuple(Name(n, types[n]) for n in memory)
+    values = tuple(construct.cast(Name(n, types[n]), t.dtype) for n, t in memory.items())
     forward = replace(
         primal,
         body=clean([*before, replace(final, values=(*final.values, *values))], checks=True),
@@ -102,7 +103,8 @@ def _degree(type: Type) -> int:
 
 
 def _strong(dtype: str) -> str:
-    return {"float": "real", "int": "i64"}.get(dtype, dtype)
+    """What a Python number is kept as: all of it."""
+    return {"float": "f64", "int": "i64"}.get(dtype, dtype)
 
 
 @dataclass
