@@ -8,9 +8,10 @@ from typing import Any
 import gast
 
 from . import construct
-from .construct import value_of
+from .construct import const, value_of
+from .dims import Dim, nonnegative
 from .operations import BY_SPELLING
-from .program import Assign, At, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, Span, Store
+from .program import Assert, Assign, At, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, Span, Store
 from .typing import broadcast
 from .values import Static, Tuple, Value, View
 
@@ -77,9 +78,7 @@ class Writes:
         """array[items] op= value, through views down to the array itself."""
         span = self.span(node)
         while isinstance(array, Index):
-            items = _compose(
-                array, items, self.facts, lambda m: self.fail(node, "unsupported", m, "write to the array itself")
-            )
+            items = self._composed(array, items, node)
             array = array.base
         if not isinstance(array, Name):
             raise self.fail(node, "unsupported", "this writes into a temporary array", "give the array a name first")
@@ -149,7 +148,7 @@ class Writes:
         items = self.items(array, node.args[1])
         value = self.typed(node.args[2])
         while isinstance(array, Index):
-            items = _compose(array, items, self.facts, lambda m: self.fail(node, "unsupported", m))
+            items = self._composed(array, items, node)
             array = array.base
         if not isinstance(array, Name):
             raise self.fail(
@@ -158,9 +157,25 @@ class Writes:
         self.emit(Store(array, items, construct.cast(value, array.type.dtype), "add", True, self.span(node)))
         return Static(None)
 
+    def _composed(self: Any, outer: Index, items: tuple[Item, ...], node: Any) -> tuple[Item, ...]:
+        """outer.base[outer.items][items] as one subscript of outer.base."""
 
-def _compose(outer: Index, items: tuple[Item, ...], facts: Any, fail: Any) -> tuple[Item, ...]:
-    """outer.base[outer.items][items] as one subscript of outer.base."""
+        def inside(position: Dim, extent: Dim) -> None:
+            """An index of the view that is none could still be one of the array: it is checked here."""
+            low, high = nonnegative(position, self.facts), nonnegative(extent - 1 - position, self.facts)
+            if not (low and high):
+                tests = [
+                    construct.call("greater_equal", construct.dim(position), const(0)),
+                    construct.call("less", construct.dim(position), construct.dim(extent)),
+                ]
+                test = construct.call("logical_and", *tests)
+                self.emit(Assert(test, "index out of range of the view", self.span(node), "IndexError"))
+
+        fail = lambda m: self.fail(node, "unsupported", m, "write to the array itself")  # noqa: E731
+        return _compose(outer, items, self.facts, fail, inside)
+
+
+def _compose(outer: Index, items: tuple[Item, ...], facts: Any, fail: Any, inside: Any) -> tuple[Item, ...]:
     result: list[Item] = []
     rest = list(items)
     for item, extent in zip(outer.items, construct.item_extents(outer.base, outer.items), strict=True):
@@ -178,8 +193,11 @@ def _compose(outer: Index, items: tuple[Item, ...], facts: Any, fail: Any) -> tu
                 if isinstance(inner, At) and value_of(inner.index) is not None:
                     position = value_of(inner.index)
                     assert position is not None
-                    if position.value is not None and position.value < 0:
+                    if nonnegative(-position - 1, facts):
                         position = position + item.extent
+                    elif not nonnegative(position, facts):
+                        raise fail("writing through this view is not part of the subset, at an index of any sign")
+                    inside(position, item.extent)
                     result.append(At(construct.dim(first + position * step)))
                 elif isinstance(inner, At) and construct.is_full(item, extent):
                     result.append(inner)
