@@ -660,6 +660,42 @@ copies_in_a_loop | x: real N M
         z = t * 2
     return y
 
+beyond_a_view | x: real N
+    u = x[1:3]
+    for k in range(x.shape[0]):
+        u[k] = 5
+    return x
+
+places_in_a_view | x: real N
+    u = x[1:]
+    for k in range(u.shape[0]):
+        u[-k - 1] += k
+        u[k] *= 2
+    return x
+
+renamed_while_looped_over | x: real N M
+    s = x[0] * 0
+    for r in x:
+        x = np.sin(x) + 1
+        s = s + r
+    return x + s
+
+in_place_under_another_name | x: real N
+    v = x
+    for k in range(3):
+        x -= v
+        v[0] += 1
+    return v
+
+given_where_it_goes_on | x: real N; s: real
+    if s > 0:
+        if x[0] > 0:
+            return -x
+        v = s * 2
+    else:
+        v = 1.0
+    return x * v
+
 store_after_view | x: real N N
     y = x * 1
     for k in range(3):

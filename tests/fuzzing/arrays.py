@@ -106,7 +106,7 @@ def _units(g: Expressions, shape: Shape, depth: int) -> E:
 def _turned(g: Expressions, shape: Shape, depth: int) -> E:
     e = g.real(shape, depth)
     k, rank = g.rng.randrange(len(shape)), len(shape)
-    ints = [v.name for v in g.scope.having("int", ()) if v.below is not None and v.fixed and v.weak]
+    ints = [v.name for v in g.scope.having("int", ()) if v.below is not None and v.name[0] in "it"]
     shift = g.pick(["1", "-1", "2", "5", *(ints and [g.rng.choice(ints)])])
     cut = [":"] * rank
     cut[k] = "::-1"
