@@ -15,9 +15,9 @@ from typing import Any
 
 from . import construct
 from .construct import const, value_of
-from .dims import ZERO, Dim, product
+from .dims import ZERO, Dim, nonnegative, product
 from .operations import ROWS
-from .program import Assign, At, Call, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, walk
+from .program import Assert, Assign, At, Call, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, walk
 from .values import View
 
 # An operation that shows an array in another way -> the operation that shows its result as the array was.
@@ -143,6 +143,7 @@ class Views:
         if isinstance(array, Index):
             composed = _composed(array, items)
             if composed is not None:
+                self._inside(array, items, node)
                 return array.base, composed, value
         elif isinstance(array, Call) and self._shows(array):
             moved = None if scatter else _moved(array, items, value) or _element(array, items, value)
@@ -161,6 +162,21 @@ class Views:
             shown = array.args[0]
             self.store_items(shown, construct.complete(shown, ()), _BACK[array.op](array, copy), node)
         return None
+
+    def _inside(self: Any, view: Index, items: tuple[Item, ...], node: Any) -> None:
+        """An index that the view does not have may still be one of the array: it is checked here."""
+        for item, extent in zip(items, construct.item_extents(view, items), strict=True):
+            position = value_of(item.index) if isinstance(item, At) else None
+            if position is None:
+                continue
+            if position.value is not None and position.value < 0:
+                position = position + extent
+            if nonnegative(position, self.facts) and nonnegative(extent - 1 - position, self.facts):
+                continue
+            low = construct.call("greater_equal", construct.dim(position), const(0))
+            high = construct.call("less", construct.dim(position), construct.dim(extent))
+            test = construct.call("logical_and", low, high)
+            self.emit(Assert(test, "index out of range of the view", self.span(node), "IndexError"))
 
 
 def _steps(item: Item) -> bool:
