@@ -17,7 +17,7 @@ from . import construct
 from .construct import const, value_of
 from .dims import ZERO, Dim, nonnegative, product
 from .operations import ROWS
-from .program import Assert, Assign, At, Call, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, walk
+from .program import Assert, Assign, At, Call, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, Type, walk
 from .values import View
 
 # An operation that shows an array in another way -> the operation that shows its result as the array was.
@@ -141,9 +141,9 @@ class Views:
     ) -> tuple[Expr, tuple[Item, ...], Expr] | None:
         """array[items] op= value as a store into what the view shows; None if it was stored by way of a copy."""
         if isinstance(array, Index):
+            items = self._inside(array, items, node)
             composed = _composed(array, items)
             if composed is not None:
-                self._inside(array, items, node)
                 return array.base, composed, value
         elif isinstance(array, Call) and self._shows(array):
             moved = None if scatter else _moved(array, items, value) or _element(array, items, value)
@@ -163,20 +163,33 @@ class Views:
             self.store_items(shown, construct.complete(shown, ()), _BACK[array.op](array, copy), node)
         return None
 
-    def _inside(self: Any, view: Index, items: tuple[Item, ...], node: Any) -> None:
-        """An index that the view does not have may still be one of the array: it is checked here."""
+    def _inside(self: Any, view: Index, items: tuple[Item, ...], node: Any) -> tuple[Item, ...]:
+        """The items with every index counted from the start. One that the view does not have may still be one of the
+        array: it is checked here."""
+        found: list[Item] = []
         for item, extent in zip(items, construct.item_extents(view, items), strict=True):
-            position = value_of(item.index) if isinstance(item, At) else None
-            if position is None:
-                continue
-            if position.value is not None and position.value < 0:
-                position = position + extent
-            if nonnegative(position, self.facts) and nonnegative(extent - 1 - position, self.facts):
-                continue
-            low = construct.call("greater_equal", construct.dim(position), const(0))
-            high = construct.call("less", construct.dim(position), construct.dim(extent))
-            test = construct.call("logical_and", low, high)
-            self.emit(Assert(test, "index out of range of the view", self.span(node), "IndexError"))
+            if isinstance(item, At):
+                position = value_of(item.index)
+                if position is not None and position.value is not None and position.value < 0:
+                    position = position + extent
+                if position is None or not (
+                    nonnegative(position, self.facts) and nonnegative(extent - 1 - position, self.facts)
+                ):
+                    item = At(self._from_start(item.index, extent, node))
+            found.append(item)
+        return tuple(found)
+
+    def _from_start(self: Any, index: Expr, extent: Dim, node: Any) -> Expr:
+        """An index of an axis, counted from its start and checked."""
+        size = construct.dim(extent)
+        back = construct.call("less", index, const(0))
+        name = self.fresh("i")
+        self.emit(Assign(name, construct.call("where", back, construct.call("add", index, size), index), self.span(node)))
+        place = Name(name, Type("int"))
+        low, high = construct.call("greater_equal", place, const(0)), construct.call("less", place, size)
+        test = construct.call("logical_and", low, high)
+        self.emit(Assert(test, "index out of range of the view", self.span(node), "IndexError"))
+        return place
 
 
 def _steps(item: Item) -> bool:
@@ -216,6 +229,9 @@ def _slice_item(item: Slice, inner: Item, extent: Dim) -> Item | None:
         return At(construct.dim(item.first + position * item.step))
     if construct.is_full(item, extent) and not isinstance(inner, Mask):
         return inner
+    if isinstance(inner, At):
+        along = construct.call("multiply", inner.index, const(item.step)) if item.step != 1 else inner.index
+        return At(construct.call("add", along, construct.dim(item.first)))
     if isinstance(inner, Slice) and inner.step * item.step > 0 and item.step > 0:
         start, stride = item.first + inner.first * item.step, inner.step * item.step
         return Slice(construct.dim(start), construct.dim(start + inner.extent * stride), stride, start, inner.extent)
