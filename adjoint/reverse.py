@@ -216,7 +216,7 @@ class Reverser:
                     raise Mistake(
                         pop.span,
                         "derivative",
-                        f"{pop.list.id} is made outside the loop or branch around this one: its gradient is not derived",
+                        f"{pop.list.id} is made outside the loop or branch around this: its gradient is not derived",
                         "write into an array: saved[i] = value",
                     )
         before: list[Stmt] = []

@@ -67,7 +67,9 @@ def fastest(run: Callable[[int], None], flops: float) -> float:
     return min(found)
 
 
-def rates(lib: ctypes.CDLL, real: Any, layout: str, size: tuple[int, int, int], threads: int = 1) -> tuple[float, float]:
+def rates(
+    lib: ctypes.CDLL, real: Any, layout: str, size: tuple[int, int, int], threads: int = 1
+) -> tuple[float, float]:
     """Ours and NumPy's."""
     m, k, n = size
     rng = np.random.default_rng(0)

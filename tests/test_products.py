@@ -16,7 +16,7 @@ from layerc.transpile import ir, passes
 from layerc.transpile.dims import Dim
 from layerc.transpile.passes import tree
 
-SOURCE = '''
+SOURCE = """
 import numpy as np
 from layerc import Param, layer, real
 
@@ -101,7 +101,7 @@ def attention(q: real["T D"], k: real["T D"], v: real["T D"]):
 @layer
 def bilinear(x: real["I"], w: Param[real["J I"]], y: real["J"]):
     return np.sum((w @ x) * y)
-'''
+"""
 SIZES = [0, 1, 2, 3, 5, 8, 13, 14, 15, 16, 17, 31, 33, 64, 67]
 RNG = np.random.default_rng(7)
 
@@ -142,7 +142,9 @@ def close(got, want, real, depth, factor=4.0):
     """Within what rounding does to sums of `depth` products of standard normal numbers."""
     assert got.dtype == real
     assert got.shape == want.shape
-    np.testing.assert_allclose(got, want, rtol=0, atol=tolerance(real, depth, factor) * max(abs(want).max(initial=0), 1))
+    np.testing.assert_allclose(
+        got, want, rtol=0, atol=tolerance(real, depth, factor) * max(abs(want).max(initial=0), 1)
+    )
 
 
 def shapes():

@@ -209,9 +209,8 @@ class _Function:
                 room = rooms[0]
                 for other in rooms[1:]:
                     room = room if other == room else f"lc_larger({room}, {other})"
-                self.put(
-                    f"const size_t lc_at_panels{self.regions} = lc_reserve(&lc_room, 1, (const int64_t[]){{{room}}}, 1);"
-                )
+                taken = f"lc_reserve(&lc_room, 1, (const int64_t[]){{{room}}}, 1)"
+                self.put(f"const size_t lc_at_panels{self.regions} = {taken};")
             if region.loop is not None:
                 self.put(f"const size_t lc_step{self.regions} = lc_copies(&lc_room, lc_own{self.regions}, lc_threads);")
         self.put("char *const lc_arena = lc_take(lc_room);")
@@ -304,7 +303,11 @@ class _Function:
         rows, columns, depth = (name for name, _ in stmt.axes)
         operands = [
             f"{self.first(place, stmt)}, {', '.join(self.strides(place, variables))}"
-            for place, variables in ((stmt.left, (rows, depth)), (stmt.right, (depth, columns)), (target, (rows, columns)))
+            for place, variables in (
+                (stmt.left, (rows, depth)),
+                (stmt.right, (depth, columns)),
+                (target, (rows, columns)),
+            )
         ]
         extents = ", ".join(self.spell.dim(extent) for _, extent in stmt.axes)
         last = f"{int(stmt.op is not None)}, {self.panels}, {'lc_threads' if stmt.parallel else '1'}"
@@ -396,7 +399,11 @@ class _Function:
         """Iterations share nothing but faults: the first one in order of the index is reported."""
         region = self.storage.regions.get(path, Region(loop, path))
         fails = can_fail(loop.body, False)
-        outside, panels, number = self.exit, self.panels, sum("lc_first" in line and "int64_t" in line for line in self.lines) + 1
+        outside, panels, number = (
+            self.exit,
+            self.panels,
+            sum("lc_first" in line and "int64_t" in line for line in self.lines) + 1,
+        )
         work = f" && {self.spell.tight(loop.work)} > {WORTH}" if loop.work is not None else ""
         self.bounds(loop)
         bound = dict(self.spell.bound)

@@ -48,7 +48,8 @@ class Iteration:
 
         def body() -> tuple[None, list[Any]]:
             out: list[Stmt] = self.out
-            self.out = []
+            inside: list[Stmt] = []
+            self.out = inside
             self.env = dict(self.env)
             self.facts[var] = _bounds(loop)
             try:

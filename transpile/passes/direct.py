@@ -39,7 +39,11 @@ def _body(body: Body, temps: set[str], shapes: Shapes, uses: Counter[str], root:
             continue
         loops, product = made
         users = [n for n, s in enumerate(found) if n != k and _uses(s, product.buffer)]
-        if len(users) != 1 or users[0] < k or sum(_uses(found[n], product.buffer) for n in (k, *users)) != uses[product.buffer]:
+        if (
+            len(users) != 1
+            or users[0] < k
+            or sum(_uses(found[n], product.buffer) for n in (k, *users)) != uses[product.buffer]
+        ):
             continue
         after = _after(loops, product, found[users[0]], shapes)
         if after is None:
@@ -79,7 +83,11 @@ def _after(loops: list[For], product: Product, user: Stmt, shapes: Shapes) -> tu
         return None
     dtype, shape = shapes[product.buffer]
     places = {x.index for x in loads(store.value) if x.buffer == product.buffer}
-    if shapes[store.buffer][0] != dtype or len(places) != 1 or any(x.buffer == store.buffer for x in loads(store.value)):
+    if (
+        shapes[store.buffer][0] != dtype
+        or len(places) != 1
+        or any(x.buffer == store.buffer for x in loads(store.value))
+    ):
         return None
     (place,) = places
     made = {**{x.var: (x.lo, x.hi) for x in loops}, **{n: (Dim.of(0), e) for n, e in (product.rows, product.columns)}}

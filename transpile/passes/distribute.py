@@ -24,10 +24,11 @@ from .tree import Body, Names, has, map_all, map_stmts, read_from_dims, substitu
 def distribute(kernel: Kernel) -> Kernel:
     if kernel.batch is None:
         return kernel
+    extent = Dim.of(kernel.batch)
     kernel = inline_summands(kernel)
     body: list[Stmt] = []
     for stmt in kernel.body:
-        if isinstance(stmt, For) and stmt.kind == "map" and stmt.hi == Dim.of(kernel.batch):
+        if isinstance(stmt, For) and stmt.kind == "map" and stmt.hi == extent:
             loops, kernel = _distributed(stmt, kernel)
             body += loops
         else:
@@ -61,10 +62,13 @@ def _distributed(loop: For, kernel: Kernel) -> tuple[Body, Kernel]:
     pieces = [p for p in pieces if p]
     shared = {n for n in private if sum(n in touched(p) for p in pieces) > 1}
     table = {b.name: b for b in kernel.buffers}
-    if shared & (aliased | read_from_dims(kernel)) or any(table[n].kind == "list" or len(table[n].shape) > 1 for n in shared):
+    if shared & (aliased | read_from_dims(kernel)) or any(
+        table[n].kind == "list" or len(table[n].shape) > 1 for n in shared
+    ):
         return (loop,), kernel
     wide, kernel = _widened(kernel, loop, shared)
-    names, loops, at = Names.of(kernel), [], 0
+    names, at = Names.of(kernel), 0
+    loops: list[Stmt] = []
     for piece in pieces:
         body = wide.body[at : at + len(piece)]
         at += len(piece)

@@ -76,7 +76,11 @@ class State:
             case _:
                 return None
         same = {dtype, self.table[buffer].dtype, left.dtype, right.dtype}
-        if len(same) > 1 or dtype not in FLOATS or self.root[buffer] in (self.root[left.buffer], self.root[right.buffer]):
+        if (
+            len(same) > 1
+            or dtype not in FLOATS
+            or self.root[buffer] in (self.root[left.buffer], self.root[right.buffer])
+        ):
             return None
         target = Load(buffer, index, dtype)
         row = self.axis(loops, left, target, right)
@@ -100,7 +104,8 @@ class State:
         named = one.free() & other.free() - without.free()
         found = [x for x in loops if x.var in named]
         along = [x for x in found if any(self.is_along(place, x.var) for place in (one, other))]
-        return (along or found or [None])[-1]
+        best = along or found
+        return best[-1] if best else None
 
     def is_along(self, place: Load, var: str) -> bool:
         linear = all(d.split(var) is not None for d in place.index)

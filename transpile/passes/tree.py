@@ -188,9 +188,11 @@ def map_own(stmt: Stmt, dim: Callable[[Dim], Dim], expr: Callable[[Expr], Expr])
             return replace(stmt, cond=expr(cond))
         case Product(index=index, left=left, right=right):
             left, right = expr(left), expr(right)  # type: ignore[assignment]
-            assert isinstance(left, Load) and isinstance(right, Load), "a product reads whole arrays"
-            axes = [(name, dim(extent)) for name, extent in stmt.axes]
-            return Product(stmt.buffer, tuple(dim(d) for d in index), left, right, *axes, stmt.op, stmt.parallel)
+            assert isinstance(left, Load), "a product reads arrays"
+            assert isinstance(right, Load), "a product reads arrays"
+            rows, columns, depth = ((name, dim(extent)) for name, extent in stmt.axes)
+            place = tuple(dim(d) for d in index)
+            return replace(stmt, index=place, left=left, right=right, rows=rows, columns=columns, depth=depth)
         case Grow(buffer, count):
             return Grow(buffer, dim(count))
         case Check(cond, number, info):
