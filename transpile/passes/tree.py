@@ -188,11 +188,11 @@ def map_own(stmt: Stmt, dim: Callable[[Dim], Dim], expr: Callable[[Expr], Expr])
             return replace(stmt, cond=expr(cond))
         case Product(index=index, left=left, right=right):
             left, right = expr(left), expr(right)  # type: ignore[assignment]
-            assert isinstance(left, Load), "a product reads whole arrays"
-            assert isinstance(right, Load), "a product reads whole arrays"
-            row, column, summed = ((name, dim(extent)) for name, extent in stmt.axes)
+            assert isinstance(left, Load), "a product reads arrays"
+            assert isinstance(right, Load), "a product reads arrays"
+            rows, columns, depth = ((name, dim(extent)) for name, extent in stmt.axes)
             place = tuple(dim(d) for d in index)
-            return Product(stmt.buffer, place, left, right, row, column, summed, stmt.op, stmt.parallel)
+            return replace(stmt, index=place, left=left, right=right, rows=rows, columns=columns, depth=depth)
         case Grow(buffer, count):
             return Grow(buffer, dim(count))
         case Check(cond, number, info):
