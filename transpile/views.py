@@ -184,7 +184,9 @@ class Views:
         size = construct.dim(extent)
         back = construct.call("less", index, const(0))
         name = self.fresh("i")
-        self.emit(Assign(name, construct.call("where", back, construct.call("add", index, size), index), self.span(node)))
+        self.emit(
+            Assign(name, construct.call("where", back, construct.call("add", index, size), index), self.span(node))
+        )
         place = Name(name, Type("int"))
         low, high = construct.call("greater_equal", place, const(0)), construct.call("less", place, size)
         test = construct.call("logical_and", low, high)
