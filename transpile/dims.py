@@ -143,7 +143,7 @@ class Dim:
             return Dim.of(1)
         if exact := _exact_quotient(self, other):
             return exact
-        if common := _common_factor([m for m, _ in (*self.terms, *other.terms)]):
+        if other.terms and (common := _common_factor([m for m, _ in (*self.terms, *other.terms)])):
             return _exact_quotient(self, common) // _exact_quotient(other, common)  # type: ignore[operator]
         return Dim.of(Atom("floordiv", (self, other)))
 

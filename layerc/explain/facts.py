@@ -33,7 +33,7 @@ class Facts:
 
 
 def facts(module: Module) -> Facts:
-    stages = compile_module(module, upto="lower")
+    stages = compile_module(module, keep=False, upto="lower")
     kernels: dict[str, list[KernelFacts]] = {layer.name: [] for layer in module.layers}
     for part in stages.parts:
         kernels[part.layer.name].append(_kernel(part))

@@ -133,12 +133,7 @@ def nested_gather(table: real["V D"], i: i64["T"]):  # V=4 D=3 T=5 edge=-
 def index_arrays_computed(x: real["N"], y: real["N"]):  # N=5 edge=1
     order = np.argsort(x)
     inverse = np.argsort(order)
-    return (
-        y[order],
-        y[inverse] * x,
-        x[np.arange(x.shape[0])],
-        x[np.clip(np.arange(-1, x.shape[0] + 1), 0, x.shape[0] - 1)],
-    )
+    return y[order], y[inverse] * x, x[np.arange(x.shape[0])], x[np.clip(np.arange(-1, x.shape[0] + 1), 0, x.shape[0] - 1)]
 
 
 @layer

@@ -12,9 +12,7 @@ def gemm(alpha: real[""], beta: real[""], C: real["NI NJ"], A: real["NI NK"], B:
 
 
 @layer
-def two_mm(
-    alpha: real[""], beta: real[""], A: real["N K"], B: real["K M"], C: real["M L"], D: real["N L"]
-):  # N=2 K=3 M=2 L=3
+def two_mm(alpha: real[""], beta: real[""], A: real["N K"], B: real["K M"], C: real["M L"], D: real["N L"]):  # N=2 K=3 M=2 L=3
     D[:] = alpha * A @ B @ C + beta * D
     return D
 
@@ -47,19 +45,7 @@ def gesummv(alpha: real[""], beta: real[""], A: real["N N"], B: real["N N"], x: 
 
 
 @layer
-def gemver(
-    a: real[""],
-    b: real[""],
-    A: real["N N"],
-    u1: real["N"],
-    v1: real["N"],
-    u2: real["N"],
-    v2: real["N"],
-    w: real["N"],
-    x: real["N"],
-    y: real["N"],
-    z: real["N"],
-):  # N=3
+def gemver(a: real[""], b: real[""], A: real["N N"], u1: real["N"], v1: real["N"], u2: real["N"], v2: real["N"], w: real["N"], x: real["N"], y: real["N"], z: real["N"]):  # N=3
     A += np.outer(u1, v1) + np.outer(u2, v2)
     x += b * y @ A + z
     w += a * A @ x

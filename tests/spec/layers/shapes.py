@@ -73,7 +73,7 @@ def concatenated(x: real["A B"], y: real["C B"]):  # A=2 B=3 C=4
 
 @layer
 def stacked(x: real["A B"], y: real["A B"]):  # A=2 B=3
-    return np.stack([x, y]), np.stack((x, y, x * y), axis=1), np.stack([x, y], axis=-1), np.stack([x[0], y[1]])
+    return np.stack([x, y]), np.stack((x, y, x * y), axis=1), np.stack([x, y], axis=-1), np.stack([x[0], y[1]])  # noqa
 
 
 @layer
@@ -118,12 +118,7 @@ def padded(x: real["A B"]):  # A=2 B=3
 
 @layer
 def padded_modes(x: real["A B"]):  # A=3 B=4 edge=-
-    return (
-        np.pad(x, 1, mode="edge"),
-        np.pad(x, ((1, 2), (1, 1)), mode="reflect"),
-        np.pad(x, (2, 1), mode="wrap"),
-        np.pad(x, 2, "symmetric"),
-    )
+    return np.pad(x, 1, mode="edge"), np.pad(x, ((1, 2), (1, 1)), mode="reflect"), np.pad(x, (2, 1), mode="wrap"), np.pad(x, 2, "symmetric")
 
 
 @layer
@@ -246,16 +241,7 @@ def copies(x: real["N"]):  # N=4
 
 @layer
 def casts(x: real["N"], i: i64["N"], b: bool_["N"]):  # N=4
-    return (
-        x.astype(np.int64),
-        i.astype(x.dtype) * x,
-        b.astype(float),
-        i.astype(np.float32),
-        x.astype(np.float64),
-        b.astype(int) + i,
-        x.astype(bool),
-        i.astype(bool),
-    )
+    return x.astype(np.int64), i.astype(x.dtype) * x, b.astype(float), i.astype(np.float32), x.astype(np.float64), b.astype(int) + i, x.astype(bool), i.astype(bool)
 
 
 @layer

@@ -514,14 +514,7 @@ def while_and_conditions(x: real["N"]):  # N=6
 
 @layer
 def global_function_of_scalars(x: real[""]):  # low=0.2 high=0.9
-    return (
-        math.sin(x)
-        + math.exp(x) * math.sqrt(x)
-        + math.atan2(x, 2.0)
-        + math.pow(x, 3)
-        + math.log(x, 2)
-        + math.floor(x + 5)
-    )
+    return math.sin(x) + math.exp(x) * math.sqrt(x) + math.atan2(x, 2.0) + math.pow(x, 3) + math.log(x, 2) + math.floor(x + 5)
 
 
 @layer

@@ -40,9 +40,7 @@ def seidel_2d(A: real["N N"]):  # N=4
     n = A.shape[0]
     for t in range(2):
         for i in range(1, n - 1):
-            A[i, 1:-1] += (
-                A[i - 1, :-2] + A[i - 1, 1:-1] + A[i - 1, 2:] + A[i, 2:] + A[i + 1, :-2] + A[i + 1, 1:-1] + A[i + 1, 2:]
-            )
+            A[i, 1:-1] += A[i - 1, :-2] + A[i - 1, 1:-1] + A[i - 1, 2:] + A[i, 2:] + A[i + 1, :-2] + A[i + 1, 1:-1] + A[i + 1, 2:]
             for j in range(1, n - 1):
                 A[i, j] += A[i, j - 1]
                 A[i, j] /= 9.0
@@ -103,10 +101,7 @@ def adi(u: real["N N"], *, steps: int = 2):  # N=5 edge=-
 def hdiff(inp: real["A+4 B+4 K"], coeff: real["A B K"]):  # K=2 A=3 B=2
     i, j = coeff.shape[0], coeff.shape[1]
     lap = 4.0 * inp[1 : i + 3, 1 : j + 3, :] - (
-        inp[2 : i + 4, 1 : j + 3, :]
-        + inp[0 : i + 2, 1 : j + 3, :]
-        + inp[1 : i + 3, 2 : j + 4, :]
-        + inp[1 : i + 3, 0 : j + 2, :]
+        inp[2 : i + 4, 1 : j + 3, :] + inp[0 : i + 2, 1 : j + 3, :] + inp[1 : i + 3, 2 : j + 4, :] + inp[1 : i + 3, 0 : j + 2, :]
     )
     res1 = lap[1:, 1 : j + 1, :] - lap[: i + 1, 1 : j + 1, :]
     flx = np.where(res1 * (inp[2 : i + 3, 2 : j + 2, :] - inp[1 : i + 2, 2 : j + 2, :]) > 0, 0, res1)
@@ -208,9 +203,7 @@ def pressure_poisson(nit, p, dx, dy, b):
 
 
 @layer
-def cavity_flow(
-    u: real["N M"], v: real["N M"], p: real["N M"], *, nt: int = 2, nit: int = 2, nu: float = 0.1, rho: float = 1.0
-):  # N=4 M=4 low=-0.5 high=0.5 edge=-
+def cavity_flow(u: real["N M"], v: real["N M"], p: real["N M"], *, nt: int = 2, nit: int = 2, nu: float = 0.1, rho: float = 1.0):  # N=4 M=4 low=-0.5 high=0.5 edge=-
     dt, dx, dy = 0.1, 0.5, 0.5
     for n in range(nt):
         un = u.copy()
