@@ -16,6 +16,7 @@ from settings import SEED
 # a derivative by the implicit function theorem) is a case of its own, in which layerc's layer goes that way too.
 LAYERS = "examples/layers.py"
 OTHER_WAYS = "benchmarks/other_ways.py"
+FAMILIAR = "benchmarks/familiar.py"
 # torch twins whose loop stays in Python: they compile what is inside it
 COMPILES_ITSELF = {"kepler_compiled_step", "kepler_implicit_compiled_step"}
 
@@ -199,6 +200,78 @@ CASES = {
             compiled=("kepler_implicit_compiled_step", "kepler_implicit_fixed"),
             jax=("kepler_implicit", "kepler_implicit_fixed"),
             source=OTHER_WAYS,
+        ),
+        Case(
+            "layer_norm",
+            {"x": normal(4096, 768), "weight": normal(768), "bias": normal(768)},
+            function("layer_norm"),
+            torch=("layer_norm",),
+            jax=("layer_norm",),
+            own="layer_norm_own",
+            source=FAMILIAR,
+            traffic=Traffic(2, 5),
+        ),
+        Case(
+            "batch_norm",
+            {"x": normal(32, 64, 28, 28), "weight": normal(64), "bias": normal(64)},
+            function("batch_norm"),
+            torch=("batch_norm",),
+            jax=("batch_norm",),
+            own="batch_norm_own",
+            source=FAMILIAR,
+            traffic=Traffic(2, 5),
+        ),
+        Case(
+            "cross_entropy",
+            {"x": normal(4096, 1000), "label": labels(1000, 4096)},
+            function("cross_entropy"),
+            torch=("cross_entropy",),
+            jax=("cross_entropy",),
+            own="cross_entropy_own",
+            outputs=((4096,),),
+            source=FAMILIAR,
+            traffic=Traffic(1, 3),
+        ),
+        Case(
+            "gru",
+            {
+                "x": normal(32, 64, 64),
+                "w_input": normal(64, 192, scale=0.1),
+                "w_hidden": normal(64, 192, scale=0.1),
+                "bias": normal(192),
+            },
+            function("gru"),
+            torch=("gru",),
+            jax=("gru",),
+            own="gru_own",
+            source=FAMILIAR,
+        ),
+        Case(
+            "soft_dtw",
+            {"a": normal(32, 64, 8), "b": normal(32, 64, 8)},
+            function("soft_dtw"),
+            torch=("soft_dtw_diagonals",),
+            jax=("soft_dtw_diagonals",),
+            outputs=((32,),),
+            source=FAMILIAR,
+        ),
+        Case(
+            "crf",
+            {"score": normal(32, 64, 16), "transition": normal(16, 16)},
+            function("crf"),
+            torch=("crf",),
+            jax=("crf",),
+            outputs=((32,),),
+            source=FAMILIAR,
+        ),
+        Case(
+            "warp",
+            {"image": normal(8, 16, 64, 64), "flow": normal(8, 2, 64, 64, scale=2.0)},
+            function("warp"),
+            torch=("warp_gather",),
+            jax=("warp_gather",),
+            own="warp_own",
+            source=FAMILIAR,
         ),
         Case("mish_16", {"x": normal(16)}, **MISH, call=True),
     )

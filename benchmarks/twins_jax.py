@@ -136,3 +136,71 @@ def kepler_implicit(mean, e):
 
 def kepler_implicit_fixed(mean, e):
     return _at_the_root(kepler_fixed(*lax.stop_gradient((mean, e))), mean, e)
+
+
+def layer_norm(x, weight, bias):
+    centred = x - jnp.mean(x, -1, keepdims=True)
+    return centred / jnp.sqrt(jnp.mean(centred**2, -1, keepdims=True) + 1e-5) * weight + bias
+
+
+def batch_norm(x, weight, bias):
+    centred = x - jnp.mean(x, (0, 2, 3), keepdims=True)
+    variance = jnp.mean(centred**2, (0, 2, 3), keepdims=True)
+    return centred / jnp.sqrt(variance + 1e-5) * _channel(weight) + _channel(bias)
+
+
+def cross_entropy(x, label):
+    shifted = x - jnp.max(x, 1, keepdims=True)
+    chosen = jnp.take_along_axis(shifted, label[:, None], 1)[:, 0]
+    return jnp.log(jnp.sum(jnp.exp(shifted), 1)) - chosen
+
+
+def gru(x, w_input, w_hidden, bias):
+    def step(h, gate):
+        (r, z, n), (hr, hz, hn) = jnp.split(gate, 3, 1), jnp.split(h @ w_hidden, 3, 1)
+        z = jax.nn.sigmoid(z + hz)
+        h = (1 - z) * jnp.tanh(n + jax.nn.sigmoid(r + hr) * hn) + z * h
+        return h, h
+
+    h = jnp.zeros((x.shape[0], w_hidden.shape[0]), x.dtype)
+    return jnp.swapaxes(lax.scan(step, h, jnp.swapaxes(x @ w_input + bias, 0, 1))[1], 0, 1)
+
+
+def soft_dtw_diagonals(a, b, gamma=1.0):
+    """Anti-diagonals as the steps of a scan, all of one length: cells outside the table are infinite."""
+    n, rows, columns = a.shape[0], a.shape[1], b.shape[1]
+    cost = jnp.sum((a[:, :, None] - b[:, None]) ** 2, -1)
+    i = jnp.arange(rows)
+
+    def step(carry, k):
+        before, last = carry
+        j = k - i  # the cell (i, j) of the table
+        ways = jnp.stack((last[:, 1:], last[:, :-1], before[:, :-1]))
+        here = cost[:, i, jnp.clip(j, 0, columns - 1)] - gamma * jax.nn.logsumexp(-ways / gamma, 0)
+        here = jnp.where((j >= 0) & (j < columns), here, 1e10)
+        return (last.at[:, 0].set(1e10), jnp.pad(here, ((0, 0), (1, 0)), constant_values=1e10)), None
+
+    edge = jnp.full((n, rows + 1), 1e10, a.dtype)
+    (_, last), _ = lax.scan(step, (edge.at[:, 0].set(0.0), edge), jnp.arange(rows + columns - 1))
+    return last[:, rows]
+
+
+def crf(score, transition):
+    def step(alpha, s):
+        return s + jax.nn.logsumexp(alpha[:, :, None] + transition, 1), None
+
+    steps = jnp.swapaxes(score, 0, 1)
+    return jax.nn.logsumexp(lax.scan(step, steps[0], steps[1:])[0], 1)
+
+
+def warp_gather(image, flow):
+    n, depth, height, width = image.shape
+    row = jnp.clip(jnp.arange(height)[:, None] + flow[:, 0], 0, height - 1)
+    column = jnp.clip(jnp.arange(width) + flow[:, 1], 0, width - 1)
+    top, left = jnp.floor(row).astype(int), jnp.floor(column).astype(int)
+    below, right = jnp.minimum(top + 1, height - 1), jnp.minimum(left + 1, width - 1)
+    down, across = (row - top)[:, None], (column - left)[:, None]
+    at = jax.vmap(lambda picture, i, j: picture[:, i, j])
+    upper = (1 - across) * at(image, top, left) + across * at(image, top, right)
+    lower = (1 - across) * at(image, below, left) + across * at(image, below, right)
+    return (1 - down) * upper + down * lower

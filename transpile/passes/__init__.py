@@ -20,6 +20,7 @@ from .jam import jam
 from .lanes import lanes
 from .order import order
 from .products import products
+from .quotient import quotient
 from .share import share
 from .split import split
 from .tidy import tidy
@@ -33,6 +34,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("free", free),  # user loops with independent iterations are maps
     ("distribute", distribute),  # a vector times a matrix, for all examples, is a matrix product
     ("products", products),  # sums of products are matrix products
+    ("quotient", quotient),  # what divides a whole loop is inverted once
     ("inline", inline),  # what is cheap is computed where it is used
     ("direct", direct),  # a product is computed where its values go
     ("order", order),  # the innermost loop runs along memory

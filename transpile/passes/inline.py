@@ -4,8 +4,8 @@
     for j: s += t[j] * t[j]         ->    for k: y[k] = x[k] - m
     for k: y[k] = t[k]
 
-Inlined are: values of a few flops and at most two loads; and any value read once, by a nest that runs over
-just its elements. Legal where the one store of the temporary comes before all its loads, and nothing its
+Inlined are: values of a few flops (less than writing and reading them takes) and at most two loads, where what does not change along the last axis is
+free (it is hoisted); and any value read once, by a nest that runs over just its elements. Legal where the one store of the temporary comes before all its loads, and nothing its
 value reads is written from there to them.
 """
 
@@ -29,15 +29,24 @@ from .tree import (
     read_from_dims,
     roots,
     subst_expr,
+    symbols,
     walk,
     written,
 )
 
-CHEAP_FLOPS, CHEAP_LOADS, MOST_NODES = 3, 2, 60
+CHEAP_FLOPS, CHEAP_LOADS, MOST_NODES = 8, 2, 60
 
 
-def cost(expr: Expr) -> int:
-    return sum(flops(p.op) for p in parts(expr) if isinstance(p, Op))
+def cost(expr: Expr, variable: str) -> int:
+    """Flops that a loop over the variable has to do."""
+    if variable not in symbols(expr):
+        return 0
+    match expr:
+        case Op(op, args, _):
+            return flops(op) + sum(cost(a, variable) for a in args)
+        case Cast(value, _):
+            return cost(value, variable)
+    return 0
 
 
 def inline(kernel: Kernel) -> Kernel:
@@ -96,7 +105,7 @@ def _in_body(body: Body, buffer: Buffer, root: dict[str, str]) -> Body | None:
         if made is None:
             return _one_level_down(body, position, buffer, root)
         variables, value = made
-        if not _worth(value, rest, buffer) or not _unchanged(value, rest, buffer, root):
+        if not _worth(variables, value, rest, buffer) or not _unchanged(value, rest, buffer, root):
             return None
         return body[:position] + _put(rest, buffer, variables, value)
     return None
@@ -143,10 +152,11 @@ def _is_comment(stmt: Stmt) -> bool:
     return type(stmt).__name__ == "Comment"
 
 
-def _worth(value: Expr, rest: Body, buffer: Buffer) -> bool:
+def _worth(variables: tuple[str, ...], value: Expr, rest: Body, buffer: Buffer) -> bool:
     size = sum(1 for _ in parts(value))
-    memory = [load for load in loads(value) if load.index]
-    if cost(value) <= CHEAP_FLOPS and len(memory) <= CHEAP_LOADS:
+    last = variables[-1] if variables else ""
+    memory = [load for load in loads(value) if load.index and (not last or last in symbols(load))]
+    if cost(value, last) <= CHEAP_FLOPS and len(memory) <= CHEAP_LOADS:
         return True
     uses = [a for a in accesses(rest) if a.buffer == buffer.name]
     if len(uses) > 1 or size > MOST_NODES:

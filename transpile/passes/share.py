@@ -82,6 +82,7 @@ class _State:
                 and self.is_safe(stmt.value, memory)
             ):
                 before.append(stmt)
+                changed.discard(stmt.buffer)
             else:
                 kept.append(_with_exprs(stmt, lift))
         return tuple(before), tuple(kept)

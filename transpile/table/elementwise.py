@@ -38,7 +38,10 @@ def _binary(name: str, spell: str, grad: Any, c: str, *, type: Any = _promoted, 
 _binary("add", "np.add Add", ("dy", "dy"), "({0} + {1})")
 _binary("subtract", "np.subtract Sub", ("dy", "-dy"), "({0} - {1})")
 _binary("multiply", "np.multiply Mult", ("dy * b", "dy * a"), "({0} * {1})")
-_binary("divide", "np.divide np.true_divide Div", ("dy / b", "-dy * y / b"), "({0} / {1})", type=_floating, flops=4)
+_binary("divide", "np.divide np.true_divide Div", ("dy / b", "-dy * y / b"), "({0} / {1})", type=_floating, flops=8)
+# A quotient whose divisor a loop does not change, and the power of two it takes (see passes/quotient.py).
+add(Row("scale", "", "a", "elementwise", _floating, MISSING, "lc_scale{f}({0})"))
+add(Row("quotient", "", "a, b, r, f", "elementwise", _floating, MISSING, "lc_quotient{f}({0}, {1}, {2}, {3})", flops=2))
 _binary("floor_divide", "np.floor_divide FloorDiv", ZERO, "lc_floor_div{f}({0}, {1}){i}lc_floor_div_i64({0}, {1})", flops=8)
 _binary("mod", "np.mod np.remainder Mod", ("dy", "-dy * (a // b)"), "lc_mod{f}({0}, {1}){i}lc_mod_i64({0}, {1})", flops=8)
 _binary(
@@ -53,8 +56,8 @@ _unary("positive", "dy", "({0})", spell="np.positive UAdd", type=_promoted, flop
 _unary("abs", "dy * np.sign(a)", "lc_abs{f}({0}){i}llabs({0})", spell="np.abs np.absolute np.fabs math.fabs abs", type=_promoted, flops=1)
 _unary("sign", ZERO, "lc_sign{f}({0}){i}(({0} > 0) - ({0} < 0))", type=_promoted, flops=2)
 _unary("square", "2 * dy * a", "({0} * {0})", type=_promoted, flops=1)
-_unary("reciprocal", "-dy * y * y", "(1 / {0})", flops=4)
-_unary("sqrt", "0.5 * dy / y", "sqrt{f}({0})", spell="np.sqrt math.sqrt", flops=6)
+_unary("reciprocal", "-dy * y * y", "(1 / {0})", flops=8)
+_unary("sqrt", "0.5 * dy / y", "sqrt{f}({0})", spell="np.sqrt math.sqrt", flops=9)
 _unary("cbrt", "dy / (3 * y * y)", "lc_cbrt{f}({0})", spell="np.cbrt math.cbrt", flops=20)
 
 # -- exponentials and logarithms -------------------------------------------------------------------------------
