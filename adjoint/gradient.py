@@ -11,6 +11,7 @@ from typing import Any
 from ..transpile import construct
 from ..transpile.dims import Dim
 from ..transpile.layers import backward_inputs, cotangents_of
+from ..transpile.node import remembered
 from ..transpile.printer import print_function
 from ..transpile.program import (
     Assign,
@@ -60,7 +61,8 @@ def kept(layer: Layer, source: str, path: str) -> Kept | None:
     return keep(layer.forward or layer.predict, sweep, found)
 
 
-def _derived(layer: Layer, source: str, path: str) -> tuple[Function, list[Stmt]]:
+@remembered
+def _derived(layer: Layer, source: str, path: str) -> tuple[Function, tuple[Stmt, ...]]:
     function = _with_named_extents(_without_clashes(layer.forward or layer.predict))
     versioned: set[str] = set()
     while True:
@@ -69,7 +71,7 @@ def _derived(layer: Layer, source: str, path: str) -> tuple[Function, list[Stmt]
         if not more:
             break
         versioned |= more
-    return _finished(function, f"d_{layer.name}", body, layer.predict.doc), sweep
+    return _finished(function, f"d_{layer.name}", body, layer.predict.doc), tuple(sweep)
 
 
 def _without_clashes(function: Function) -> Function:
@@ -243,6 +245,7 @@ def _as_argument(param: Parameter) -> Parameter:
 
 
 # -- text ------------------------------------------------------------------------------------------------------
+@remembered
 def gradient_text(layer: Layer, source: str, path: str) -> str:
     """The gradient of a layer as source a person can read, run under NumPy, edit and give back as `backward`."""
     function = gradient(layer, source, path)

@@ -187,14 +187,18 @@ def _write(
     """Writes the package. `compiler`: another than the one that is found."""
     module = stages.module
     jobs = [(part.kernel, dtype) for part in stages.parts for dtype in dtypes]
+    texts = [emit.function(kernel, dtype) for kernel, dtype in jobs]
+    of_layer: dict[str, list[str]] = {layer.name: [] for layer in module.layers}
+    for k, part in enumerate(stages.parts):
+        of_layer[part.layer.name] += texts[k * len(dtypes) : (k + 1) * len(dtypes)]
     title = f"Made by layerc {VERSION} from {module.path}."
     guard = re.sub(r"\W", "_", f"LC_{Path(module.path).stem}_H", flags=re.ASCII).upper()
-    entries = [_entry(stages, layer, dtypes) for layer in module.layers]
+    entries = [_entry(stages, layer, dtypes, "\n".join(of_layer[layer.name])) for layer in module.layers]
     tell("compiling the C code")
     write_package(
         target,
         manifest(module, VERSION, entries, stages.errors.rows()),
-        c_text=emit.c_file(jobs, title=title),
+        c_text=emit.c_file(jobs, title=title, functions=texts),
         h_text=emit.header(jobs, guard, title),
         cdef=emit.cdef(jobs),
         gradients_text=stages.gradients.text,
@@ -206,14 +210,14 @@ def _write(
     return target
 
 
-def _entry(stages: Stages, layer: Layer, dtypes: tuple[str, ...]) -> dict[str, Any]:
+def _entry(stages: Stages, layer: Layer, dtypes: tuple[str, ...], text: str) -> dict[str, Any]:
+    """`text`: the C functions of the layer."""
     parts = stages.of(layer)
     entries = {p.method: method_entry(p.function, {d: emit.symbol(p.kernel, d) for d in dtypes}) for p in parts}
     methods = {name: entry for name, entry in entries.items() if "_" not in name}
     wanted = {name.partition("_")[2]: entry for name, entry in entries.items() if "_" in name}
     if wanted:
         methods["backward"]["variants"] = wanted
-    text = "\n".join(emit.function(p.kernel, d) for p in parts for d in dtypes)
     sources = {"source": layer.source, "gradient": stages.gradients.sources.get(layer.name, ""), "c": text}
     backward = layer.backward if "backward" in methods else "none"
     return layer_entry(layer, backward, methods, sources)

@@ -7,12 +7,13 @@ integer, a loop variable) or an opaque operation on dims (`floordiv`, `mod`, `mi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any, Union
 
+from .node import node, remembered
 
-@dataclass(frozen=True)
+
+@node
 class Atom:
     """An operation that polynomials cannot express; `kind` floordiv, mod, min, max or load."""
 
@@ -31,7 +32,7 @@ def _key(monomial: Monomial) -> tuple[int, str]:
     return (-len(monomial), " ".join(map(str, monomial)))
 
 
-@dataclass(frozen=True)
+@node
 class Dim:
     terms: tuple[tuple[Monomial, int], ...]
 
@@ -46,7 +47,10 @@ class Dim:
 
     @staticmethod
     def _from(terms: Mapping[Monomial, int]) -> Dim:
-        return Dim(tuple(sorted(((m, c) for m, c in terms.items() if c), key=lambda t: _key(t[0]))))
+        found = [(m, c) for m, c in terms.items() if c]
+        if len(found) > 1:
+            found.sort(key=lambda t: _key(t[0]))
+        return Dim(tuple(found))
 
     # -- asking ------------------------------------------------------------------------------------------------
     @property
@@ -65,7 +69,8 @@ class Dim:
             return self.terms[0][0][0]
         return None
 
-    def atoms(self) -> set[Symbol]:
+    @remembered
+    def atoms(self) -> frozenset[Symbol]:
         """All symbols in it, those inside opaque atoms too, and the opaque atoms."""
         found: set[Symbol] = set()
         for monomial, _ in self.terms:
@@ -75,13 +80,14 @@ class Dim:
                     for arg in atom.args:
                         if isinstance(arg, Dim):
                             found |= arg.atoms()
-        return found
+        return frozenset(found)
 
-    def symbols(self) -> set[str]:
+    @remembered
+    def symbols(self) -> frozenset[str]:
         found = {a for a in self.atoms() if isinstance(a, str)}
         for atom in self.atoms() - found:
             found |= _inside(atom)
-        return found
+        return frozenset(found)
 
     def split(self, symbol: str) -> tuple[Dim, Dim] | None:
         """(coefficient, rest) with self = coefficient * symbol + rest, or None where not linear in it."""
@@ -194,6 +200,7 @@ class Dim:
                 text = ("-" if c < 0 else "") + product
         return text
 
+    @remembered
     def __str__(self) -> str:
         return self.render(_atom_text)
 
@@ -212,7 +219,7 @@ def _atom_text(atom: Symbol) -> str:
     return repr(atom)
 
 
-def _inside(atom: Symbol) -> set[Any]:
+def _inside(atom: Symbol) -> Set[Any]:
     if isinstance(atom, str):
         return {atom}
     found: set[Any] = set()

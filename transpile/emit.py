@@ -8,6 +8,7 @@ The text is meant to be read: one function a kernel, loops as the IR has them, t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,8 +38,11 @@ typedef struct { int32_t threads; int32_t code; int64_t info[4]; } lc_call;
 """
 
 
-def c_file(jobs: Sequence[Job], prelude: str | None = None, title: str = "") -> str:
-    """The C text of a library: prelude (default: math.h of this folder), what kernels need, the kernels."""
+def c_file(
+    jobs: Sequence[Job], prelude: str | None = None, title: str = "", functions: Sequence[str] | None = None
+) -> str:
+    """The C text of a library: prelude (default: math.h of this folder), what kernels need, the kernels (`functions`:
+    their text, where it is known)."""
     here = Path(__file__).parent
     prelude = (here / "math.h").read_text(encoding="utf-8") if prelude is None else prelude
     support = (here / "support.h").read_text(encoding="utf-8")
@@ -51,7 +55,7 @@ def c_file(jobs: Sequence[Job], prelude: str | None = None, title: str = "") -> 
             prelude,
             support,
             *products({_kind(s, k, d) for k, d in jobs for s in walk(k.body) if isinstance(s, Product)}),
-            *(function(k, d) for k, d in jobs),
+            *(functions or (function(k, d) for k, d in jobs)),
         ]
     )
 
@@ -189,9 +193,9 @@ class _Function:
         else:
             self.put("return lc_leave(call, 0);")
         used = "\n".join(self.lines)
-        unused = [
-            n for a in _arguments(kernel, self.dtype, "") if (n := a.split()[-1].lstrip("*")) and not _mentions(used, n)
-        ]
+        words = set(re.findall(r"\w+", used))
+        arguments = (a.split()[-1].lstrip("*") for a in _arguments(kernel, self.dtype, ""))
+        unused = [n for n in arguments if n not in words]
         voids = ["    " + " ".join(f"(void){n};" for n in unused)] if unused else []
         return "\n".join([prototype(kernel, self.dtype), "{", *voids, *self.lines, "}", ""])
 
@@ -481,8 +485,3 @@ def _stored_once(kernel: Kernel, names: set[str]) -> set[str]:
             if mode != "r" and name in count:
                 count[name] += 1
     return {n for n, c in count.items() if c == 1}
-
-
-def _mentions(text: str, name: str) -> bool:
-    padded = "".join(c if c.isalnum() or c == "_" else " " for c in text)
-    return f" {name} " in f" {padded} "

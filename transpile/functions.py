@@ -390,7 +390,8 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Views, Draws, E
         harmless = not then_out and not else_out and not isinstance(a, Tuple) and not isinstance(b, Tuple)
         if harmless:
             x, y = self.as_expr(a, node), self.as_expr(b, node)
-            if not any(
+            shows = self.mutated and (self._is_view(x) or self._is_view(y))  # not a copy, as that of a select
+            if not shows and not any(
                 isinstance(e, Index) or getattr(e, "op", "") in ("floor_divide", "mod") for e in (*walk(x), *walk(y))
             ):
                 if x.type.shape == y.type.shape:

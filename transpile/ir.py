@@ -14,15 +14,15 @@ iterations are independent, except that they may accumulate into one place with 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Union
 
 from .dims import Dim
+from .node import node
 
 # Scalar types: "real" (the kernel's float type), "f32", "f64", "i32", "i64", "bool".
 
 
-@dataclass(frozen=True)
+@node
 class Buffer:
     name: str
     dtype: str
@@ -32,20 +32,20 @@ class Buffer:
 
 
 # -- expressions -----------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
+@node
 class Const:
     value: bool | int | float
     dtype: str
 
 
-@dataclass(frozen=True)
+@node
 class Int:
     """A symbolic integer used as a number (i64)."""
 
     dim: Dim
 
 
-@dataclass(frozen=True)
+@node
 class Scalar:
     """A scalar argument of the kernel: a config float, int or bool, by name."""
 
@@ -53,7 +53,7 @@ class Scalar:
     dtype: str
 
 
-@dataclass(frozen=True)
+@node
 class Load:
     buffer: str
     index: tuple[Dim, ...]
@@ -67,7 +67,7 @@ class Load:
         return Load(self.buffer, tuple(d.subs(values) for d in self.index), self.dtype)
 
 
-@dataclass(frozen=True)
+@node
 class Op:
     """A scalar operation of the table of operations; all arguments have the types its C wants."""
 
@@ -76,7 +76,7 @@ class Op:
     dtype: str
 
 
-@dataclass(frozen=True)
+@node
 class Cast:
     value: Expr
     dtype: str
@@ -87,7 +87,7 @@ Axis = tuple[str, Dim]
 
 
 # -- statements ------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
+@node
 class Store:
     """buffer[index] = value, or, with `op` (add mul max min or and), buffer[index] = op(buffer[index], value)."""
 
@@ -97,7 +97,7 @@ class Store:
     op: str | None = None
 
 
-@dataclass(frozen=True)
+@node
 class Product:
     """A matrix product: for all rows and columns, buffer[index] = (with `op` "add": +=) the sum over the depth
     of left * right. The three axes, a variable and an extent each (all start at 0), are bound here; every index
@@ -118,7 +118,7 @@ class Product:
         return (self.rows, self.columns, self.depth)
 
 
-@dataclass(frozen=True)
+@node
 class For:
     var: str
     lo: Dim
@@ -129,7 +129,7 @@ class For:
     work: Dim | None = None  # estimated flops of all iterations together
 
 
-@dataclass(frozen=True)
+@node
 class While:
     """Runs `before`, leaves if not cond, runs body, and again."""
 
@@ -138,14 +138,14 @@ class While:
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True)
+@node
 class If:
     cond: Expr
     then: tuple[Stmt, ...]
     orelse: tuple[Stmt, ...] = ()
 
 
-@dataclass(frozen=True)
+@node
 class Grow:
     """Makes room in a list buffer for `count` entries along axis 0; keeps those there are."""
 
@@ -153,7 +153,7 @@ class Grow:
     count: Dim
 
 
-@dataclass(frozen=True)
+@node
 class Check:
     """Leaves the kernel with error `number` and integers `info` unless cond holds."""
 
@@ -162,7 +162,7 @@ class Check:
     info: tuple[Dim, ...] = ()
 
 
-@dataclass(frozen=True)
+@node
 class Comment:
     text: str
 
@@ -170,7 +170,7 @@ class Comment:
 Stmt = Union[Store, Product, For, While, If, Grow, Check, Comment]
 
 
-@dataclass(frozen=True)
+@node
 class Kernel:
     name: str
     dims: tuple[str, ...]  # int64_t arguments, in order

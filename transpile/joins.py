@@ -112,19 +112,10 @@ class Joins:
                     self._meet(id, x, y, then_out, else_out, node, kept) for x, y in zip(a.items, b.items, strict=True)
                 )
             )
-        if id == RETURN and not self.calling:  # what the layer returns is not written into any more
-            a, b = (self.as_expr(v, node) if isinstance(v, View) else v for v in (a, b))
+        # A view of another array on each branch, or on one only, is a value from here on: `hidden_writes` sees to it that
+        # nobody could tell.
+        a, b = (self.as_expr(v, node) if isinstance(v, View) else v for v in (a, b))
         if isinstance(a, (*_OBJECTS, Tuple)) or isinstance(b, (*_OBJECTS, Tuple)):
-            if isinstance(a, View) and isinstance(b, View):
-                return Broken(
-                    f"{shown(id)} is a part of one array after one branch, of another after the other",
-                    "copy it: .copy()",
-                )
-            if isinstance(a, View) or isinstance(b, View):
-                return Broken(
-                    f"{shown(id)} is another name of an array that is written into, but only after one of the branches",
-                    "copy it there: .copy()",
-                )
             return Broken(f"{shown(id)} is a different kind of thing after each branch", "give it one kind")
         x, y = self.as_expr(a, node), self.as_expr(b, node)
         if x.type.shape != y.type.shape:

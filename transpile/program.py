@@ -15,16 +15,17 @@ spans do not count.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Union
 
 from .dims import Dim
+from .node import node
 
 FLOATS = ("real", "f32", "f64", "float")  # "float", "int": weak Python scalars, as NumPy 2
 INTEGERS = ("i32", "i64", "int")
 
 
-@dataclass(frozen=True)
+@node
 class Span:
     """A place in a file: lines from 1, columns from 0, end exclusive."""
 
@@ -38,7 +39,7 @@ class Span:
 NOWHERE = Span(0, 0, 0, 0)
 
 
-@dataclass(frozen=True)
+@node
 class Type:
     dtype: str  # real f32 f64 i32 i64 bool, and weak: float int
     shape: tuple[Dim, ...] = ()
@@ -64,14 +65,14 @@ class Type:
 
 
 # -- expressions -----------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
+@node
 class Const:
     value: bool | int | float
     type: Type
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True)
+@node
 class Name:
     id: str
     type: Type
@@ -79,7 +80,7 @@ class Name:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True)
+@node
 class Call:
     """A row of the table of operations applied to arguments; `static` holds what must be known at build time."""
 
@@ -94,12 +95,12 @@ class Call:
         return dict(self.static)[key]
 
 
-@dataclass(frozen=True)
+@node
 class At:
     index: Expr
 
 
-@dataclass(frozen=True)
+@node
 class Slice:
     """start:stop:step as written (None: left out); `first`, `extent`: where it begins and how many it takes."""
 
@@ -110,17 +111,17 @@ class Slice:
     extent: Dim
 
 
-@dataclass(frozen=True)
+@node
 class NewAxis:
     pass
 
 
-@dataclass(frozen=True)
+@node
 class Gather:
     index: Expr
 
 
-@dataclass(frozen=True)
+@node
 class Mask:
     condition: Expr
 
@@ -128,7 +129,7 @@ class Mask:
 Item = Union[At, Slice, NewAxis, Gather, Mask]
 
 
-@dataclass(frozen=True)
+@node
 class Index:
     base: Expr
     items: tuple[Item, ...]  # covers every axis of base
@@ -141,14 +142,14 @@ Expr = Union[Const, Name, Call, Index]
 
 
 # -- statements ------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
+@node
 class Assign:
     name: str
     value: Expr
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True)
+@node
 class Store:
     """base[items] = value, or base[items] op= value in place. `scatter`: repeated indices accumulate (np.add.at)."""
 
@@ -160,7 +161,7 @@ class Store:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True)
+@node
 class For:
     var: str
     start: Expr
@@ -170,14 +171,14 @@ class For:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True)
+@node
 class While:
     cond: Expr
     body: tuple[Stmt, ...]
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True)
+@node
 class If:
     cond: Expr
     then: tuple[Stmt, ...]
@@ -185,13 +186,13 @@ class If:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True)
+@node
 class Return:
     values: tuple[Expr, ...]
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True)
+@node
 class Assert:
     cond: Expr
     message: str
@@ -199,7 +200,7 @@ class Assert:
     error: str = "AssertionError"
 
 
-@dataclass(frozen=True)
+@node
 class Push:
     """list.append(value); a list holds values of one type. `Assign(list, Call("list"))` makes an empty one."""
 
@@ -208,7 +209,7 @@ class Push:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True)
+@node
 class Pop:
     """name = list.pop()"""
 
@@ -218,7 +219,7 @@ class Pop:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True)
+@node
 class Comment:
     """A line of prose; has no meaning. Generated source quotes the user's lines with it."""
 
@@ -230,7 +231,7 @@ Stmt = Union[Assign, Store, For, While, If, Return, Assert, Push, Pop, Comment]
 
 
 # -- functions and layers --------------------------------------------------------------------------------------
-@dataclass(frozen=True)
+@node
 class Parameter:
     name: str
     role: str  # input param state config random output cotangent memory
@@ -243,7 +244,7 @@ class Parameter:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True)
+@node
 class Result:
     name: str
     role: str  # output input param state memory ("input", "param": a gradient of one)
@@ -252,7 +253,7 @@ class Result:
     of: str | None = None
 
 
-@dataclass(frozen=True)
+@node
 class Function:
     name: str
     params: tuple[Parameter, ...]
@@ -266,7 +267,7 @@ class Function:
         return next(p for p in self.params if p.name == name)
 
 
-@dataclass(frozen=True)
+@node
 class Layer:
     name: str
     kind: str  # function class
@@ -281,7 +282,7 @@ class Layer:
     by_hand: tuple[str, ...] = ()  # initialize, reset_state: methods that are run as they are
 
 
-@dataclass(frozen=True)
+@node
 class Module:
     path: str
     source: str
@@ -342,7 +343,8 @@ def map_children(expr: Expr, f: Any) -> Expr:
     """The same node over f(child)."""
     match expr:
         case Call(args=args):
-            return replace(expr, args=tuple(f(a) for a in args))
+            done = tuple(f(a) for a in args)
+            return expr if all(a is b for a, b in zip(done, args, strict=True)) else replace(expr, args=done)
         case Index(base=base, items=items):
             return replace(expr, base=f(base), items=map_items(items, f))
     return expr

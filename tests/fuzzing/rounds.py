@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fuzzing.compiled import STYLES, check_compiled
@@ -14,8 +14,8 @@ from fuzzing.programs import HEAD, Program, draw_program
 from fuzzing.shrink import shrink
 
 SIZE = 40
-# Which style a round is compiled in: that without vectors is the fastest to compile.
-TURNS = ("f64", "f32", "plain", "f64", "f32", "full")
+# Which style a round is compiled in: the C compiler takes a minute for "full".
+TURNS = ("f64", "f32", "plain", "f64", "f32", "f64", "f32", "plain", "f64", "f32", "f64", "full")
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,17 @@ class Found:
 
 @dataclass
 class Tally:
+    """`numbers`: first and last of the round, if it is one; `again`: seed and stage of a program that had failed."""
+
+    numbers: tuple[int, int] | None = None
+    again: tuple[str, str] | None = None
     counts: Counter[str] = field(default_factory=Counter)
     found: list[Found] = field(default_factory=list)
 
 
 def check_round(seed: str, first: int, last: int, style: str | None) -> Tally:
     """The programs of these numbers. style: how they are compiled, if they are."""
-    tally = Tally()
+    tally = Tally((first, last))
     studied = []
     for number in range(first, last):
         program = draw_program(f"{seed}:{number}", f"p{number}")
@@ -83,6 +87,16 @@ def _mutated(program: Program, tally: Tally) -> None:
         tally.found.append(Found(failure.kind, "mutated", program, failure.detail))
     except Overtime:
         tally.found.append(Found("takes more than 20 s", "mutated", program, ""))
+
+
+def check_again(found: Found) -> Tally:
+    """A program that failed, once more."""
+    failure = again(found.program, found.stage)
+    tally = Tally(again=(found.program.seed, found.stage))
+    tally.found = (
+        [] if failure is None else [replace(found, kind=failure.kind, detail=failure.detail)]
+    )
+    return tally
 
 
 def again(program: Program, stage: str) -> Failure | None:

@@ -12,6 +12,7 @@ from ..program import (
     Expr,
     For,
     Gather,
+    If,
     Index,
     Mask,
     Name,
@@ -40,12 +41,15 @@ class Writes:
     at: dict[int, Where] = field(default_factory=dict)  # by the id of a statement
     # Integers that are read from memory, their value not being symbolic.
     loaded: set[str] = field(default_factory=set)
+    blocks: list[frozenset[tuple[int, int]]] = field(default_factory=list)  # by position: the blocks around
+    meets: dict[str, list[int]] = field(default_factory=dict)  # branches that all bind a name
 
     @staticmethod
     def of(body: tuple[Stmt, ...]) -> Writes:
         found = Writes()
-        for position, (stmt, loops) in enumerate(_numbered(body, frozenset())):
+        for position, (stmt, loops, around) in enumerate(_numbered(body, frozenset(), frozenset())):
             here = (position, loops)
+            found.blocks.append(around)
             found.at[id(stmt)] = here
             for expr in stmt_exprs(stmt):
                 for read in (e for e in walk(expr) if isinstance(e, Name)):
@@ -57,6 +61,9 @@ class Writes:
                     found.assigns.setdefault(name, []).append(here)
                 case Store(base=base):
                     found.stores.setdefault(base.id, []).append(here)
+                case If():
+                    for name in _always_bound((stmt,)):
+                        found.meets.setdefault(name, []).append(position)
             if isinstance(stmt, (Push, Pop)):
                 found.stores.setdefault(stmt.list.id, []).append(here)
         return found
@@ -87,23 +94,52 @@ class Writes:
         """
         made, _ = self.at[id(view)]
         where, loops = self.at[id(store)]
-        if where < made or any(made < a < where for a, _ in self.assigns.get(written, ())):
+        if where < made or any(made < a < where and self._sure(a, made, where) for a in self._bound(written)):
             return False
+        renewed = self._bound(reader)
         for read, around in self.reads.get(reader, ()):
-            renewed = [a for a, inside in self.assigns.get(reader, ()) if inside & around & loops]
-            if read > where and not any(where < a <= read for a, _ in self.assigns.get(reader, ())):
+            if read > where and not any(where < a <= read and self._sure(a, where, read) for a in renewed):
                 return True
-            if read <= where and around & loops and not renewed:  # in the next round
+            again = around & loops  # in the next round
+            if read <= where and again and not any(
+                (a > where or a <= read) and self._loops(a) & again and self._sure(a, where, read) for a in renewed
+            ):
                 return True
         return False
 
+    def _sure(self, position: int, before: int, after: int) -> bool:
+        """Whether what runs `before` and `after` runs this in between: it is in no branch or loop of its own."""
+        blocks = self.blocks[position]
+        return blocks <= self.blocks[before] or blocks <= self.blocks[after]
 
-def _numbered(body: tuple[Stmt, ...], loops: frozenset[int]) -> Iterator[tuple[Stmt, frozenset[int]]]:
+    def _bound(self, name: str) -> list[int]:
+        return [a for a, _ in self.assigns.get(name, ())] + self.meets.get(name, [])
+
+    def _loops(self, position: int) -> frozenset[int]:
+        return frozenset(loop for loop, which in self.blocks[position] if which < 0)
+
+
+def _always_bound(body: tuple[Stmt, ...]) -> set[str]:
+    found: set[str] = set()
     for stmt in body:
-        yield stmt, loops
-        inner = loops | {id(stmt)} if isinstance(stmt, (For, While)) else loops
-        for block in blocks(stmt):
-            yield from _numbered(block, inner)
+        match stmt:
+            case Assign(name=name) | Pop(name=name):
+                found.add(name)
+            case If(then=then, orelse=orelse):
+                found |= _always_bound(then) & _always_bound(orelse)
+    return found
+
+
+def _numbered(
+    body: tuple[Stmt, ...], loops: frozenset[int], around: frozenset[tuple[int, int]]
+) -> Iterator[tuple[Stmt, frozenset[int], frozenset[tuple[int, int]]]]:
+    """Statements, the loops around each, and the blocks: a statement and which block of it (-1: of a loop)."""
+    for stmt in body:
+        yield stmt, loops, around
+        loop = isinstance(stmt, (For, While))
+        inner = loops | {id(stmt)} if loop else loops
+        for which, block in enumerate(blocks(stmt)):
+            yield from _numbered(block, inner, around | {(id(stmt), -1 if loop else which)})
 
 
 def is_view(expr: Expr) -> bool:
@@ -132,7 +168,7 @@ def hidden_writes(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, str, str]]:
         if not (isinstance(stmt, Assign) and stmt.value.type.rank and is_view(stmt.value) and not _copies(stmt.value)):
             continue
         near = {e.id for e in walk(stmt.value) if isinstance(e, Name) and e.type.rank}
-        roots[stmt.name] = near.union(*(roots.get(n, set()) for n in near))
+        roots.setdefault(stmt.name, set()).update(near, *(roots.get(n, set()) for n in near))
         for root in roots[stmt.name]:
             for store in walk_stmts(body):
                 if not isinstance(store, Store):

@@ -37,10 +37,20 @@ from .tree import (
 def contract(kernel: Kernel) -> Kernel:
     kernel = drop_dead(replace(kernel, body=_overwritten(kernel.body, roots(kernel))))
     aliased = {b.alias for b in kernel.buffers} | {b.name for b in kernel.buffers if b.alias}
+    places = _places(kernel)
     for buffer in kernel.buffers:
-        if buffer.kind == "temp" and buffer.name not in aliased:
-            kernel = _contract_one(kernel, buffer)
+        if buffer.kind == "temp" and buffer.name not in aliased and buffer.shape:
+            smaller = _contract_one(kernel, buffer, places.get(buffer.name, []))
+            if smaller is not kernel:
+                kernel, places = smaller, _places(smaller)
     return kernel
+
+
+def _places(kernel: Kernel) -> dict[str, list[Access]]:
+    found: dict[str, list[Access]] = {}
+    for access in accesses(kernel.body):
+        found.setdefault(access.buffer, []).append(access)
+    return found
 
 
 # -- dead stores ---------------------------------------------------------------------------------------------
@@ -91,8 +101,8 @@ def _stored_again(store: Store, after: Iterable[Stmt], root: dict[str, str]) -> 
 
 
 # -- axes ----------------------------------------------------------------------------------------------------
-def _contract_one(kernel: Kernel, buffer: Buffer) -> Kernel:
-    found = [a for a in accesses(kernel.body) if a.buffer == buffer.name]
+def _contract_one(kernel: Kernel, buffer: Buffer, found: list[Access]) -> Kernel:
+    """`found`: the accesses of the buffer."""
     if not found or any(a.index is None for a in found):
         return kernel
     common = _common_loops(found)
@@ -113,6 +123,8 @@ def _contract_one(kernel: Kernel, buffer: Buffer) -> Kernel:
         )
 
     def store(stmt: Stmt) -> Body:
+        if all(name != buffer.name for name, _, _ in own_accesses(stmt)):
+            return (stmt,)
         stmt = map_own(stmt, lambda d: map_dim(d, change), lambda e: map_expr(e, change))
         if isinstance(stmt, (Store, Product)) and stmt.buffer == buffer.name:
             stmt = replace(stmt, index=keep(stmt.index))

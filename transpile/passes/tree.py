@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..dims import Atom, Dim
@@ -26,36 +26,42 @@ from ..ir import (
     Store,
     While,
 )
+from ..node import remembered
 
 Body = tuple[Stmt, ...]
 
 
 # -- expressions ---------------------------------------------------------------------------------------------
-def dim_loads(dim: Dim) -> Iterator[Load]:
+@remembered
+def dim_loads(dim: Dim) -> tuple[Load, ...]:
     """The integers read from memory inside a Dim, those inside their indices too."""
+    found: list[Load] = []
     for atom in dim.atoms():
         if isinstance(atom, Atom):
             for arg in atom.args:
                 if isinstance(arg, Load):
-                    yield arg
+                    found.append(arg)
                     for index in arg.index:
-                        yield from dim_loads(index)
+                        found += dim_loads(index)
+    return tuple(found)
 
 
-def parts(expr: Expr) -> Iterator[Expr]:
+@remembered
+def parts(expr: Expr) -> tuple[Expr, ...]:
     """All nodes of an expression, and the loads inside its indices."""
-    yield expr
+    found: list[Expr] = [expr]
     match expr:
         case Load(index=index):
             for dim in index:
-                yield from dim_loads(dim)
+                found += dim_loads(dim)
         case Int(dim):
-            yield from dim_loads(dim)
+            found += dim_loads(dim)
         case Op(args=args):
             for arg in args:
-                yield from parts(arg)
+                found += parts(arg)
         case Cast(value=value):
-            yield from parts(value)
+            found += parts(value)
+    return tuple(found)
 
 
 def loads(expr: Expr) -> Iterator[Load]:
@@ -89,17 +95,27 @@ def _map_atom(atom: Atom, f: Callable[[Expr], Expr]) -> Dim:
 
 
 def map_expr(expr: Expr, f: Callable[[Expr], Expr]) -> Expr:
-    """Rebuilds an expression from the leaves up; f sees every node after its arguments."""
+    """Rebuilds an expression from the leaves up; f sees every node after its arguments. What does not change stays the
+    same object: what is remembered of it is."""
     match expr:
         case Load(buffer, index, dtype) if index:
-            expr = Load(buffer, tuple(map_dim(d, f) for d in index), dtype)
+            places = tuple(map_dim(d, f) for d in index)
+            expr = expr if same(places, index) else Load(buffer, places, dtype)
         case Int(dim):
-            expr = Int(map_dim(dim, f))
+            place = map_dim(dim, f)
+            expr = expr if place is dim else Int(place)
         case Op(op, args, dtype):
-            expr = Op(op, tuple(map_expr(a, f) for a in args), dtype)
+            done = tuple(map_expr(a, f) for a in args)
+            expr = expr if same(done, args) else Op(op, done, dtype)
         case Cast(value, dtype):
-            expr = Cast(map_expr(value, f), dtype)
+            inner = map_expr(value, f)
+            expr = expr if inner is value else Cast(inner, dtype)
     return f(expr)
+
+
+def same(new: Sequence[object], old: Sequence[object]) -> bool:
+    """Whether they hold the very same objects."""
+    return len(new) == len(old) and all(a is b for a, b in zip(new, old, strict=True))
 
 
 def symbols(expr: Expr) -> set[str]:
@@ -137,14 +153,19 @@ def walk(body: Iterable[Stmt]) -> Iterator[Stmt]:
 
 def map_bodies(stmt: Stmt, f: Callable[[Body], Body]) -> Stmt:
     """The statement with f applied to the statement lists directly inside it."""
+    old = bodies(stmt)
+    if not old:
+        return stmt
+    new = tuple(f(body) for body in old)
+    if all(same(a, b) for a, b in zip(new, old, strict=True)):
+        return stmt
     match stmt:
-        case For(body=body):
-            return replace(stmt, body=f(body))
-        case While(before=before, body=body):
-            return replace(stmt, before=f(before), body=f(body))
-        case If(then=then, orelse=orelse):
-            return replace(stmt, then=f(then), orelse=f(orelse))
-    return stmt
+        case For():
+            return replace(stmt, body=new[0])
+        case While():
+            return replace(stmt, before=new[0], body=new[1])
+    assert isinstance(stmt, If)
+    return replace(stmt, then=new[0], orelse=new[1])
 
 
 def map_stmts(body: Body, f: Callable[[Stmt], Iterable[Stmt]]) -> Body:
@@ -181,11 +202,14 @@ def map_own(stmt: Stmt, dim: Callable[[Dim], Dim], expr: Callable[[Expr], Expr])
     """The statement with its own Dims and expressions replaced, the lists inside it kept."""
     match stmt:
         case Store(buffer, index, value, op):
-            return Store(buffer, tuple(dim(d) for d in index), expr(value), op)
+            place, new = tuple(dim(d) for d in index), expr(value)
+            return stmt if new is value and same(place, index) else Store(buffer, place, new, op)
         case For(lo=lo, hi=hi, work=work):
-            return replace(stmt, lo=dim(lo), hi=dim(hi), work=None if work is None else dim(work))
+            ends = dim(lo), dim(hi), None if work is None else dim(work)
+            return stmt if same(ends, (lo, hi, work)) else replace(stmt, lo=ends[0], hi=ends[1], work=ends[2])
         case While(cond=cond) | If(cond=cond):
-            return replace(stmt, cond=expr(cond))
+            new = expr(cond)
+            return stmt if new is cond else replace(stmt, cond=new)
         case Product(index=index, left=left, right=right):
             left, right = expr(left), expr(right)  # type: ignore[assignment]
             assert isinstance(left, Load), "a product reads arrays"
@@ -222,14 +246,17 @@ def substitute(body: Body, values: Mapping[str, Dim]) -> Body:
 
 def subst_expr(expr: Expr, values: Mapping[str, Dim]) -> Expr:
     match expr:
-        case Load():
-            return expr.subs(values)
+        case Load(index=index):
+            return expr if all(not d.symbols() & values.keys() for d in index) else expr.subs(values)
         case Int(dim):
-            return Int(dim.subs(values))
+            new = dim.subs(values)
+            return expr if new is dim else Int(new)
         case Op(op, args, dtype):
-            return Op(op, tuple(subst_expr(a, values) for a in args), dtype)
+            done = tuple(subst_expr(a, values) for a in args)
+            return expr if same(done, args) else Op(op, done, dtype)
         case Cast(value, dtype):
-            return Cast(subst_expr(value, values), dtype)
+            inner = subst_expr(value, values)
+            return expr if inner is value else Cast(inner, dtype)
     return expr
 
 
@@ -250,21 +277,20 @@ class Access:
         return self.mode != "r"
 
 
-def own_accesses(stmt: Stmt) -> Iterator[tuple[str, tuple[Dim, ...] | None, str]]:
-    for d in own_dims(stmt):
-        for load in dim_loads(d):
-            yield load.buffer, load.index, "r"
-    for e in own_exprs(stmt):
-        for load in loads(e):
-            yield load.buffer, load.index, "r"
+@remembered
+def own_accesses(stmt: Stmt) -> tuple[tuple[str, tuple[Dim, ...] | None, str], ...]:
+    """Buffer, index and mode of what a statement itself touches."""
+    dims, exprs = own_dims(stmt), own_exprs(stmt)
+    if isinstance(stmt, Product):
+        exprs = (stmt.left, stmt.right)
+    read = [load for d in dims for load in dim_loads(d)] + [load for e in exprs for load in loads(e)]
+    found: list[tuple[str, tuple[Dim, ...] | None, str]] = [(load.buffer, load.index, "r") for load in read]
     match stmt:
         case Store(buffer, index, _, op) | Product(buffer, index, op=op):
-            yield buffer, index, op or "w"
+            found.append((buffer, index, op or "w"))
         case Grow(buffer, _):
-            yield buffer, None, "w"
-    if isinstance(stmt, Product):
-        for load in (*loads(stmt.left), *loads(stmt.right)):
-            yield load.buffer, load.index, "r"
+            found.append((buffer, None, "w"))
+    return tuple(found)
 
 
 def accesses(body: Iterable[Stmt], loops: tuple[For, ...] = ()) -> Iterator[Access]:
