@@ -15,14 +15,17 @@ values.
         h = 2 * h                                      leave unless any
                                                        for l: h[l] = where(live[l], 2 * h[l], h[l])
 
-Only kernels that have such loops: where there are map loops inside, those are vectorised as they are.
+Map loops inside a recurrence are walked by the sixteen together, if its scalar work is what takes the time; what each
+example reads again and again is laid out with the lanes innermost before. Where there is nothing but long map loops,
+those are vectorised as they are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from ..dims import Dim
+from ..dims import Dim, largest, maximum, minimum, product
 from ..ir import (
     Buffer,
     Cast,
@@ -51,16 +54,23 @@ from .tree import (
     bodies,
     dim_loads,
     has,
+    loads,
     map_all,
     own_accesses,
     own_dims,
     own_exprs,
     parts,
     substitute,
+    symbols,
     walk,
 )
+from .work import work
 
 LANES = 16
+NARROW = 12  # a loop known to be this short fills no vector
+MOST_TERMS = 64  # a lane adds one by one: more would round worse than NumPy's sums in pairs
+MOST_BYTES = 2**26  # of a thread's arrays with an axis of lanes
+MAP_SHARE = 16  # flops in map loops that one flop in a chain of dependent ones is worth
 INTEGERS = ("i32", "i64")
 
 
@@ -80,28 +90,47 @@ def lanes(kernel: Kernel) -> Kernel:
 
 
 def is_recurrence(stmt: Stmt) -> bool:
-    """A sequential loop without any loop inside that could be vectorised."""
-    if not (isinstance(stmt, While) or (isinstance(stmt, For) and stmt.kind == "seq")):
+    """A sequential loop that does something besides running map loops; or whose map loops are short."""
+    if not (isinstance(stmt, While) or (isinstance(stmt, For) and stmt.kind == "seq")) or has((stmt,), Product):
         return False
-    return not any(isinstance(s, Product) or (isinstance(s, For) and s.kind == "map") for s in walk((stmt,)))
+    maps = [s for s in walk((stmt,)) if isinstance(s, For) and s.kind == "map"]
+    return _chain(bodies(stmt)) or all((s.hi - s.lo).value is not None and (s.hi - s.lo).value <= NARROW for s in maps)
+
+
+def _chain(lists: tuple[Body, ...]) -> bool:
+    """Whether something is stored outside of all map loops."""
+    return any(
+        isinstance(s, Store) or (not (isinstance(s, For) and s.kind == "map") and _chain(bodies(s)))
+        for body in lists
+        for s in body
+    )
 
 
 def _split(loop: For, kernel: Kernel) -> tuple[list[Stmt], Kernel] | None:
+    recurrences = [s for s in walk(loop.body) if is_recurrence(s)]
+    if not recurrences:
+        return None
+    mixed = any(isinstance(s, For) and s.kind == "map" for s in walk(tuple(recurrences)))
     state = _State(kernel, loop)
-    if not any(is_recurrence(s) for s in loop.body) or not state.possible():
+    if mixed:
+        state.lay_out()
+    if not state.possible():
         return None
     full = Dim.of(kernel.batch or "") // LANES
-    inside: list[Stmt] = []
-    for stmt in loop.body:
-        if isinstance(stmt, For) and stmt.kind == "map" and not any(is_recurrence(s) for s in walk((stmt,))):
-            # A nest that is vectorised along its own axis: one example after another.
-            inside.append(For(var := state.names.fresh("l"), Dim.of(0), Dim.of(LANES), (state.one(stmt, var),), "map"))
-        else:
-            inside += state.body((stmt,), None)
-    first = For(state.group, Dim.of(0), full, _joined(tuple(inside)), "map")
+    if not mixed:
+        first = For(state.group, Dim.of(0), full, state.mostly_own(loop.body), "map")
+        kernel = replace(kernel, buffers=(*kernel.buffers, *state.made))
+        return [first, replace(loop, lo=full * LANES, kind="seq")], kernel  # a few examples: not worth threads
+    worth = state.worth()
+    if worth is None or worth.value == 0:
+        return None
+    body = (*state.arrive(), *state.body(loop.body, None), *state.leave())
+    first = For(state.group, Dim.of(0), full, body, "map")
     kernel = replace(kernel, buffers=(*kernel.buffers, *state.made))
-    rest = replace(loop, lo=full * LANES, kind="seq")  # a few examples: not worth threads
-    return [first, rest], kernel
+    if worth.value is not None:
+        return [first, replace(loop, lo=full * LANES, kind="seq")], kernel
+    good = Op("greater", (Int(worth), Const(0, "i64")), "bool")
+    return [If(good, (first,)), replace(loop, lo=full * LANES * worth)], kernel
 
 
 @dataclass
@@ -115,6 +144,7 @@ class _State:
         self.group = self.names.fresh("group")
         self.table = {b.name: b for b in self.kernel.buffers}
         self.memory = Memory.of(self.kernel).inside(self.loop)
+        self.packed: dict[str, str] = {}  # input or output -> its wide copy
         self.wide: dict[str, str] = {}  # private temporary -> its copy with an axis of lanes
         for name in sorted({a.buffer for a in accesses(self.loop.body)}):
             if self.table[name].kind == "temp":
@@ -126,11 +156,72 @@ class _State:
         self.table[name] = self.made[-1]
         return name
 
+    # -- arrays of the caller, with the lanes innermost ------------------------------------------------------
+    def lay_out(self) -> None:
+        """Give every input and output that has an axis for the batch, and more, a wide copy."""
+        inside, outside = list(accesses(self.loop.body)), [a.buffer for a in accesses(self.kernel.body)]
+        for name in sorted({a.buffer for a in inside}):
+            buffer, mine = self.table[name], [a for a in inside if a.buffer == name]
+            if buffer.kind not in ("in", "out") or len(buffer.shape) < 2:
+                continue
+            if buffer.kind == "out" and outside.count(name) != len(mine):
+                continue
+            if all(a.index and a.index[0] == Dim.of(self.loop.var) and self._steady(a.index[1:]) for a in mine):
+                wide = self.add(name, buffer.dtype, (*buffer.shape[1:], Dim.of(LANES)))
+                self.wide[name] = self.packed[name] = wide
+
+    def _steady(self, index: tuple[Dim, ...]) -> bool:
+        return not _names(index, self.loop.var)
+
+    def arrive(self) -> Body:
+        return tuple(self._copy(name, True) for name in self.packed if self.table[name].kind == "in")
+
+    def leave(self) -> Body:
+        return tuple(self._copy(name, False) for name in self.packed if self.table[name].kind == "out")
+
+    def _copy(self, name: str, inward: bool) -> Stmt:
+        buffer, wide = self.table[name], self.packed[name]
+        place = tuple(Dim.of(self.names.fresh("n")) for _ in buffer.shape[1:])
+        lane = Dim.of(self.names.fresh("l"))
+        here = (Dim.of(self.group) * LANES + lane, *place)
+        store = (
+            Store(wide, (*place, lane), Load(name, here, buffer.dtype))
+            if inward
+            else Store(name, here, Load(wide, (*place, lane), buffer.dtype))
+        )
+        nest: Stmt = For(str(lane), Dim.of(0), Dim.of(LANES), (store,), "map")
+        for var, extent in reversed(list(zip(place, buffer.shape[1:], strict=True))):
+            nest = For(str(var), Dim.of(0), extent, (nest,), "map")
+        return nest
+
+    def worth(self) -> Dim | None:
+        """More than 0 for extents with which lanes are faster, and add as exactly; None where nothing tells."""
+        good = [_flag(MOST_BYTES - sum((product(b.shape) * 8 for b in self.made), Dim.of(0)))]
+        alone, together = Dim.of(0), Dim.of(0)
+        try:
+            for stmt, loops in _nested(self.loop.body):
+                facts: dict[str, tuple[Dim, Dim]] = {}
+                for loop in loops:
+                    facts[loop.var] = (largest(loop.lo, facts), largest(loop.hi - 1, facts))
+                times = [largest(loop.hi - loop.lo, facts) for loop in loops]
+                effort = product(times) * work(stmt, self.table)
+                maps = [t for t, loop in zip(times, loops) if loop.kind == "map"]
+                alone, together = (alone, together + effort) if maps else (alone + effort, together)
+                if stmt.op in ("add", "mul"):
+                    used = set().union(*(d.symbols() for d in stmt.index)) if stmt.index else set()
+                    terms = [t for t, loop in zip(times, loops) if loop.kind == "map" and loop.var not in used]
+                    good.append(_flag(MOST_TERMS - product(terms)))
+        except ValueError:
+            return None
+        if alone.terms:
+            good.append(_flag(alone * MAP_SHARE - together))
+        return product(dict.fromkeys(good))
+
     # -- may it be done --------------------------------------------------------------------------------------
     def possible(self) -> bool:
         """All examples take the same way through the loops, and what is computed for one that is done does
         no harm."""
-        if has(self.loop.body, Check, Grow, Product):
+        if has(self.loop.body, Grow, Product):
             return False
         outside = [a.buffer for a in accesses(self.kernel.body)]
         inside = [a.buffer for a in accesses(self.loop.body)]
@@ -148,17 +239,37 @@ class _State:
                 if masked and not _harmless(expr, memory):
                     return False
             match stmt:
+                case Check(cond, _, info):
+                    if masked or not self.same_for_all(cond) or not self._steady(info):
+                        return False
                 case For(lo=lo, hi=hi):
                     if masked or self.loop.var in lo.symbols() | hi.symbols():
                         return False
                     if not self.uniform(stmt.body, memory.inside(stmt), masked):
                         return False
-                case If() | While():
-                    if not all(self.uniform(b, memory, True) for b in bodies(stmt)):
+                case If(cond=cond) | While(cond=cond):
+                    if not all(self.uniform(b, memory, masked or not self.same_for_all(cond)) for b in bodies(stmt)):
                         return False
         return True
 
+    def same_for_all(self, cond: Expr) -> bool:
+        """Whether all examples go the same way."""
+        return self.loop.var not in symbols(cond) and not any(
+            load.buffer in self.wide or self.table[load.buffer].kind != "in" for load in loads(cond)
+        )
+
     # -- doing it --------------------------------------------------------------------------------------------
+    def mostly_own(self, body: Body) -> Body:
+        """Nests that are vectorised along their own axes stay so: one example after another."""
+        inside: list[Stmt] = []
+        for stmt in body:
+            if isinstance(stmt, For) and stmt.kind == "map" and not any(is_recurrence(s) for s in walk((stmt,))):
+                var = self.names.fresh("l")
+                inside.append(For(var, Dim.of(0), Dim.of(LANES), (self.one(stmt, var),), "map"))
+            else:
+                inside += self.body((stmt,), None)
+        return _joined(tuple(inside))
+
     def body(self, body: Body, mask: Expr | None) -> Body:
         found: list[Stmt] = []
         for stmt in body:
@@ -167,12 +278,21 @@ class _State:
 
     def stmt(self, stmt: Stmt, mask: Expr | None) -> Body:
         match stmt:
-            case Comment():
+            case Comment() | Check():
                 return (stmt,)
+            case Store(buffer, index, _, op) if op and index and self.is_shared(stmt):
+                part = self.fresh(buffer, self.table[buffer].dtype)
+                term = _masked(stmt, mask, self.table).value
+                whole = Store(buffer, index, Load(part, (), self.table[buffer].dtype), op)
+                return (self.lane(Store(part, (), term)), self.lane(whole))
             case Store():
                 return (self.lane(_masked(stmt, mask, self.table)),)
             case For(body=inside):
                 return (replace(stmt, body=self.body(inside, mask)),)
+            case If(cond, then, orelse) if self.same_for_all(cond):
+                return (If(cond, self.body(then, mask), self.body(orelse, mask)),)
+            case While(before, cond, inside) if self.same_for_all(cond):
+                return (While(self.body(before, mask), cond, self.body(inside, mask)),)
             case If(cond, then, orelse):
                 taken = self.flag("taken")
                 yes = _and(mask, Load(taken, (), "bool"))
@@ -201,10 +321,18 @@ class _State:
         )
 
     def flag(self, base: str) -> str:
+        return self.fresh(base, "bool")
+
+    def fresh(self, base: str, dtype: str) -> str:
+        """A variable for each lane."""
         name = self.names.fresh(base)
-        self.table[name] = Buffer(name, "bool", (), "temp")
-        self.wide[name] = self.add(name, "bool", (Dim.of(LANES),))
+        self.table[name] = Buffer(name, dtype, (), "temp")
+        self.wide[name] = self.add(name, dtype, (Dim.of(LANES),))
         return name
+
+    def is_shared(self, stmt: Store) -> bool:
+        """Whether all lanes accumulate into one place: that is a loop of its own, or it would keep others scalar."""
+        return stmt.buffer not in self.wide and self._steady(stmt.index)
 
     def lane(self, stmt: Store) -> For:
         var = self.names.fresh("l")
@@ -214,16 +342,19 @@ class _State:
         """The statement for the example of a lane."""
         lane = Dim.of(var)
 
+        def place(buffer: str, index: tuple[Dim, ...]) -> tuple[Dim, ...]:
+            return (*(index[1:] if buffer in self.packed else index), lane)
+
         def load(e: Expr) -> Expr:
             return (
-                Load(self.wide[e.buffer], (*e.index, lane), e.dtype)
+                Load(self.wide[e.buffer], place(e.buffer, e.index), e.dtype)
                 if isinstance(e, Load) and e.buffer in self.wide
                 else e
             )
 
         def store(s: Stmt) -> Stmt:
             if isinstance(s, Store) and s.buffer in self.wide:
-                s = replace(s, buffer=self.wide[s.buffer], index=(*s.index, lane))
+                s = replace(s, buffer=self.wide[s.buffer], index=place(s.buffer, s.index))
             return replace(s, body=tuple(store(x) for x in s.body)) if isinstance(s, For) else s
 
         body = substitute((stmt,), {self.loop.var: Dim.of(self.group) * LANES + lane})
@@ -245,7 +376,27 @@ def _joined(body: Body) -> Body:
 
 
 def _is_lane(stmt: Stmt | None) -> bool:
-    return isinstance(stmt, For) and stmt.hi.value == LANES and all(isinstance(s, Store) for s in stmt.body)
+    if not isinstance(stmt, For) or stmt.hi.value != LANES:
+        return False
+    return all(isinstance(s, Store) and (not s.index or _names(s.index, stmt.var)) for s in stmt.body)
+
+
+def _names(index: tuple[Dim, ...], var: str) -> bool:
+    return any(var in d.symbols() for d in index)
+
+
+def _nested(body: Body, loops: tuple[For, ...] = ()) -> Iterator[tuple[Store, tuple[For, ...]]]:
+    """Every store, with the loops around it."""
+    for stmt in body:
+        if isinstance(stmt, Store):
+            yield stmt, loops
+        for inner in bodies(stmt):
+            yield from _nested(inner, (*loops, stmt) if isinstance(stmt, For) else loops)
+
+
+def _flag(dim: Dim) -> Dim:
+    """1 where it is 0 or more, else 0."""
+    return minimum(Dim.of(1), maximum(Dim.of(0), dim + 1))
 
 
 def _and(a: Expr | None, b: Expr) -> Expr:

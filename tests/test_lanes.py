@@ -1,0 +1,183 @@
+"""Sixteen examples at once: whatever a batch of many gives, each example alone gives too.
+
+A batch of one never goes through lanes, so it is the reference for all of them; NumPy is the reference for it
+(tests/test_forward.py, tests/test_gradients.py).
+"""
+
+import importlib
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+from layerc.build.driver import build, compile_module, read_module
+from layerc.transpile.dump import dump
+
+HEAD = "import numpy as np\nfrom layerc import Param, layer, real\n"
+
+# name: (layer, shapes of one example's inputs, shapes of params)
+LAYERS = {
+    "soft_dtw": (
+        """
+        @layer
+        def f(a: real["T D"], b: real["U D"]) -> real[""]:
+            cost = np.full((a.shape[0] + 1, b.shape[0] + 1), np.inf)
+            cost[0, 0] = 0.0
+            for i in range(a.shape[0]):
+                for j in range(b.shape[0]):
+                    d = a[i] - b[j]
+                    low = min(cost[i, j], cost[i + 1, j], cost[i, j + 1])
+                    soft = np.exp(low - cost[i, j]) + np.exp(low - cost[i + 1, j]) + np.exp(low - cost[i, j + 1])
+                    cost[i + 1, j + 1] = np.sum(d * d) + low - np.log(soft)
+            return cost[a.shape[0], b.shape[0]]
+        """,
+        [(5, 3), (4, 3)],
+        [],
+    ),
+    "shared": (
+        """
+        @layer
+        def f(x: real["T D"], w: Param[real["D"]], start: Param[real[""]]) -> real["T"]:
+            h = start
+            y = np.empty(x.shape[0])
+            for t in range(x.shape[0]):
+                h = np.tanh(h + np.sum(w * x[t]))
+                y[t] = h
+            return y
+        """,
+        [(7, 3)],
+        [(3,), ()],
+    ),
+    "ways": (
+        """
+        @layer
+        def f(x: real["T D"]) -> {"y": real["T"], "best": real["D"]}:
+            y = np.zeros(x.shape[0])
+            best = np.zeros(x.shape[1])
+            total = 0.0
+            for t in range(x.shape[0]):
+                if t % 2 == 0:
+                    best = np.maximum(best, x[t])
+                    total += 0.5 * x[t, 0]
+                else:
+                    total = total * 0.9 + np.max(x[t])
+                y[t] = np.sin(total)
+            return y, best
+        """,
+        [(6, 4)],
+        [],
+    ),
+    "kalman": (
+        """
+        @layer
+        def f(z: real["T 2"], a: Param[real["2 2"]]) -> real["T 2"]:
+            m, p = np.zeros(2), np.eye(2)
+            y = np.empty_like(z)
+            for t in range(z.shape[0]):
+                m = a @ m
+                p = a @ p @ a.T + 0.1 * np.eye(2)
+                det = (p[0, 0] + 0.3) * (p[1, 1] + 0.3) - p[0, 1] * p[1, 0]
+                g00, g01 = (p[0, 0] * (p[1, 1] + 0.3) - p[0, 1] * p[1, 0]) / det, 0.3 * p[0, 1] / det
+                r = z[t] - m
+                m = m + np.stack([g00 * r[0] + g01 * r[1], g01 * r[0] + g00 * r[1]])
+                p = p * 0.5
+                y[t] = m
+            return y
+        """,
+        [(6, 2)],
+        [(2, 2)],
+    ),
+    "edit": (
+        """
+        @layer
+        def f(match: real["T U"], gap: Param[real[""]]) -> real["T+1 U+1"]:
+            T, U = match.shape
+            y = np.zeros((T + 1, U + 1))
+            for i in range(T):
+                y[i + 1, 0] = y[i, 0] - gap
+            for j in range(U):
+                y[0, j + 1] = y[0, j] - gap
+            for i in range(T):
+                for j in range(U):
+                    y[i + 1, j + 1] = max(y[i, j] + match[i, j], y[i, j + 1] - gap, y[i + 1, j] - gap)
+            return y
+        """,
+        [(4, 5)],
+        [()],
+    ),
+    "per_channel": (
+        """
+        @layer
+        def f(x: real["C T"], a: Param[real["C"]]) -> real["C T"]:
+            y = np.empty_like(x)
+            for c in range(x.shape[0]):
+                h = 0.0
+                for t in range(x.shape[1]):
+                    h = a[c] * h + x[c, t]
+                    y[c, t] = h
+            return y
+        """,
+        [(3, 6)],
+        [(3,)],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("lanes") / "many_lanes.py"
+    layers = (textwrap.dedent(text).replace("def f(", f"def {name}(") for name, (text, _, _) in LAYERS.items())
+    path.write_text(HEAD + "".join(layers))
+    return path
+
+
+@pytest.fixture(scope="module")
+def built(file):
+    build(file)
+    sys.path.insert(0, str(file.parent))
+    return importlib.import_module("many_lanes_compiled")
+
+
+def test_lanes_are_taken(file):
+    """By every kernel of these layers."""
+    parts = compile_module(read_module(file), upto="lanes").parts
+    texts = {part.kernel.name: dump(part.kernel) for part in parts}
+    assert {name: "for group" in text for name, text in texts.items()} == dict.fromkeys(texts, True)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("batch", [15, 16, 37])
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_batch_is_its_examples(built, name, batch, dtype):
+    layer = getattr(built, name)
+    _, shapes, params = LAYERS[name]
+    rng = np.random.default_rng(5)
+    inputs = [rng.normal(size=(batch, *s)).astype(dtype) for s in shapes]
+    shared = [np.asarray(rng.uniform(0.2, 0.8, size=s), dtype) for s in params]
+    y, pullback = layer.vjp(*inputs, *shared)
+    ys = y if isinstance(y, tuple) else (y,)
+    dys = [rng.normal(size=v.shape).astype(dtype) for v in ys]
+    found = pullback(*dys)
+    eps = np.finfo(dtype).eps
+    sums = [np.zeros(s, np.float64) for s in params]
+    for b in range(batch):
+        one, back = layer.vjp(*(x[b : b + 1] for x in inputs), *shared)
+        one = one if isinstance(one, tuple) else (one,)
+        for whole, alone in zip(ys, one, strict=True):
+            np.testing.assert_allclose(whole[b], alone[0], rtol=64 * eps, atol=64 * eps)
+        gradients = back(*(d[b : b + 1] for d in dys))
+        for whole, alone in zip(found[: len(inputs)], gradients[: len(inputs)], strict=True):
+            np.testing.assert_allclose(whole[b], alone[0], rtol=256 * eps, atol=256 * eps)
+        sums = [s + g for s, g in zip(sums, gradients[len(inputs) :], strict=True)]
+    for whole, total in zip(found[len(inputs) :], sums, strict=True):
+        np.testing.assert_allclose(whole, total, rtol=2000 * eps, atol=2000 * eps)
+
+
+def test_long_sums_stay_in_pairs(built):
+    """Above 64 terms lanes are left: they would add one by one."""
+    layer = built.soft_dtw
+    rng = np.random.default_rng(1)
+    a, b = (rng.normal(size=(16, 2, 100_000)).astype(np.float32) for _ in range(2))
+    exact = layer(a.astype(np.float64), b.astype(np.float64))
+    assert np.abs(layer(a, b) / exact - 1).max() < 3e-7
