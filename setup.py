@@ -1,4 +1,5 @@
-"""What pyproject.toml cannot say: the sub-packages of a mapped layout, and the compiled built-in layers.
+"""What pyproject.toml cannot say: the sub-packages of a mapped layout, the C of the call path, and the compiled
+built-in layers.
 
 Every file of runtime/layers/ is a layer file. The step `build_layers` compiles each with the compiler of this
 very checkout into the package layerc.runtime.<stem>_compiled: inside the wheel, or, for an editable install,
@@ -12,7 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module, util
 from pathlib import Path
 
-from setuptools import Command, Distribution, setup
+import numpy
+from setuptools import Command, Extension, setup
 from setuptools.command.build import build
 
 ROOT = Path(__file__).resolve().parent
@@ -98,15 +100,10 @@ class Build(build):
     sub_commands = [*build.sub_commands, ("build_layers", None)]
 
 
-class PlatformDistribution(Distribution):
-    """Marks the wheel as tied to a platform: its libraries come from `build_layers`, not from ext_modules."""
-
-    def has_ext_modules(self):
-        return True
-
-
 setup(
     packages=packages(),
-    distclass=PlatformDistribution,
+    ext_modules=[
+        Extension("layerc.runtime._quick", ["runtime/quick.c"], [numpy.get_include()], py_limited_api=True),
+    ],
     cmdclass={"build": Build, "build_layers": build_layers},
 )

@@ -22,7 +22,7 @@ from typing import Any
 import cffi
 from cffi.recompiler import make_c_source
 
-from layerc.build import guard, stubs
+from layerc.build import entry, guard, stubs
 from layerc.build.compiler import Compiler, Unit, find
 from layerc.build.portable import Prototype, any_cpu, files, has_levels, read_prototypes, units
 
@@ -139,9 +139,9 @@ class _Native:
 def _wrapper(header: str, cdef: str, guard_text: str) -> str:
     """The C text of the extension that lets Python call the functions: cffi's API mode."""
     ffi = cffi.FFI()
-    ffi.cdef(f"{cdef}\n{guard.CDEF}")
+    ffi.cdef(f"{cdef}\n{entry.CDEF}{guard.CDEF}")
     text = io.StringIO()
-    make_c_source(ffi, "_native", f'#include "{header}"\n\n{guard_text}', text)
+    make_c_source(ffi, "_native", f'#include "{header}"\n\n{entry.entry(cdef)}\n{guard_text}', text)
     return text.getvalue()
 
 

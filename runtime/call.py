@@ -143,6 +143,11 @@ class CompiledFunction(Described):
         inside the layer. All name the layer, and the argument or the line.
         """
         core = self.core
+        last = core.last
+        if last is not None and out is None and batch is None and not options:
+            outputs = last.quick_predict(*arrays)
+            if outputs is not NotImplemented:
+                return outputs if last.predict.all_public else last.predict.result(outputs)
         found = core.find(arrays, batch, options)
         if found is not None:
             case, addresses = found
@@ -161,18 +166,25 @@ class CompiledFunction(Described):
         core = self.core
         if "backward" not in core.methods:
             raise no_gradient(core.name)
+        last = core.last
+        if last is not None and out is None and batch is None and not options:
+            made = last.quick_forward(*arrays)
+            if made is not NotImplemented:
+                launch = last.forward
+                result = made if launch.all_public else launch.result(made)
+                return result, Pullback(core.name, last, arrays, (made,) if launch.single else made)
         found, call = core.find(arrays, batch, options), None
         if found is not None:
             case, addresses = found
             if out is None:
-                result, written, _ = core.start(case.forward, addresses)
+                result, outputs = core.start(case.forward, addresses)
             else:
-                result, written, _ = evaluate(core.name, case.forward, arrays, addresses, out)
+                result, outputs = evaluate(core.name, case.forward, arrays, addresses, out)
         else:
             call = self._prepare(arrays, batch, options)
-            case, addresses = call.case, core.addresses(call.arrays)
-            result, written, _ = evaluate(core.name, case.forward, call.arrays, addresses, out, call)
-        return result, Pullback(core.name, case, addresses, written, call)
+            case, arrays = call.case, tuple(call.arrays)
+            result, outputs = evaluate(core.name, case.forward, arrays, core.addresses(arrays), out, call)
+        return result, Pullback(core.name, case, arrays, outputs, call)
 
     def specialize(self, dtype: Any = np.float32, **shapes: Any) -> None:
         """Compile this function once more, for arrays of these very shapes: `L.mish.specialize(x=(32, 64, 28, 28))`.
@@ -243,8 +255,8 @@ def evaluate(
     addresses: Sequence[Any],
     out: Any = None,
     call: Call | None = None,
-) -> tuple[Any, Sequence[Any], Sequence[np.ndarray]]:
-    """Run a forward kernel: the result for the caller, the addresses of all outputs, and all outputs.
+) -> tuple[Any, Sequence[np.ndarray]]:
+    """Run a forward kernel: the result for the caller, and all outputs.
 
     arrays, addresses: what it reads; out: the caller's arrays for the result, or None; call: as it was
     checked, where not everything in it was a plain array.
@@ -257,15 +269,15 @@ def evaluate(
         found = ar.destinations(where, [launch.specs[i] for i in launch.public], out, arrays)
         into = {i: one for i, one in zip(launch.public, found) if one is not None}
     outputs = receive(launch, into)
-    written = list(map(library.from_buffer, outputs))
-    launch(addresses if launch.keep is None else [addresses[i] for i in launch.keep], written)
+    addresses = addresses if launch.keep is None else [addresses[i] for i in launch.keep]
+    launch(addresses, list(map(library.from_buffer, outputs)))
     results = []
     for i in launch.public:
         if i in into:
             results.append(into[i].finish(outputs[i]))
         else:
             results.append(outputs[i] if export is None else export(outputs[i]))
-    return (results[0] if len(results) == 1 else tuple(results)), written, outputs
+    return (results[0] if len(results) == 1 else tuple(results)), outputs
 
 
 def _blank(declared: str, real: Any) -> np.dtype:

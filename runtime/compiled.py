@@ -42,22 +42,19 @@ class Gradients(NamedTuple):
     params: dict[str, Any]
 
 
-class ClassPullback:
+class ClassPullback(Pullback):
     """`pullback(dy)`: the gradients at one evaluation of a class layer; it may be called again."""
 
-    __slots__ = ("_inputs", "_params", "_pullback")
-
-    def __init__(self, pullback: Pullback, core: Core) -> None:
-        self._pullback = pullback
-        self._inputs = len(core.input_names)
-        self._params = core.gradient_names[self._inputs :]
+    __slots__ = ()
 
     def __call__(self, *cotangents: Any, out: "Gradients | tuple[Any, Any] | None" = None) -> Gradients:
         """cotangents: one for each output, of its shape and type; None stands for zeros. out: as the
         result, of arrays to write to. ValueError for shapes and counts, TypeError for types."""
-        given = None if out is None else (*out[0], *(out[1].get(name) for name in self._params))
-        found = self._pullback(*cotangents, out=given)
-        return Gradients(found[: self._inputs], dict(zip(self._params, found[self._inputs :])))
+        core = self._case.core
+        inputs, params = len(core.input_names), core.gradient_params
+        given = None if out is None else (*out[0], *(out[1].get(name) for name in params))
+        found = super().__call__(*cotangents, out=given)
+        return Gradients(found[:inputs], dict(zip(params, found[inputs:])))
 
 
 class CompiledClass:
@@ -185,6 +182,12 @@ class CompiledClass:
         After `initialize` the ranks tell a batch from an example. Arguments and errors as for compiled
         functions.
         """
+        known = self._known
+        last = known.last
+        if last is not None and out is None and batch is None and not options:
+            outputs = last.quick_predict(*inputs, *known.now())
+            if outputs is not NotImplemented:
+                return outputs if last.predict.all_public else last.predict.result(outputs)
         return self._evaluate("predict", inputs, out, batch, options)[0]
 
     def vjp(
@@ -194,33 +197,44 @@ class CompiledClass:
         core = self.compiled.core
         if "backward" not in core.methods:
             raise no_gradient(self._where)
-        result, case, addresses, written, call = self._evaluate("forward", inputs, out, batch, options)
-        return result, ClassPullback(Pullback(self._where, case, addresses, written, call), core)
+        known = self._known
+        last = known.last
+        if last is not None and out is None and batch is None and not options:
+            arrays = (*inputs, *known.now())
+            made = last.quick_forward(*arrays)
+            if made is not NotImplemented:
+                launch = last.forward
+                outputs = (made,) if launch.single else made
+                for at, name in core.new_states:
+                    self.states.bind(name, outputs[at])
+                result = made if launch.all_public else launch.result(outputs)
+                return result, ClassPullback(self._where, last, arrays, outputs)
+        result, case, arrays, outputs, call = self._evaluate("forward", inputs, out, batch, options)
+        return result, ClassPullback(self._where, case, arrays, outputs, call)
 
     def _evaluate(
         self, method: str, inputs: Sequence[Any], out: Any, batch: bool | None, options: Mapping[str, Any]
-    ) -> tuple[Any, Case, Sequence[Any], Sequence[Any], Call | None]:
-        """The result, and what a pullback needs: the case, the addresses of arrays and outputs, the call."""
+    ) -> tuple[Any, Case, Sequence[np.ndarray], Sequence[np.ndarray], Call | None]:
+        """The result, and what a pullback needs: the case, all arrays and outputs, the call."""
         core, known = self.compiled.core, self._known
         found = None if options else known.find(inputs, batch)
-        call, arrays = None, inputs
+        call: Call | None = None
+        arrays: Sequence[np.ndarray]
         if found is not None:
-            case, addresses = found
-            if out is not None:
-                arrays = (*inputs, *known.arrays())
+            (case, addresses), arrays = found, (*inputs, *known.now())
         else:
             call = self._prepare(method, inputs, self._batch(inputs, batch), options)
             known.learn(inputs, batch, call)
             case, arrays, addresses = call.case, call.arrays, core.addresses(call.arrays)
         launch = case.predict if method == "predict" else case.forward
         if out is None and call is None:
-            result, written, outputs = core.start(launch, addresses)
+            result, outputs = core.start(launch, addresses)
         else:
-            result, written, outputs = evaluate(self._where, launch, arrays, addresses, out, call)
+            result, outputs = evaluate(self._where, launch, arrays, addresses, out, call)
         if method == "forward":
             for at, name in core.new_states:
                 self.states.bind(name, outputs[at])
-        return result, case, addresses, written, call
+        return result, case, arrays, outputs, call
 
     def reference(self, *inputs: Any, batch: bool | None = None, **options: Any) -> Any:
         """The NumPy meaning of a call: `predict` of the layer file itself, on these params and states."""

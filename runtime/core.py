@@ -84,6 +84,7 @@ class Core:
         self.cotangent_names = tuple(self.outputs[name]["cotangent"] for name in self.public)
         self.all_names = (*self.array_names, *self.output_names, *self.cotangent_names)
         self.gradient_names = tuple(name for name in self.array_names if self.roles[name] != "state")
+        self.gradient_params = self.gradient_names[len(self.input_names) :]
         self.gradient_slots = self._gradient_slots()
         self.all_gradients = "backward" in self.methods and self.gradient_slots == tuple(
             range(len(self.methods["backward"]["outputs"]))
@@ -93,6 +94,7 @@ class Core:
         self.positional = tuple(p["name"] for p in parameters if p["role"] != "config")
         self._cases: dict[Any, Case] = {}
         self.variants = Variants()
+        self.last: Case | None = None  # of the plain call before: most calls are like it
 
     def _gradient_slots(self) -> tuple[int | None, ...]:
         """For each input and param, in the signature's order: which output of backward is its gradient."""
@@ -149,11 +151,13 @@ class Core:
             if options or batch is not None:
                 key: Any = tuple(map(key_of, args)), batch, tuple(options.items())
             elif len(args) == 1:  # what most layers are called with, in half the time
-                (array,) = args
-                return self._cases[key_of(array)], (from_buffer(array),)
+                key = key_of(args[0])
             else:
                 key = tuple(map(key_of, args))
-            return self._cases[key], list(map(from_buffer, args))
+            case = self._cases[key]
+            if batch is None and not options:
+                self.last = case
+            return case, list(map(from_buffer, args))
         except (KeyError, AttributeError, TypeError, ValueError):  # ValueError: an array is not contiguous
             return None
 
@@ -298,6 +302,7 @@ class Core:
         """Make kernels for the sizes of this case; calls of these sizes take them from now on."""
         self.variants.add(case, c_text)
         self._cases.clear()
+        self.last = None
 
     # -- running -----------------------------------------------------------------------------------------
 
@@ -329,14 +334,9 @@ class Core:
         """Of contiguous arrays."""
         return list(map(self.library.from_buffer, arrays))
 
-    def start(self, launch: Launch, addresses: Sequence[Any]) -> tuple[Any, Sequence[Any], Sequence[np.ndarray]]:
-        """Run a forward kernel on all arrays of a call: the result for the caller, the addresses of all
-        outputs, and all outputs."""
+    def start(self, launch: Launch, addresses: Sequence[Any]) -> tuple[Any, Sequence[np.ndarray]]:
+        """Run a forward kernel on all arrays of a call: the result for the caller, and all outputs."""
         if launch.keep is not None:
             addresses = [addresses[i] for i in launch.keep]
-        if launch.single:
-            output, address = launch.alone(addresses)
-            return output, (address,), (output,)
-        outputs, written = launch.fresh(addresses)
-        results = [outputs[i] for i in launch.public]
-        return (results[0] if len(results) == 1 else tuple(results)), written, outputs
+        outputs = launch.fresh(addresses)
+        return (outputs[0] if launch.single else launch.result(outputs)), outputs

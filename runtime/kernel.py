@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from layerc.runtime.arrays import DTYPES, Destination, Spec
+from layerc.runtime.quick import Run, quick, refuse
 from layerc.runtime.shapes import Binding, Size, evaluate, parse
 
 if TYPE_CHECKING:
@@ -33,22 +34,23 @@ class Launch:
     """
 
     __slots__ = (
-        *("_dtypes", "_kernel", "_scalars", "_shapes", "arguments", "function", "keep", "library", "made"),
-        *("order", "public", "seed_at", "single", "specs", "where"),
+        *("_kernel", "all_public", "arguments", "function", "keep", "kernel", "library", "made"),
+        *("order", "public", "scalars", "seed_at", "single", "specs", "where"),
     )
 
     def __init__(self, case: "Case", method: Mapping[str, Any], name: str) -> None:
         core, outputs = case.core, method["outputs"]
         self.where, self.library = core.name, core.library
         self._kernel = case.function(method)
-        self._scalars, self.seed_at = case.scalars(method)
-        self.function = partial(self._kernel, *self._scalars)
+        self.kernel: str = method["kernels"][case.real]
+        self.scalars, self.seed_at = case.scalars(method)
+        self.function = partial(self._kernel, *self.scalars)
         self.arguments: tuple[str, ...] = tuple(method["arguments"])
         self.specs = tuple(case.spec(output) for output in outputs)
         self.made = tuple((shape, dtype) for _, shape, dtype in self.specs)
-        self._shapes, self._dtypes = [shape for shape, _ in self.made], [dtype for _, dtype in self.made]
         self.public = tuple(i for i, output in enumerate(outputs) if output["role"] == "output")
-        self.single = len(outputs) == 1 == len(self.public)
+        self.single = len(outputs) == 1
+        self.all_public = len(outputs) == len(self.public)
 
         known = [*core.array_names, *(core.kept_names if name == "pullback" else core.output_names)]
         forward = tuple(argument for argument in self.arguments if argument in known)
@@ -65,8 +67,8 @@ class Launch:
         made = Launch.__new__(Launch)
         for name in Launch.__slots__:
             setattr(made, name, getattr(self, name))
-        made._scalars = (*self._scalars[:at], seed or 0, *self._scalars[at + 1 :])
-        made.function = partial(made._kernel, *made._scalars)
+        made.scalars = (*self.scalars[:at], seed or 0, *self.scalars[at + 1 :])
+        made.function = partial(made._kernel, *made.scalars)
         return made
 
     def __call__(self, addresses: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -81,38 +83,16 @@ class Launch:
             self.library.fail(self.where, status, call.info)
         calls.append(call)
 
-    def alone(self, addresses: Sequence[Any]) -> tuple[np.ndarray, Any]:
-        """Run a kernel of one output, made here: it and its address. The steps of `__call__`, for speed."""
-        ((shape, dtype),) = self.made
-        library = self.library
-        output = np.empty(shape, dtype)
-        written = library.from_buffer(output)
-        calls = library.calls
-        try:
-            call = calls.pop()
-        except IndexError:
-            call = library.new_call()
-        status = self.function(*addresses, written, call)
-        if status:
-            library.fail(self.where, status, call.info)
-        calls.append(call)
-        return output, written
+    def fresh(self, addresses: Sequence[Any]) -> list[np.ndarray]:
+        """Run with outputs made here."""
+        outputs = [np.empty(shape, dtype) for shape, dtype in self.made]
+        self(addresses, list(map(self.library.from_buffer, outputs)))
+        return outputs
 
-    def fresh(self, addresses: Sequence[Any]) -> tuple[list[np.ndarray], list[Any]]:
-        """Run with outputs made here; they and their addresses. The steps of `__call__`, for speed."""
-        library = self.library
-        outputs = list(map(np.empty, self._shapes, self._dtypes))
-        written = list(map(library.from_buffer, outputs))
-        calls = library.calls
-        try:
-            call = calls.pop()
-        except IndexError:
-            call = library.new_call()
-        status = self.function(*addresses, *written, call)
-        if status:
-            library.fail(self.where, status, call.info)
-        calls.append(call)
-        return outputs, written
+    def result(self, outputs: Sequence[np.ndarray]) -> Any:
+        """What the caller gets of all outputs."""
+        results = [outputs[i] for i in self.public]
+        return results[0] if len(results) == 1 else tuple(results)
 
 
 class Case:
@@ -120,7 +100,7 @@ class Case:
 
     __slots__ = (
         *("_launches", "backward", "batch", "binding", "config", "core", "cotangent_key", "cotangents"),
-        *("forward", "predict", "real", "shapes"),
+        *("forward", "predict", "quick_backward", "quick_forward", "quick_predict", "real", "shapes"),
     )
 
     def __init__(
@@ -146,6 +126,8 @@ class Case:
             (name, shape, dtype) for name, (_, shape, dtype) in zip(core.cotangent_names, outputs, strict=True)
         )
         self.cotangent_key = tuple((np.ndarray, shape, dtype, True) for _, shape, dtype in outputs)
+        self.quick_predict, self.quick_forward = self._quick(self.predict), self._quick(self.forward)
+        self.quick_backward = self._quick(self.backward, pulls=True)
 
     def launch(self, method: str, want: str = "all") -> Launch:
         """The kernel of that method; want: "params" or "inputs" for only those gradients, if there is one."""
@@ -154,6 +136,24 @@ class Case:
             found = Launch(self, self.core.method(method, want), method)
             self._launches[method, want] = found
         return found
+
+    def _quick(self, launch: Launch | None, pulls: bool = False) -> Run:
+        """A launch on arrays as NumPy gives them: those of a call; to pull, those kept and all cotangents."""
+        core = self.core
+        if launch is None or core.variants or any(n not in self.shapes for n in core.array_names):
+            return refuse
+        arrays = [(self.shapes[n], self._dtype(core.dtypes[n])) for n in core.array_names]
+        if not pulls:
+            keep = range(len(arrays)) if launch.keep is None else launch.keep
+            return quick(launch, arrays, tuple(keep))
+        known = [*arrays, *self.forward.made]
+        given = arrays if launch.keep is None else [known[i] for i in launch.keep]
+        given = [*given, *((shape, dtype) for _, shape, dtype in self.cotangents)]
+        order = range(len(given)) if launch.order is None else launch.order
+        return quick(launch, given, tuple(order))
+
+    def _dtype(self, declared: str) -> np.dtype:
+        return DTYPES[self.real if declared == "real" else declared]
 
     def function(self, method: Mapping[str, Any]) -> Callable[..., int]:
         kernels = method["kernels"]
@@ -210,7 +210,7 @@ class Case:
 
     def spec(self, output: Mapping[str, Any]) -> Spec:
         """Name, shape and type of an output. A gradient is shaped as what it is of."""
-        dtype = DTYPES[self.real if output["dtype"] == "real" else output["dtype"]]
+        dtype = self._dtype(output["dtype"])
         of = output.get("of")
         if of in self.shapes:
             return output["name"], self.shapes[of], dtype

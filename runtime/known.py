@@ -20,22 +20,32 @@ class Known:
         self._version = -1
         self._keys: Any = None
         self._addresses: list[Any] = []
+        self._held: tuple[np.ndarray, ...] = ()
         self._cases: dict[Any, Case] = {}
+        self.last: Case | None = None  # of the plain call before
 
     def forget(self) -> None:
         """The layer has been initialised again: what its inputs' ranks mean may have changed."""
         self._cases.clear()
+        self.last = None
 
-    def find(self, inputs: Sequence[Any], batch: bool | None) -> tuple[Case, list[Any]] | None:
-        """A call like one before: its case, and the addresses of the inputs and the layer's own arrays."""
+    def now(self) -> tuple[np.ndarray, ...]:
+        """The layer's own arrays, as `arrays` gives them; looked at again if there are others than before."""
         version = 0
         for arrays in self._own:
             version += arrays.version
+        if version != self._version:
+            self._look(version)
+        return self._held
+
+    def find(self, inputs: Sequence[Any], batch: bool | None) -> tuple[Case, list[Any]] | None:
+        """A call like one before: its case, and the addresses of the inputs and the layer's own arrays."""
         try:
-            if version != self._version:
-                self._look(version)
+            self.now()
             key = key_of(inputs[0]) if len(inputs) == 1 else tuple(map(key_of, inputs))
             case = self._cases[key if batch is None else (key, batch)]
+            if batch is None:
+                self.last = case
             return case, [*map(self._core.library.from_buffer, inputs), *self._addresses]
         except (KeyError, AttributeError, TypeError, ValueError):  # ValueError: an array is not contiguous
             return None
@@ -61,7 +71,7 @@ class Known:
         arrays = self.arrays()
         keys = list(map(key_of, arrays))
         if keys != self._keys:
-            self._cases.clear()
-        self._keys = keys
+            self.forget()
+        self._keys, self._held = keys, tuple(arrays)
         self._addresses = list(map(self._core.library.from_buffer, arrays))
         self._version = version

@@ -31,8 +31,21 @@ class Library:
         self.from_buffer = native.ffi.from_buffer
         self.buffer = native.ffi.buffer
         self._new = partial(native.ffi.new, native.ffi.typeof("lc_call *"))
+        self.entry = self._entry(native)
         self.errors = {error["number"]: error for error in errors}
         threads.follow(self._use_threads)
+
+    @staticmethod
+    def _entry(native: Any) -> int | None:
+        """The address of lc_run; None in a package of an earlier time."""
+        if not hasattr(native.lib, "lc_run"):
+            return None
+        return int(native.ffi.cast("uintptr_t", native.ffi.addressof(native.lib, "lc_run")))
+
+    def number(self, kernel: str) -> int:
+        """Of a kernel, for lc_run."""
+        number: int = self.functions.lc_number(kernel.encode())
+        return number
 
     def _use_threads(self, count: int) -> None:
         self.threads = count
@@ -53,7 +66,7 @@ class Library:
         """The bytes behind an address made by `from_buffer`."""
         return np.frombuffer(self.buffer(address), np.uint8)
 
-    def fail(self, where: str, status: int, info: Any) -> NoReturn:
+    def fail(self, where: str, status: int, info: Sequence[int]) -> NoReturn:
         """Raise what a kernel's status means, with the file and line of the user's source."""
         if status == OUT_OF_MEMORY:
             raise MemoryError(f"{where}: out of memory")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from layerc.runtime import arrays as ar
-from layerc.runtime.core import Call, key_of
+from layerc.runtime.core import Call
 from layerc.runtime.kernel import Case, receive
 
 
@@ -20,9 +20,14 @@ class Pullback:
     __slots__ = ("_case", "_exports", "_kept", "_launch", "_plain", "_shared", "_where")
 
     def __init__(
-        self, where: str, case: Case, arrays: Sequence[Any], outputs: Sequence[Any], call: Call | None = None
+        self,
+        where: str,
+        case: Case,
+        arrays: Sequence[np.ndarray],
+        outputs: Sequence[np.ndarray],
+        call: Call | None = None,
     ) -> None:
-        """arrays, outputs: the addresses of all arrays of the call and of all outputs of the forward.
+        """arrays, outputs: all arrays of the call and all outputs of the forward, contiguous.
         call: as it was checked, where not everything in it was a plain array."""
         launch = case.backward
         if launch is None:
@@ -46,27 +51,22 @@ class Pullback:
         result, of arrays to write to, or None for one to be made. ValueError for shapes and counts,
         TypeError for types.
         """
-        case, launch = self._case, self._launch
-        library = launch.library
         if out is None and self._plain:
-            try:
-                known = tuple(map(key_of, cotangents)) == case.cotangent_key
-                given = list(map(library.from_buffer, cotangents)) if known else None
-            except (AttributeError, TypeError, ValueError):
-                given = None
-            if given is not None:
-                arguments = self._ordered(given)
-                if case.core.only_gradient:
-                    return (launch.alone(arguments)[0],)
-                gradients, _ = launch.fresh(arguments)
-                if case.core.all_gradients:
-                    return tuple(gradients)
-                return tuple([None if i is None else gradients[i] for i in case.core.gradient_slots])
+            case = self._case
+            gradients = case.quick_backward(*self._kept, *cotangents)
+            if gradients is not NotImplemented:
+                core = case.core
+                if core.only_gradient:
+                    return (gradients,)
+                if core.all_gradients:
+                    return gradients  # type: ignore[no-any-return]
+                found = gradients if isinstance(gradients, tuple) else (gradients,)
+                return tuple([None if i is None else found[i] for i in core.gradient_slots])
         return self._carefully(cotangents, out)
 
-    def _ordered(self, cotangents: list[Any]) -> list[Any]:
+    def _addresses(self, cotangents: Sequence[np.ndarray]) -> list[Any]:
         """The arguments of the kernel, from what was kept and all cotangents."""
-        arguments = [*self._kept, *cotangents]
+        arguments = list(map(self._launch.library.from_buffer, [*self._kept, *cotangents]))
         order = self._launch.order
         return arguments if order is None else [arguments[i] for i in order]
 
@@ -78,8 +78,7 @@ class Pullback:
         arrays = self._checked(cotangents)
         into = {} if out is None else self._destinations(out, arrays, shared)
         gradients = receive(launch, {i: one for i, one in into.items() if i not in shared})
-        given = list(map(library.from_buffer, arrays))
-        launch(self._ordered(given), list(map(library.from_buffer, gradients)))
+        launch(self._addresses(arrays), list(map(library.from_buffer, gradients)))
         for scalar in shared:
             gradients[scalar] = np.asarray(gradients[scalar].sum(axis=0))
         results: list[Any] = []
@@ -112,8 +111,7 @@ class Pullback:
         for slot, _ in places:
             name, shape, dtype = launch.specs[slot]
             specs.append((name, shape[1:] if slot in shared else shape, dtype))
-        read = [launch.library.memory(address) for address in self._kept]
-        found = ar.destinations(where, specs, [array for _, array in places], [*read, *cotangents])
+        found = ar.destinations(where, specs, [array for _, array in places], [*self._kept, *cotangents])
         return {slot: one for (slot, _), one in zip(places, found) if one is not None}
 
     def _of_scalars(self) -> set[int]:
