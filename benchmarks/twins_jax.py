@@ -194,7 +194,7 @@ def crf(score, transition):
 
 
 def warp_gather(image, flow):
-    n, depth, height, width = image.shape
+    height, width = image.shape[-2:]
     row = jnp.clip(jnp.arange(height)[:, None] + flow[:, 0], 0, height - 1)
     column = jnp.clip(jnp.arange(width) + flow[:, 1], 0, width - 1)
     top, left = jnp.floor(row).astype(int), jnp.floor(column).astype(int)

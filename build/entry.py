@@ -1,7 +1,7 @@
 """One C function through which all kernels of a library can be called: what the runtime's quick way needs.
 
-    int lc_run(int kernel, const int64_t *ints, const double *floats, void *const *arrays, lc_call *call)
-    int lc_number(const char *name)      the number of a kernel, or -1
+int lc_run(int kernel, const int64_t *ints, const double *floats, void *const *arrays, lc_call *call)
+int lc_number(const char *name)      the number of a kernel, or -1
 """
 
 import re

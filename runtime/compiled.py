@@ -200,15 +200,15 @@ class CompiledClass:
         known = self._known
         last = known.last
         if last is not None and out is None and batch is None and not options:
-            arrays = (*inputs, *known.now())
-            made = last.quick_forward(*arrays)
+            read = (*inputs, *known.now())
+            made = last.quick_forward(*read)
             if made is not NotImplemented:
                 launch = last.forward
                 outputs = (made,) if launch.single else made
                 for at, name in core.new_states:
                     self.states.bind(name, outputs[at])
                 result = made if launch.all_public else launch.result(outputs)
-                return result, ClassPullback(self._where, last, arrays, outputs)
+                return result, ClassPullback(self._where, last, read, outputs)
         result, case, arrays, outputs, call = self._evaluate("forward", inputs, out, batch, options)
         return result, ClassPullback(self._where, case, arrays, outputs, call)
 

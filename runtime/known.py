@@ -13,13 +13,12 @@ _MOST_CASES = 256
 
 
 class Known:
-    """The calls of one class layer so far, by its inputs' shapes and types; its own arrays' addresses."""
+    """The calls of one class layer so far, by its inputs' shapes and types; its own arrays, looked at when they change."""
 
     def __init__(self, core: Core, *own: NamedArrays) -> None:
         self._core, self._own = core, own
         self._version = -1
         self._keys: Any = None
-        self._addresses: list[Any] = []
         self._held: tuple[np.ndarray, ...] = ()
         self._cases: dict[Any, Case] = {}
         self.last: Case | None = None  # of the plain call before
@@ -41,12 +40,12 @@ class Known:
     def find(self, inputs: Sequence[Any], batch: bool | None) -> tuple[Case, list[Any]] | None:
         """A call like one before: its case, and the addresses of the inputs and the layer's own arrays."""
         try:
-            self.now()
+            own = self.now()
             key = key_of(inputs[0]) if len(inputs) == 1 else tuple(map(key_of, inputs))
             case = self._cases[key if batch is None else (key, batch)]
             if batch is None:
                 self.last = case
-            return case, [*map(self._core.library.from_buffer, inputs), *self._addresses]
+            return case, list(map(self._core.library.from_buffer, (*inputs, *own)))
         except (KeyError, AttributeError, TypeError, ValueError):  # ValueError: an array is not contiguous
             return None
 
@@ -73,5 +72,4 @@ class Known:
         if keys != self._keys:
             self.forget()
         self._keys, self._held = keys, tuple(arrays)
-        self._addresses = list(map(self._core.library.from_buffer, arrays))
         self._version = version

@@ -53,13 +53,13 @@ class Pullback:
         """
         if out is None and self._plain:
             case = self._case
-            gradients = case.quick_backward(*self._kept, *cotangents)
+            gradients: tuple[Any, ...] = case.quick_backward(*self._kept, *cotangents)
             if gradients is not NotImplemented:
                 core = case.core
                 if core.only_gradient:
                     return (gradients,)
                 if core.all_gradients:
-                    return gradients  # type: ignore[no-any-return]
+                    return gradients
                 found = gradients if isinstance(gradients, tuple) else (gradients,)
                 return tuple([None if i is None else found[i] for i in core.gradient_slots])
         return self._carefully(cotangents, out)

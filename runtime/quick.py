@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from layerc.runtime.kernel import Launch
 
 try:
-    from layerc.runtime import _quick  # type: ignore[attr-defined]
+    _quick: Any = import_module("layerc.runtime._quick")
 except ImportError:
     _quick = None
 
@@ -40,7 +41,8 @@ def quick(launch: "Launch", given: Sequence[Array], order: Sequence[int]) -> Run
         made = _quick.Quick(library.entry, number, launch.scalars, tuple(given), tuple(order), launch.made, fail)
     except ValueError:  # very many arrays, or axes
         return refuse
-    return made.run  # type: ignore[no-any-return]
+    run: Run = made.run
+    return run
 
 
 class _Threads:

@@ -4,9 +4,10 @@
     for j: s += t[j] * t[j]         ->    for k: y[k] = x[k] - m
     for k: y[k] = t[k]
 
-Inlined are: values of a few flops (less than writing and reading them takes) and at most two loads, where what does not change along the last axis is
-free (it is hoisted); and any value read once, by a nest that runs over just its elements. Legal where the one store of the temporary comes before all its loads, and nothing its
-value reads is written from there to them.
+Inlined are: values of a few flops (less than writing and reading them takes) and at most two loads, where what does
+not change along the last axis is free (it is hoisted); and any value read once, by a nest that runs over just its
+elements. Legal where the one store of the temporary comes before all its loads, and nothing its value reads is
+written from there to them.
 """
 
 from __future__ import annotations
