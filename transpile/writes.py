@@ -67,6 +67,8 @@ class Writes:
                 "this array is in a list already, which would see the write",
                 "append a copy of it: .copy()",
             )
+        if not array.type.rank:
+            raise self.fail(node, "type", "a scalar has no places to store into", "assign the name itself")
         if any(isinstance(i, Mask) for i in items):
             self._store_masked(array, items, value, op, span, node)
             return
