@@ -58,6 +58,18 @@ def made_anew_and_listed(x: real["N"]):  # N=3
     return np.stack(rows)
 
 
+def real_without_arrays(q: real[""]):
+    rows = []
+    for i in range(2):
+        rows.append(q * i)
+    v = np.stack(rows)
+    for i in range(2):
+        v = v[0] * np.broadcast_to(1, (2, 2))[0]
+    for i in range(2):
+        v = np.broadcast_to(0, (2, 2))[0]
+    return np.sum(v) * q
+
+
 def named_on_a_branch(x: real["N"], y: real["N"]):  # N=3
     y -= 1.0
     if x[0] > 0:

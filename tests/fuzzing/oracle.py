@@ -42,6 +42,7 @@ REFUSALS = (
     r"shape: the bound of a slice depends on values",
     r"type: .* is i(64|32|nt)\S* on one path and ",  # math.ceil(x) here, x there
     r"type: .* on one path and i(64|32|nt)",
+    r"type: .* before the loop and i(64|32|nt)",
 )
 
 
