@@ -11,7 +11,7 @@ N ?= 1000
 PLACE := $(shell pwd | cksum | cut -d' ' -f1)
 ready = .venv/.ready-$(PLACE)-$(1)
 
-.PHONY: help setup demo test test-all lint oracles bench fuzz docs wheel layers clean distclean
+.PHONY: help setup demo test test-all lint oracles bench fuzz sanitize docs wheel layers clean distclean
 
 help:  ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -40,6 +40,10 @@ bench: $(call ready,bench) layers  ## measure against PyTorch, JAX and Numba (in
 
 fuzz: $(call ready,test) layers  ## random programs: NumPy, compiled code and gradients must agree (N=20000 SEED=1)
 	$(PY) tests/fuzz.py -n $(N) $(if $(SEED),--seed $(SEED)) $(FUZZ_ARGS)
+
+sanitize: N = 200
+sanitize: $(call ready,test) layers  ## compiled code under AddressSanitizer and UBSan: tests and random programs (N=200)
+	.ci/sanitize $(N)
 
 docs: $(call ready,test)  ## write docs/language.md from the table of operations
 	$(PY) docs/language.py

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from ..transpile import construct
 from ..transpile.construct import const, value_of
-from ..transpile.dims import ZERO, maximum, product
+from ..transpile.dims import ZERO, Dim, maximum, nonnegative, product
 from ..transpile.errors import Mistake
 from ..transpile.operations import ROWS
 from ..transpile.program import (
@@ -357,7 +357,7 @@ class Reverser:
     def _saving_for(self, stmt: For, kept: list[str]) -> tuple[list[Stmt], list[Stmt], Expr]:
         count = _trips(stmt)
         assert count is not None
-        position = _position(stmt)
+        count, position = _room(count), _position(stmt)
         before: list[Stmt] = []
         at_start: list[Stmt] = []
         restore: list[Stmt] = []
@@ -787,6 +787,13 @@ def _without_stores(body: Sequence[Stmt], own: set[str]) -> list[Stmt]:
                 )
         kept.append(stmt)
     return kept
+
+
+def _room(count: Dim) -> Dim:
+    """As many places as a loop may need, and no negative number of them: range(N - 1) is empty for N = 0."""
+    constant = sum(c for monomial, c in count.terms if not monomial)
+    above = count - constant if constant < 0 else count  # N reads better than max(0, N - 1)
+    return above if nonnegative(above) else maximum(count, ZERO)
 
 
 def _rebound(body: Sequence[Stmt]) -> set[str]:

@@ -24,6 +24,61 @@ from layerc.build.driver import build
 from layerc.transpile.layers import check_file
 
 PROGRAMS = r"""
+# -- what random programs brought ---------------------------------------------------------------------------------
+def clipped_below(a: real["N"]):  # N=4
+    return a.clip(0.5) * np.clip(a, None, 1.5) * np.clip(a, max=0.7)
+
+
+def divided_by_extent(a: real["K"]):  # K=3
+    return a[np.arange(a.shape[0]) % a.shape[0]] * 2
+
+
+def sorted_places_of_one(y: real["1 1"]):
+    return y * np.take_along_axis(y, np.argsort(np.zeros((1, 1)), axis=1), axis=1)
+
+
+def shortened_twice(y: real["K"]):  # K=4
+    u = y[1:]
+    u[:-1] += np.ones(y.shape[0] - 2) * y[0]
+    return y * y
+
+
+def whole_quotient(y: real["K"], a: real["M"]):  # K=3 M=2
+    z = np.reshape(np.ones(y.shape[0] * a.shape[0] + y.shape[0]), (a.shape[0] + 1, -1))
+    return y * np.sum(z, axis=0)
+
+
+def made_anew_and_listed(x: real["N"]):  # N=3
+    rows = []
+    for i in range(3):
+        y = np.zeros(4)
+        for t in range(2):
+            y[t] = x[0] * x[i]
+        rows.append(y)
+    return np.stack(rows)
+
+
+def real_without_arrays(q: real[""]):
+    rows = []
+    for i in range(2):
+        rows.append(q * i)
+    v = np.stack(rows)
+    for i in range(2):
+        v = v[0] * np.broadcast_to(1, (2, 2))[0]
+    for i in range(2):
+        v = np.broadcast_to(0, (2, 2))[0]
+    return np.sum(v) * q
+
+
+def named_on_a_branch(x: real["N"], y: real["N"]):  # N=3
+    y -= 1.0
+    if x[0] > 0:
+        z = y
+    else:
+        z = x * 2
+    return z * y
+
+
 # -- overlapping places -------------------------------------------------------------------------------------------
 def conv1(x: real["N"], w: real["K"]):  # N=6 K=3
     y = np.zeros(x.shape[0] - w.shape[0] + 1)

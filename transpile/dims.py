@@ -245,9 +245,11 @@ def _subs_atom(atom: Symbol, values: Mapping[str, Dim]) -> Dim:
 
 
 def _exact_quotient(a: Dim, b: Dim) -> Dim | None:
-    """a / b where b is one monomial that divides every term of a (so (K*D)//D is K)."""
-    if len(b.terms) != 1 or not a.terms:
+    """a / b where it is a polynomial: (K*D)//D is K, (K*M + K)//(M + 1) is K."""
+    if not a.terms or not b.terms:
         return None
+    if len(b.terms) > 1:
+        return _long_division(a, b)
     divisor, coefficient = b.terms[0]
     quotient: dict[Monomial, int] = {}
     for monomial, c in a.terms:
@@ -260,6 +262,19 @@ def _exact_quotient(a: Dim, b: Dim) -> Dim | None:
             return None
         quotient[tuple(left)] = c // coefficient
     return Dim._from(quotient)
+
+
+def _long_division(a: Dim, b: Dim) -> Dim | None:
+    """By the first terms, which are of the highest degree."""
+    quotient, first = Dim.of(0), Dim((b.terms[0],))
+    for _ in range(8):
+        if not a.terms:
+            return quotient
+        step = _exact_quotient(Dim((a.terms[0],)), first)
+        if step is None:
+            return None
+        quotient, a = quotient + step, a - step * b
+    return None
 
 
 def _common_factor(monomials: list[Monomial]) -> Dim | None:
@@ -350,10 +365,11 @@ def _nonnegative_atom(atom: Symbol) -> bool:
 
 def same_extent(a: Dim, b: Dim) -> bool:
     """Whether two extents agree wherever both are possible: max(0, N - 2) is N - 2."""
-    return a == b or _unclamped(a) == _unclamped(b)
+    return a == b or unclamped(a) == unclamped(b)
 
 
-def _unclamped(dim: Dim) -> Dim:
+def unclamped(dim: Dim) -> Dim:
+    """a, of max(0, a)."""
     symbol = dim.symbol
     if isinstance(symbol, Atom) and symbol.kind == "max" and ZERO in symbol.args:
         return next((a for a in symbol.args if a != ZERO), ZERO)
@@ -373,7 +389,20 @@ def maximum(a: Dim, b: Dim, facts: Facts | None = None) -> Dim:
         return a
     if nonnegative(b - a, facts):
         return b
+    for one, other in ((a, b), (b, a)):  # max(0, max(0, N - 1) - 1) is max(0, N - 2)
+        if one == ZERO and (inner := _lowered(other)) is not None:
+            return maximum(ZERO, inner, facts)
     return Dim.of(Atom("max", tuple(sorted((a, b), key=str))))
+
+
+def _lowered(dim: Dim) -> Dim | None:
+    """a - c where dim is max(0, a) - c, c >= 0."""
+    for monomial, c in dim.terms:
+        rest = dim - Dim(((monomial, c),))
+        match monomial:
+            case (Atom("max", args),) if c == 1 and ZERO in args and _plain(-rest):
+                return next((a for a in args if a != ZERO), ZERO) + rest
+    return None
 
 
 def largest(dim: Dim, facts: Facts) -> Dim:

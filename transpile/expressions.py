@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 import gast
@@ -164,6 +164,13 @@ class Expressions(SpecialCalls):
             if isinstance(value, Name):
                 return construct.replace(value, span=self.span(node))
             return self.unlisted(value, node)
+        if id in self.assigned:
+            raise self.fail(
+                node,
+                "name",
+                f"{id} has no value yet: as the function assigns it further down, it is a variable of the function",
+                "give that variable another name",
+            )
         found = self.source.defined(id)
         if found is not None:
             return self._defined(node, *found)
@@ -224,6 +231,7 @@ class Expressions(SpecialCalls):
                 )
             return self._defined(node, *member)
         base = self.typed(node.value)
+        self._no_number(base, node)
         match node.attr:
             case "shape":
                 return Tuple(tuple(construct.call("extent", base, axis=i) for i in range(base.type.rank)))
@@ -241,6 +249,11 @@ class Expressions(SpecialCalls):
             f"arrays have no attribute {node.attr} here",
             "shape, ndim, size, dtype, T, and methods",
         )
+
+    def _no_number(self, base: Expr, node: Any) -> None:
+        if base.type.is_weak and isinstance(base, (Name, construct.Const)):
+            what = f"a Python number ({base.type.dtype}) has no {node.attr}"
+            raise self.fail(node, "type", what, "np.asarray(...) makes an array of it")
 
     def _field(self, node: Any, attr: str) -> Value:
         key = f"self.{attr}"
@@ -424,6 +437,8 @@ class Expressions(SpecialCalls):
     def _called(self, func: Any) -> str | None:
         """The canonical name of what is called, unless the file itself defines it."""
         if isinstance(func, gast.Name):
+            if func.id in self.assigned and func.id not in self.env:
+                return None
             if func.id in self.env or self.source.defined(func.id) is not None:
                 value = self.env.get(func.id)
                 return value.value if isinstance(value, Static) and isinstance(value.value, str) else None
@@ -495,6 +510,7 @@ class Expressions(SpecialCalls):
         if isinstance(receiver, (ListValue, Collected)):
             return self.list_call(receiver, node, attr)
         base = self.as_expr(receiver, target)
+        self._no_number(base, node.func)
         if attr == "item" and not base.type.rank:
             return base
         if attr == "flatten" and self._root_mutated(base):  # a copy, where ravel is a view
@@ -536,6 +552,8 @@ class Expressions(SpecialCalls):
     def drawn(self) -> dict[str, Value]:
         return {}
 
+    assigned: Set[str] = frozenset()  # names that the function around assigns
+
     # -- lists: only a function's body has them ----------------------------------------------------------------
     frame: object = None
 
@@ -568,6 +586,9 @@ class Expressions(SpecialCalls):
                 failed = True
         if failed:
             raise Suppressed
+        for argument in row.signature:  # those left out
+            if argument.kind == "array" and argument.name not in bound:
+                found[argument.name] = [self._array(row, argument, None, node)]
         arrays = [expr for name in kinds for expr in found.get(name, ())]
         self._adjust(row, arrays, static, node)
         return self.apply(row, arrays, static, node)

@@ -96,6 +96,7 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Views, Draws, E
         self.source, self.frame = source, object()
         self.mutated: set[str] = set()
         self.unordered: set[str] = set()  # arrays that may not lie in C order under NumPy
+        self.assigned: set[str] = set()  # the function's own names
         self.popped: set[str] = set()
         self.appending: set[str] = set()
         if function is not None:

@@ -13,7 +13,10 @@ from .lists import appended_names, popped_names
 from .program import Assign, Const, Name
 from .suggestions import nearest
 from .values import RETURN, Broken, Closure, Collected, Generator, Later, ListValue, Static, Tuple, Value, View
-from .writes import mutated_names
+from .writes import mutated_names, target_names
+
+# What is known of the function that is being typed.
+_OF_A_FUNCTION = ("env", "source", "mutated", "path", "calling", "frame", "popped", "appending", "assigned")
 
 
 class Inlining:
@@ -24,7 +27,7 @@ class Inlining:
         if function in self.calling or function is self.own_node:
             raise self.fail(node, "unsupported", f"{target.name} calls itself", "write the recursion as a loop")
         bound = self._bind_arguments(target, node)
-        outer = (self.env, self.source, self.mutated, self.path, self.calling, self.frame, self.popped, self.appending)
+        outer = {name: getattr(self, name) for name in _OF_A_FUNCTION}
         seen = self._seen_by(target)
         written = mutated_names(function, target.source.imports.keys())
         env: dict[str, Value] = {name: value for name, value in seen.items() if name != RETURN}
@@ -41,12 +44,11 @@ class Inlining:
             self.block(function.body)
             result = self.env.get(RETURN, Static(None))
             if target.method:  # it may have assigned states
-                outer[0].update({name: value for name, value in self.env.items() if name.startswith("self.")})
+                outer["env"].update({name: value for name, value in self.env.items() if name.startswith("self.")})
         finally:
-            outer[0].update(self.drawn())
-            (self.env, self.source, self.mutated, self.path, self.calling, self.frame, self.popped, self.appending) = (
-                outer
-            )
+            outer["env"].update(self.drawn())
+            for name, value in outer.items():
+                setattr(self, name, value)
             self.frames.pop()
         if isinstance(result, Broken):
             if result.message is not None:
@@ -132,18 +134,19 @@ class Inlining:
 
     def _default(self: Any, target: Closure, node: Any) -> Value:
         """A default belongs to the file and the place where the function is defined."""
-        outer, drawn = (self.env, self.source), self.drawn()
-        self.env, self.source = {**self._seen_by(target), **drawn}, target.source
+        outer, drawn = (self.env, self.source, self.assigned), self.drawn()
+        self.env, self.source, self.assigned = {**self._seen_by(target), **drawn}, target.source, set()
         try:
             value = self.value(node)
             if self.drawn() != drawn:
                 raise self.fail(node, "unsupported", "a default that is drawn at random", "draw it in the function")
             return value
         finally:
-            self.env, self.source = outer
+            self.env, self.source, self.assigned = outer
 
     def enter(self: Any, function: Any, source: Any) -> None:
         """Begins with the body of a function: what is known of it before its statements are read."""
         self.source, self.frame = source, object()
         self.mutated = mutated_names(function, source.imports.keys())
         self.popped, self.appending = popped_names(function), appended_names(function)
+        self.assigned = set(target_names(function.body)) if isinstance(function.body, list) else set()

@@ -171,7 +171,9 @@ class Joins:
         growth: dict[Any, Dim] = {}
         strides: dict[str, Dim] = {}
         unstable: set[str] = set()
+        appended = set(self.appended)
         while True:
+            self.appended = set(appended)
             mark, used = len(self.out) - self.inserted, set(self.fresh.used)
             self.env, self.lists = dict(entry), dict(lists)
             for id in unstable:

@@ -10,7 +10,7 @@ import gast
 from . import construct
 from .array_calls import ArrayCalls
 from .construct import const
-from .operations import BY_SPELLING
+from .operations import BY_SPELLING, ROWS
 from .program import Expr
 from .typing import TypingError, promote
 from .values import ListValue, Tuple, Value
@@ -96,6 +96,14 @@ class SpecialCalls(ArrayCalls):
             dtype = self.dtype(self.value(keyword.value), keyword.value)
             expr = expr if dtype is None else construct.cast(expr, dtype)
         return expr
+
+    def call_np_clip(self: Any, node: Any) -> Value:
+        """Both limits or none, as NumPy has it: one alone has the name `min` or `max`."""
+        given = {k.arg for k in node.keywords}
+        low, high = len(node.args) > 1 or "a_min" in given, len(node.args) > 2 or "a_max" in given
+        if low != high and not given & {"min", "max"}:
+            raise self.fail(node, "type", f"np.clip needs {'a_max' if low else 'a_min'} as well", "it may be None")
+        return self.call_row(ROWS["clip"], node.args, node.keywords, node)
 
     def call_np_asarray(self: Any, node: Any) -> Value:
         return self.call_np_array(node)

@@ -15,7 +15,7 @@ from typing import Any
 
 from . import construct
 from .construct import const, value_of
-from .dims import ZERO, Dim, nonnegative, product
+from .dims import ZERO, Dim, nonnegative, product, unclamped
 from .operations import ROWS
 from .program import Assert, Assign, At, Call, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, Type, walk
 from .values import View
@@ -236,6 +236,9 @@ def _slice_item(item: Slice, inner: Item, extent: Dim) -> Item | None:
         return At(construct.call("add", along, construct.dim(item.first)))
     if isinstance(inner, Slice) and inner.step * item.step > 0 and item.step > 0:
         start, stride = item.first + inner.first * item.step, inner.step * item.step
+        behind = extent - (start + unclamped(inner.extent) * stride)
+        if behind.value is not None and behind.value > 0:  # y[1:][:-1] is y[1:-1], however short y is
+            return Slice(construct.dim(start), construct.const(-behind.value), stride, start, inner.extent)
         return Slice(construct.dim(start), construct.dim(start + inner.extent * stride), stride, start, inner.extent)
     return None
 

@@ -40,6 +40,8 @@ class Writes:
         else:
             self.assign(target, self.apply(row, [current, addend], {}, node), node)
 
+    scalars_are_places = False  # in NumPy they are numbers
+
     def store(self: Any, base: Any, slice: Any, value: Expr, op: str | None, node: Any) -> None:
         array = self.typed(base)
         self.store_items(array, self.items(array, slice), value, node, op)
@@ -67,6 +69,8 @@ class Writes:
                 "this array is in a list already, which would see the write",
                 "append a copy of it: .copy()",
             )
+        if not array.type.rank and not self.scalars_are_places:
+            raise self.fail(node, "type", "a scalar has no places to store into", "assign the name itself")
         if any(isinstance(i, Mask) for i in items):
             self._store_masked(array, items, value, op, span, node)
             return

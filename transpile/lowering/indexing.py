@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from .. import construct, ir
 from ..construct import value_of
-from ..dims import Atom, Dim, nonnegative
+from ..dims import Atom, Dim, nonnegative, product
 from ..program import At, Call, Expr, Gather, Item, Name, Slice, Type, walk
 from .context import as_dim, number
 from .elements import Elements
-from .scalars import both, cast, compare
+from .scalars import both, cast, compare, either
 
 _ZERO = ir.Const(0, "i64")
 
@@ -89,8 +89,7 @@ class Indexing(Elements):
             if known is not None and nonnegative(size - 1 - known, self.facts)
             else compare("less", index, number(size))
         )
-        cond = both(below, above) if below and above else below or above
-        assert cond is not None
+        cond = both(below, above) if below and above else below or above or ir.Const(True, "bool")
         shown = as_dim(index)
         assert shown is not None
         return (
@@ -122,7 +121,7 @@ class Indexing(Elements):
             number = self.errors.number(exception, message, self.span, self.layer)
             return [
                 *stmts,
-                ir.Check(cond, number, info),
+                *([ir.Check(cond, number, info)] if not isinstance(cond, ir.Const) else []),
                 ir.Store(place.buffer, at, self._wrapped(raw, extent)),
             ]
 
@@ -149,11 +148,15 @@ class Indexing(Elements):
                 if divisor is not None:
                     self.nonzero(number(self.dim(divisor)))
 
-    def nonzero(self, divisor: ir.Expr) -> None:
+    def nonzero(self, divisor: ir.Expr, shape: tuple[Dim, ...] = ()) -> None:
+        """ZeroDivisionError where the divisor of all elements of an array is zero, if there are any."""
         if isinstance(divisor, ir.Const) and divisor.value:
             return
         if isinstance(divisor, ir.Int) and (
             nonnegative(divisor.dim - 1, self.facts) or nonnegative(-divisor.dim - 1, self.facts)
         ):
             return
-        self.check(compare("not_equal", divisor, _ZERO), "ZeroDivisionError", "integer division or modulo by zero")
+        divides = compare("not_equal", divisor, _ZERO)
+        if not all(nonnegative(self.dim(n) - 1, self.facts) for n in shape):
+            divides = either(divides, compare("equal", number(self.dim(product(shape))), _ZERO))
+        self.check(divides, "ZeroDivisionError", "integer division or modulo by zero")

@@ -99,6 +99,8 @@ class Inlined(Prepare):
 class _BodyChecker(FunctionChecker):
     """Types a body: whatever it does stands where its call does."""
 
+    scalars_are_places = True  # the result that a body writes may be one
+
     def __init__(self, source: Source, fresh: Fresh, span: Span, facts: dict[str, tuple[Dim, Dim]]) -> None:
         super().__init__(source, Reporter(), fresh)
         self.standing, self.facts = span, facts

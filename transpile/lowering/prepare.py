@@ -70,7 +70,7 @@ class Prepare(Indexing):
     def _prepared_elementwise(self, expr: Call) -> Expr:
         args = tuple(self._once(self.prepare(a), expr.type) for a in expr.args)
         if expr.op in ("floor_divide", "mod") and not expr.type.is_float and not args[1].type.rank:
-            self.nonzero(self.element(args[1], ()))
+            self.nonzero(self.element(args[1], ()), expr.type.shape)
         return replace(expr, args=args)
 
     def _once(self, arg: Expr, result: Type) -> Expr:

@@ -81,3 +81,7 @@ def compare(op: str, a: ir.Expr, b: ir.Expr) -> ir.Expr:
 
 def both(a: ir.Expr, b: ir.Expr) -> ir.Expr:
     return ir.Op("logical_and", (a, b), "bool")
+
+
+def either(a: ir.Expr, b: ir.Expr) -> ir.Expr:
+    return ir.Op("logical_or", (a, b), "bool")
