@@ -40,7 +40,19 @@ Chain = tuple[For, ...]
 
 
 def tidy(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
-    return tuple(_written_once(_reuse(list(body), {})))
+    return tuple(_written_once(_reuse(_spread_by_stores(body), {})))
+
+
+def _spread_by_stores(body: Sequence[Stmt]) -> list[Stmt]:
+    """d[i:j] += np.broadcast_to(v, (j - i,))    ->    d[i:j] += v"""
+    done: list[Stmt] = []
+    for stmt in body:
+        if blocks(stmt):
+            stmt = map_stmt(stmt, lambda e: e, lambda b: tuple(_spread_by_stores(b)), lambda n: n)
+        while isinstance(stmt, Store) and isinstance(stmt.value, Call) and stmt.value.op == "broadcast_to":
+            stmt = replace(stmt, value=stmt.value.args[0])
+        done.append(stmt)
+    return done
 
 
 # -- names for values that have one ----------------------------------------------------------------------------

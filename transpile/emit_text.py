@@ -7,12 +7,11 @@ import re
 import struct
 from collections.abc import Iterable
 
-from .dims import Atom, Dim, Facts, Symbol, nonnegative
+from .dims import ANY, Atom, Dim, Facts, Symbol, nonnegative
 from .ir import Buffer, Cast, Const, Expr, Int, Kernel, Load, Op, Scalar
 from .operations import ROWS, scalar_c
 
 C_TYPES = {"f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "bool": "uint8_t"}
-HUGE = Dim.of(2**62)
 
 # Keywords, names the emitted code uses itself, and functions of math.h, stdlib.h and string.h: hiding one of
 # those by a local name draws a warning, or a wrong call.
@@ -106,7 +105,7 @@ class Speller:
         self.bound: dict[Dim, str] = {}  # integers that have a variable at this place
         self.local: set[str] = set()  # rank-0 buffers that are C variables
         # A configuration integer may be negative; an extent may not.
-        self.facts: dict[str, tuple[Dim, Dim]] = dict.fromkeys(self.scalars, (-HUGE, HUGE))
+        self.facts: dict[str, tuple[Dim, Dim]] = dict.fromkeys(self.scalars, ANY)
 
     def kind(self, dtype: str) -> str:
         return self.real if dtype == "real" else dtype

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import gast
@@ -10,7 +11,7 @@ import gast
 from . import construct
 from .array_calls import flattened
 from .construct import const, value_of
-from .dims import Dim, product
+from .dims import Dim, maximum, minimum, product
 from .errors import Mistake, Suppressed, span_of
 from .fold import fold
 from .operations import BY_SPELLING, ROWS, Argument, Row
@@ -19,7 +20,7 @@ from .source import CONSTANTS, Source
 from .special_calls import SpecialCalls
 from .suggestions import UNSUPPORTED, nearest
 from .typing import TypingError, promote
-from .values import Broken, Closure, Collected, Generator, Later, ListValue, Static, Tuple, Value, View
+from .values import Broken, Closure, Collected, Generator, Later, ListValue, Static, Tuple, Value, View, leaves
 
 _DTYPES = {
     "np.float32": "f32",
@@ -292,14 +293,18 @@ class Expressions(SpecialCalls):
             ):
                 raise self.fail(node, "type", "the integer does not fit 64 bits", "write a float: 2.0 ** 64")
             return construct.replace(folded, span=self.span(node))
-        if row.name == "logical_not" and args[0].type.dtype != "bool":
-            if isinstance(node, gast.UnaryOp) and isinstance(node.op, gast.Invert):
-                raise self.fail(node, "type", "~ is for booleans here", "compare first: ~(x > 0)")
+        if row.name == "bitwise_not" and args[0].type.dtype == "bool":
+            row = ROWS["logical_not"]
         if row.name.startswith("bitwise") and any(a.type.is_float for a in args):
             raise self.fail(
-                node, "type", "& | ^ take booleans or integers", "compare first, in parentheses: (x > 0) & (y > 0)"
+                node, "type", "& | ^ ~ take booleans or integers", "compare first, in parentheses: (x > 0) & (y > 0)"
             )
+        if row.name.endswith("_shift") and any(not a.type.is_integer for a in args):
+            raise self.fail(node, "type", "<< and >> take integers", "multiply by a power of two: x * 2.0**n")
         made = construct.call(row.name, *args, span=self.span(node), **static)
+        if row.name in ("maximum", "minimum") and made.value is not None:
+            a, b = (value_of(arg) for arg in args)
+            made = replace(made, value=(maximum if row.name == "maximum" else minimum)(a, b, self.facts))
         if row.name == "reshape" and (size := product(args[0].type.shape)) != product(made.type.shape):
             fits = construct.call("equal", construct.dim(size), construct.dim(product(made.type.shape)))
             message = (
@@ -718,6 +723,9 @@ class Expressions(SpecialCalls):
         """Python's conventions that are not in the table: arange(stop), axis=None of the flat array."""
         if row.name == "arange" and static["stop"] is None:
             static["start"], static["stop"] = Dim.of(0), static["start"]
+        if row.name == "arange":  # with an end before the start it is empty, which for extents cannot be
+            end = maximum if static["step"] > 0 else minimum
+            static["stop"] = end(static["stop"], static["start"], self.facts)
         if any(a.name == "axis" and a.kind == "axis" for a in row.signature) and static["axis"] is None:
             flat = len(arrays) if row.signature[0].kind == "arrays" else 1  # of take, the indices keep their shape
             arrays[:flat], static["axis"] = [flattened(a) for a in arrays[:flat]], 0
@@ -751,7 +759,7 @@ class Expressions(SpecialCalls):
             bounds = [self._static_int(b) if b is not None else None for b in (slice.lower, slice.upper, slice.step)]
             return Tuple(base.items[bounds[0] : bounds[1] : bounds[2]])
         number = self.typed(slice)
-        if not all(isinstance(v, (Tuple, Static, Closure)) for v in base.items) and _number(number) is None:
+        if _number(number) is None and not any(isinstance(v, (Static, Closure)) for _, v in leaves(base)):
             stacked = self.stacked(base, node)  # which item depends on values
             return construct.index(stacked, self.items(stacked, slice), self.span(node))
         position = self._static_int(slice)
@@ -823,12 +831,12 @@ class Expressions(SpecialCalls):
             step = self._static_int(node.step)
         return construct.slice_of(bounds[0], bounds[1], step, extent, self.facts, self.guarded(node))
 
-    def guarded(self, node: Any) -> Callable[[Dim], None]:
+    def guarded(self, node: Any) -> Callable[[Dim, str], None]:
         """What a slice bound of unknown sign needs: a check at run time, as a negative one means another place."""
 
-        def check(bound: Dim) -> None:
+        def check(bound: Dim, message: str) -> None:
             holds = construct.call("greater_equal", construct.dim(bound), const(0))
-            self.emit(Assert(holds, f"the slice bound {bound} is negative", self.span(node), "IndexError"))
+            self.emit(Assert(holds, message, self.span(node), "IndexError"))
 
         return check
 
