@@ -423,8 +423,7 @@ def _extreme(dim: Dim, facts: Facts, sign: int) -> Dim:
         low, high = facts[var]
         parts = dim.split(var)
         if parts is None:
-            dim = _extreme_terms(dim, var, facts, sign)
-            continue
+            return _extreme_choice(dim, var, facts, sign)
         slope, rest = parts
         if nonnegative(slope * sign, facts):
             dim = slope * high + rest
@@ -435,24 +434,44 @@ def _extreme(dim: Dim, facts: Facts, sign: int) -> Dim:
     return dim
 
 
-def _extreme_terms(dim: Dim, var: str, facts: Facts, sign: int) -> Dim:
-    """Term by term, for atoms that grow with their arguments."""
+def _extreme_choice(dim: Dim, var: str, facts: Facts, sign: int) -> Dim:
+    """min(N, k*t + t) - k*t is min(N - k*t, t), which is extreme where both are; other terms one by one."""
+    for monomial, c in dim.terms:
+        match monomial:
+            case (Atom("min" | "max" as kind, args),) if var in _inside(monomial[0]):
+                rest = dim - Dim(((monomial, c),))
+                a, b = (_extreme(rest + arg * c, facts, sign) for arg in args)
+                return (minimum if (kind == "min") == (c > 0) else maximum)(a, b, facts)
     total = Dim.of(0)
     for monomial, c in dim.terms:
-        term = Dim(((monomial, c),))
-        if var in term.symbols():
-            if len(monomial) != 1 or not isinstance(monomial[0], Atom):
-                raise ValueError(f"no bound for the extent {dim} of a temporary")
-            term = _extreme_atom(monomial[0], facts, sign if c > 0 else -sign) * c
-        total = total + term
+        total = total + _extreme_term(monomial, c, facts, sign)
     return total
+
+
+def _extreme_term(monomial: Monomial, c: int, facts: Facts, sign: int) -> Dim:
+    """c times an atom that grows with its arguments, times what is not negative."""
+    term = Dim(((monomial, c),))
+    variables = {s for s in facts if facts[s] != ANY}
+    if not term.symbols() & variables:
+        return term
+    for position, atom in enumerate(monomial):
+        others = Dim(((monomial[:position] + monomial[position + 1 :], abs(c)),))
+        if isinstance(atom, str):
+            if len({a for a in monomial if isinstance(a, Atom)}) == 0:
+                return _extreme(term, facts, sign)
+            continue
+        if nonnegative(others, facts):
+            upwards = sign if c > 0 else -sign
+            bound = _extreme_atom(atom, facts, upwards)
+            return _extreme(others * bound * (1 if c > 0 else -1), facts, sign)
+    raise ValueError(f"no bound for the extent {term} of a temporary")
 
 
 def _extreme_atom(atom: Atom, facts: Facts, sign: int) -> Dim:
     a, b = atom.args[0], atom.args[-1]
     if atom.kind == "floordiv" and nonnegative(b, facts):
         return _extreme(a, facts, sign) // b
-    if atom.kind == "mod":
+    if atom.kind == "mod" and nonnegative(b, facts):
         return b - 1 if sign > 0 else ZERO
     if atom.kind in ("min", "max"):
         return Dim.of(Atom(atom.kind, (_extreme(a, facts, sign), _extreme(b, facts, sign))))

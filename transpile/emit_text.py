@@ -233,10 +233,21 @@ def _closed(text: str) -> bool:
 
 
 def _unary(text: str) -> str:
-    plain = text.replace("_", "a").replace("[", "").replace("]", "")
-    return (
-        text if plain.isalnum() or _closed(text) or (text.endswith(("]", ")")) and text[0].isalpha()) else f"({text})"
-    )
+    """Fit to stand behind a cast: a name or number, with what is in brackets behind it; a[i]*b[j] is not."""
+    rest = re.sub(r"^\w+", "", text)
+    while rest.startswith(("(", "[")):
+        rest = rest[_bracketed(rest) :]
+    return text if not rest else f"({text})"
+
+
+def _bracketed(text: str) -> int:
+    """The length of the bracket that the text begins with."""
+    depth = 0
+    for position, c in enumerate(text):
+        depth += (c in "([") - (c in ")]")
+        if depth == 0:
+            return position + 1
+    return len(text)
 
 
 def facts_of(facts: Facts, var: str, lo: Dim, hi: Dim) -> dict[str, tuple[Dim, Dim]]:

@@ -236,7 +236,7 @@ def int_reductions(k: i64["N M"]):  # N=3 M=4 edge=1
 
 
 @layer
-def weak_scalars(x: f32["N"], y: f64["N"], z: real["N"]):  # N=3
+def weak_scalars(x: f32["N"], y: f64["N"], z: real["N"]):  # N=3 kink
     return 2 * x, 0.1 + y, z / 3, x * math.pi, True * z
 
 
