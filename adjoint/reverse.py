@@ -48,6 +48,7 @@ from ..transpile.program import (
 from ..transpile.templates import definition
 from .activity import flows
 from .cotangents import Cotangents
+from .overlap import are_apart
 from .rules import count_dy, defined, differentiable, mentions, pullback, shared, unbroadcast
 from .simplify import simplify
 from .versions import with_versions
@@ -737,17 +738,10 @@ def _reads_elsewhere(stmt: Store) -> bool:
     """Whether the value reads the array, if at all, at places that are provably not the one written."""
     for expr in walk(stmt.value):
         if isinstance(expr, Index) and expr.base == stmt.base:
-            if not any(_apart(a, b) for a, b in zip(expr.items, stmt.items, strict=True)):
+            if not are_apart(expr.items, stmt.items):
                 return False
     whole = sum(isinstance(e, Name) and e.id == stmt.base.id for e in walk(stmt.value))
     return whole == sum(isinstance(e, Index) and e.base == stmt.base for e in walk(stmt.value))
-
-
-def _apart(a: Item, b: Item) -> bool:
-    if not isinstance(a, At) or not isinstance(b, At):
-        return False
-    x, y = value_of(a.index), value_of(b.index)
-    return x is not None and y is not None and (x - y).value not in (None, 0)
 
 
 def _reads_of(expr: Expr) -> set[str]:

@@ -394,6 +394,9 @@ def minimum(a: Dim, b: Dim, facts: Facts | None = None) -> Dim:
         return a
     if _at_least(a - b, facts):
         return b
+    for this, other in ((a, b), (b, a)):
+        if (left := _without("min", this, lambda one: _at_least(one - other, facts))) is not None:  # noqa: B023
+            return minimum(left, other, facts)
     return Dim.of(Atom("min", tuple(sorted((a, b), key=str))))
 
 
@@ -403,7 +406,22 @@ def maximum(a: Dim, b: Dim, facts: Facts | None = None) -> Dim:
         return a
     if _at_least(b - a, facts):
         return b
+    for this, other in ((a, b), (b, a)):
+        if (left := _without("max", this, lambda one: _at_least(other - one, facts))) is not None:  # noqa: B023
+            return maximum(left, other, facts)
     return Dim.of(Atom("max", tuple(sorted((a, b), key=str))))
+
+
+def _without(kind: str, dim: Dim, outdone: Callable[[Dim], bool]) -> Dim | None:
+    """max(0, max(0, N - 2) - 1) is max(0, N - 3): max(p, q) + rest without the one that what it stands beside outdoes."""
+    for monomial, c in dim.terms:
+        match monomial:
+            case (Atom(atom_kind, (p, q)),) if atom_kind == kind and c == 1:
+                rest = dim - Dim(((monomial, 1),))
+                for gone, left in ((p, q), (q, p)):
+                    if outdone(gone + rest):
+                        return left + rest
+    return None
 
 
 def _at_least(dim: Dim, facts: Facts | None) -> bool:

@@ -448,10 +448,19 @@ class Expressions(SpecialCalls):
             return special(node)
         if dotted in _DTYPES or dotted in _BUILTIN_DTYPES:
             return self._convert_call(node, dotted)
+        if (outer := BY_SPELLING.get(dotted.removesuffix(".outer"))) is not None and dotted.endswith(".outer"):
+            return self._outer(outer, node)
         row = BY_SPELLING.get(dotted)
         if row is None or dotted[0].isupper() or dotted == "list":
             raise self._unknown(node, dotted)
         return self.call_row(row, node.args, node.keywords, node)
+
+    def _outer(self, row: Row, node: Any) -> Value:
+        """np.add.outer(a, b): the operation on each element of a with each of b."""
+        if row.kind != "elementwise" or len(row.arrays) != 2 or len(node.args) != 2 or node.keywords:
+            raise self.fail(node, "unsupported", "outer is of operations with two arguments, and takes two arrays")
+        a, b = (self.as_expr(v, n) for v, n in zip(self.values(node.args), node.args, strict=True))
+        return self.apply(row, [construct.index(a, [*construct.complete(a, []), *[NewAxis()] * b.type.rank]), b], {}, node)
 
     def _unknown(self, node: Any, dotted: str) -> Mistake:
         if dotted in ("list", "tuple"):

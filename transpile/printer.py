@@ -107,6 +107,8 @@ class Printer:
         if row.kind == "draw":
             return self._draw(expr)
         operator = next((_OPERATORS[s] for s in row.spellings if s in _OPERATORS), None)
+        if expr.type.rank and operator in (ast.And, ast.Or):  # for scalars only
+            operator = None
         args = [self.tree(a) for a in expr.args]
         if operator is not None:
             return _operation(operator, args)
