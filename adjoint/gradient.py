@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -108,10 +109,17 @@ def _with_one_name(function: Function) -> Function:
         if isinstance(stmt, Assign) and (value := value_of(stmt.value)) is not None and value.symbol in extents:
             if re.fullmatch(rf"{value.symbol}_\d+", stmt.name) and stmt.value.type == Type("int"):
                 known[stmt.name] = construct.dim(value)
-    once = known.keys() - {s.name for s in walk_stmts(function.body[:]) if isinstance(s, Assign) and s not in function.body}
+    assignments = Counter(s.name for s in walk_stmts(function.body) if isinstance(s, Assign))
+    once = {name for name in known if assignments[name] == 1}
+    written = stored(function.body)
 
     def named(expr: Expr) -> Expr:
-        return known[expr.id] if isinstance(expr, Name) and expr.id in once else map_children(expr, named)
+        match expr:
+            case Name(id=id) if id in once:
+                return known[id]
+            case Call(op="extent" | "size", args=[Name(id=id)], value=Dim() as value) if id in written:
+                return construct.dim(value)  # the content is not needed for that
+        return map_children(expr, named)
 
     def block(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         left = [s for s in body if not (isinstance(s, Assign) and s.name in once)]

@@ -27,7 +27,8 @@ def named_parts(body: Sequence[Stmt], fresh: Callable[[str], str]) -> tuple[Stmt
             counts = Counter(e for e in walk(stmt.value) if _is_window(e, written))
             for part, count in counts.items():
                 if count >= _OFTEN:
-                    assert isinstance(part, Index) and isinstance(part.base, Name)
+                    assert isinstance(part, Index)
+                    assert isinstance(part.base, Name)
                     name = Name(fresh(f"{part.base.id}_part"), part.type)
                     done.append(Assign(name.id, part, stmt.span))
                     stmt = replace(stmt, value=_by_name(stmt.value, part, name))

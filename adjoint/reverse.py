@@ -28,7 +28,6 @@ from ..transpile.program import (
     Gather,
     If,
     Index,
-    Item,
     Name,
     NewAxis,
     Pop,
@@ -354,7 +353,7 @@ class Reverser:
         """The forward loop that saves what it carries, the statements that restore it, and how often it ran."""
         if isinstance(stmt, While):
             return self._saving_while(stmt, carried)
-        return self._saving_for(stmt, carried) if self._trips(stmt) is not None else self._saving_on_lists(stmt, carried)
+        return self._saving_on_lists(stmt, carried) if self._trips(stmt) is None else self._saving_for(stmt, carried)
 
     def _saving_for(self, stmt: For, kept: list[str]) -> tuple[list[Stmt], list[Stmt], Expr]:
         count = self._trips(stmt)

@@ -413,7 +413,7 @@ def maximum(a: Dim, b: Dim, facts: Facts | None = None) -> Dim:
 
 
 def _without(kind: str, dim: Dim, outdone: Callable[[Dim], bool]) -> Dim | None:
-    """max(0, max(0, N - 2) - 1) is max(0, N - 3): max(p, q) + rest without the one that what it stands beside outdoes."""
+    """max(0, max(0, N - 2) - 1) is max(0, N - 3): max(p, q) + rest without what is outdone."""
     for monomial, c in dim.terms:
         match monomial:
             case (Atom(atom_kind, (p, q)),) if atom_kind == kind and c == 1:

@@ -18,7 +18,7 @@ from .operations import BY_SPELLING, ROWS, Argument, Row
 from .program import Assert, At, Call, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, Span, Stmt, Type
 from .source import CONSTANTS, Source
 from .special_calls import SpecialCalls
-from .suggestions import UNSUPPORTED, nearest
+from .suggestions import SYNTAX, UNSUPPORTED, nearest
 from .typing import TypingError, promote
 from .values import Broken, Closure, Collected, Generator, Later, ListValue, Static, Tuple, Value, View, leaves
 
@@ -140,7 +140,8 @@ class Expressions(SpecialCalls):
             case gast.ListComp() | gast.GeneratorExp():
                 return self.comprehension(node)
         what = type(node).__name__
-        raise self.fail(node, "unsupported", f"{what} is not part of the subset", UNSUPPORTED.get(what, ""))
+        shown, help = SYNTAX.get(what, (what, ""))
+        raise self.fail(node, "unsupported", f"{shown} is not part of the subset", help)
 
     # -- atoms -------------------------------------------------------------------------------------------------
     def _constant(self, node: Any, value: Any) -> Value:
@@ -460,7 +461,8 @@ class Expressions(SpecialCalls):
         if row.kind != "elementwise" or len(row.arrays) != 2 or len(node.args) != 2 or node.keywords:
             raise self.fail(node, "unsupported", "outer is of operations with two arguments, and takes two arrays")
         a, b = (self.as_expr(v, n) for v, n in zip(self.values(node.args), node.args, strict=True))
-        return self.apply(row, [construct.index(a, [*construct.complete(a, []), *[NewAxis()] * b.type.rank]), b], {}, node)
+        spread = construct.index(a, [*construct.complete(a, []), *[NewAxis()] * b.type.rank])
+        return self.apply(row, [spread, b], {}, node)
 
     def _unknown(self, node: Any, dotted: str) -> Mistake:
         if dotted in ("list", "tuple"):
@@ -470,8 +472,10 @@ class Expressions(SpecialCalls):
                 f"{dotted}() is not part of the subset",
                 "arrays are looped over and indexed as they are",
             )
-        if dotted in UNSUPPORTED:
-            message, _, help = UNSUPPORTED[dotted].partition(" -- ")
+        families = (dotted, dotted.rpartition(".")[0], dotted.partition(".")[0])
+        family = next((f for f in families if f in UNSUPPORTED), None)
+        if family is not None:
+            message, _, help = UNSUPPORTED[family].partition(" -- ")
             return self.fail(node, "shape" if "shape" in message else "unsupported", f"{dotted} {message}", help)
         known = [s for s in BY_SPELLING if not s[0].isupper()]
         if "." in dotted:

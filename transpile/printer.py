@@ -406,7 +406,9 @@ class Printer:
         match self.tree(expr):
             case ast.BinOp(op=ast.Add() | ast.Sub()) | ast.Compare() | ast.BoolOp() | ast.IfExp() | ast.Lambda():
                 return f"({text})"
-            case ast.BinOp(op=ast.BitAnd() | ast.BitOr() | ast.BitXor() | ast.LShift() | ast.RShift()) | ast.UnaryOp(op=ast.Not()):
+            case ast.BinOp(op=ast.BitAnd() | ast.BitOr() | ast.BitXor() | ast.LShift() | ast.RShift()):
+                return f"({text})"
+            case ast.UnaryOp(op=ast.Not()):
                 return f"({text})"
         return text
 

@@ -31,9 +31,7 @@ class SpecialCalls(ArrayCalls):
         if isinstance(value, Tuple):
             return const(len(value.items))
         if isinstance(value, ListValue):
-            raise self.fail(
-                node, "type", "the length of this list depends on values", "count what is appended: n += 1"
-            )
+            raise self.fail(node, "type", "the length of this list depends on values", "count what is appended: n += 1")
         expr = self.as_expr(value, argument)
         if not expr.type.rank:
             raise self.fail(node, "type", "a scalar has no length")
@@ -84,9 +82,7 @@ class SpecialCalls(ArrayCalls):
             or (not left.replace(",", "").isalpha() and left.replace(",", ""))
         ):
             raise self.fail(node.args[0], "type", f"cannot read the subscripts {text!r}")
-        return construct.call(
-            "einsum", *operands, spec=(tuple(specs), out), span=self.span(node)
-        )
+        return construct.call("einsum", *operands, spec=(tuple(specs), out), span=self.span(node))
 
     def call_np_array(self: Any, node: Any) -> Value:
         value = self.value(node.args[0]) if node.args else None
