@@ -6,12 +6,28 @@ loop, a branch or an index adds to has a variable `d_<name>` from then on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..transpile import construct
 from ..transpile.construct import const
-from ..transpile.program import Assign, Call, Const, Expr, Item, Name, Stmt, Store, Type, assigned, names
+from ..transpile.program import (
+    Assign,
+    Call,
+    Const,
+    Expr,
+    Index,
+    Item,
+    Name,
+    Stmt,
+    Store,
+    Type,
+    assigned,
+    children,
+    map_children,
+    names,
+)
+from .overlap import are_apart
 from .rules import unbroadcast
 from .simplify import simplify, total
 
@@ -65,6 +81,7 @@ class Cotangents:
 
     def flush(self) -> None:
         """Adds what one statement contributes to variables, in one addition each."""
+        self._hold_what_changes()
         self._flush_parts()
         waiting, self.waiting = self.waiting, {}
         for name, terms in waiting.items():
@@ -75,6 +92,30 @@ class Cotangents:
                 self.emit(Store(variable, construct.complete(variable, ()), cotangent, "add"))
             else:
                 self.emit(Assign(variable.id, construct.call("add", variable, cotangent)))
+
+    def _hold_what_changes(self) -> None:
+        """A[i, 1:] += A[i, :-1] * x: the addition to d_A changes d_A[i, 1:], which the one to d_x is to see as it
+        was."""
+        writes = [(n, items, terms) for (n, items, _), terms in self.parts.items()]
+        writes += [(n, None, terms) for n, terms in self.waiting.items()]
+        held: dict[Expr, Name] = {}
+        for k, (_, _, terms) in enumerate(writes):
+            for earlier, items, _ in writes[:k]:
+                variable = self._existing(earlier)
+                if variable is not None:
+                    held |= dict.fromkeys((r for t in terms for r in _reads(t, variable, items)), variable)
+        for read in held:
+            held[read] = name = Name(self.fresh(f"{held[read].id}_part"), read.type)
+            self.types[name.id] = read.type
+            self.out.append(Assign(name.id, construct.call("copy", read) if read.type.rank else read))
+        for _, _, terms in writes if held else ():
+            terms[:] = [_with(t, held) for t in terms]
+
+    def _existing(self, name: str) -> Name | None:
+        """The variable of a name, if it has one."""
+        if name in self.variables or self.owns(name) or self.outer is None:
+            return self.variables.get(name)
+        return self.outer._existing(name)
 
     def add_part(self, name: str, items: Sequence[Item], cotangent: Expr, scatter: bool) -> None:
         """A contribution to name[items]."""
@@ -184,6 +225,19 @@ def _summed(terms: Sequence[Expr], type: Type) -> Expr:
     if result.type.dtype != type.dtype and not isinstance(result, Const):
         result = construct.cast(result, type.dtype)
     return simplify(result)
+
+
+def _reads(expr: Expr, variable: Name, items: Sequence[Item] | None) -> list[Expr]:
+    """Where the variable is read that a write at these items (None: everywhere) may change."""
+    if isinstance(expr, Index) and expr.base == variable:
+        return [] if items is not None and are_apart(expr.items, items) else [expr]
+    if expr == variable:
+        return [expr]
+    return [r for child in children(expr) for r in _reads(child, variable, items)]
+
+
+def _with(expr: Expr, held: Mapping[Expr, Name]) -> Expr:
+    return held[expr] if expr in held else map_children(expr, lambda e: _with(e, held))
 
 
 def _makes_array(expr: Expr) -> bool:

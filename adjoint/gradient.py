@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from ..transpile import construct
-from ..transpile.dims import Dim
+from ..transpile.construct import value_of
+from ..transpile.dims import ANY, Dim, Facts
 from ..transpile.layers import backward_inputs, cotangents_of
 from ..transpile.node import remembered
 from ..transpile.printer import print_function
@@ -18,6 +20,7 @@ from ..transpile.program import (
     Call,
     Comment,
     Expr,
+    For,
     Function,
     Layer,
     Module,
@@ -29,19 +32,22 @@ from ..transpile.program import (
     Return,
     Stmt,
     Store,
+    Type,
+    map_children,
     read,
     stmt_exprs,
     stored,
     walk,
     walk_stmts,
 )
-from ..transpile.renaming import rename_block
+from ..transpile.renaming import map_stmt, rename_block
 from .activity import active_names, chosen_names, flows, varied_names
 from .aliases import unaliased
 from .clean import clean
 from .cotangents import Cotangents
 from .finality import final_when_read, written_once
 from .keep import Kept, keep
+from .parts import named_parts
 from .reverse import Point, Reverser, cost
 from .tidy import tidy
 from .versions import name_types, with_versions
@@ -63,7 +69,7 @@ def kept(layer: Layer, source: str, path: str) -> Kept | None:
 
 @remembered
 def _derived(layer: Layer, source: str, path: str) -> tuple[Function, tuple[Stmt, ...]]:
-    function = _with_named_extents(_without_clashes(layer.forward or layer.predict))
+    function = _with_one_name(_with_named_extents(_without_clashes(layer.forward or layer.predict)))
     versioned: set[str] = set()
     while True:
         sweep, body, origins = _reversed(function, f"d_{layer.name}", versioned, {path: source.splitlines()})
@@ -97,6 +103,33 @@ def _with_named_extents(function: Function) -> Function:
     )
 
 
+def _with_one_name(function: Function) -> Function:
+    """`H = x.shape[1]` of an x: real["C H W"] is the extent H itself, not a variable H_2 beside it."""
+    extents = {s for p in function.params for d in p.type.shape for s in d.symbols()}
+    known: dict[str, Expr] = {}
+    for stmt in function.body:
+        if isinstance(stmt, Assign) and (value := value_of(stmt.value)) is not None and value.symbol in extents:
+            if re.fullmatch(rf"{value.symbol}_\d+", stmt.name) and stmt.value.type == Type("int"):
+                known[stmt.name] = construct.dim(value)
+    assignments = Counter(s.name for s in walk_stmts(function.body) if isinstance(s, Assign))
+    once = {name for name in known if assignments[name] == 1}
+    written = stored(function.body)
+
+    def named(expr: Expr) -> Expr:
+        match expr:
+            case Name(id=id) if id in once:
+                return known[id]
+            case Call(op="extent" | "size", args=[Name(id=id)], value=Dim() as value) if id in written:
+                return construct.dim(value)  # the content is not needed for that
+        return map_children(expr, named)
+
+    def block(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        left = [s for s in body if not (isinstance(s, Assign) and s.name in once)]
+        return tuple(map_stmt(s, named, block, lambda n: n) for s in left)
+
+    return replace(function, body=block(function.body))
+
+
 def _overwritten(function: Function, body: Sequence[Stmt], origins: dict[str, str]) -> set[str]:
     """Arrays written in place whose earlier content the gradient would need. `origins`: what its names were called."""
     needed = {origins.get(name, name) for name in read(tuple(body))}
@@ -122,6 +155,7 @@ def _reversed(
         used={*types, *known, name, *(s for t in types.values() for d in t.shape for s in d.symbols())},
         like={p.name for p in function.params},
         lines=lines,
+        facts=_facts(function),
         versioned=set(versioned),
         chosen=chosen_names(function.body),
         written_once=written_once(function.body, varied_names(inputs, function.body)) - versioned,
@@ -138,7 +172,23 @@ def _reversed(
     ends = _results(function, cotangents)
     sweep = [*forward, *seeds, final]
     body = unaliased(clean(tidy(clean([*sweep[:-1], *cotangents.out, *ends]))))
+    body = named_parts(body, reverser.fresh)
     return sweep, body, reverser.origins
+
+
+def _facts(function: Function) -> Facts:
+    """The ranges of what may be negative: configuration, and the loop counters, outer ones first."""
+    facts = {p.name: ANY for p in function.params if p.role == "config" and p.type.dtype == "int"}
+    for stmt in walk_stmts(function.body):
+        if isinstance(stmt, For):
+            start, stop = value_of(stmt.start), value_of(stmt.stop)
+            low, high = (start, stop) if stmt.step > 0 else (stop, start)
+            inside = (0, -1) if stmt.step > 0 else (1, 0)
+            facts[stmt.var] = (
+                low + inside[0] if low is not None else ANY[0],
+                high + inside[1] if high is not None else ANY[1],
+            )
+    return facts
 
 
 def _arguments(function: Function) -> dict[str, Parameter]:

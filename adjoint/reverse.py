@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from ..transpile import construct
 from ..transpile.construct import const, value_of
-from ..transpile.dims import ZERO, Dim, maximum, nonnegative, product
+from ..transpile.dims import ZERO, Dim, Facts, maximum, nonnegative, product
 from ..transpile.errors import Mistake
 from ..transpile.operations import ROWS
 from ..transpile.program import (
@@ -28,7 +28,6 @@ from ..transpile.program import (
     Gather,
     If,
     Index,
-    Item,
     Name,
     NewAxis,
     Pop,
@@ -48,6 +47,7 @@ from ..transpile.program import (
 from ..transpile.templates import definition
 from .activity import flows
 from .cotangents import Cotangents
+from .overlap import are_apart
 from .rules import count_dy, defined, differentiable, mentions, pullback, shared, unbroadcast
 from .simplify import simplify
 from .versions import with_versions
@@ -65,6 +65,7 @@ class Reverser:
     used: set[str]
     like: set[str]
     lines: dict[str, list[str]]  # path -> source lines, for the comments
+    facts: Facts  # the ranges of configuration and loop counters
     versioned: set[str] = field(default_factory=set)
     origins: dict[str, str] = field(default_factory=dict)  # the name in the function -> by its versions
     chosen: set[str] = field(default_factory=set)  # names that a `where` may pass by
@@ -352,10 +353,10 @@ class Reverser:
         """The forward loop that saves what it carries, the statements that restore it, and how often it ran."""
         if isinstance(stmt, While):
             return self._saving_while(stmt, carried)
-        return self._saving_for(stmt, carried) if _trips(stmt) is not None else self._saving_on_lists(stmt, carried)
+        return self._saving_on_lists(stmt, carried) if self._trips(stmt) is None else self._saving_for(stmt, carried)
 
     def _saving_for(self, stmt: For, kept: list[str]) -> tuple[list[Stmt], list[Stmt], Expr]:
-        count = _trips(stmt)
+        count = self._trips(stmt)
         assert count is not None
         count, position = _room(count), _position(stmt)
         before: list[Stmt] = []
@@ -371,6 +372,11 @@ class Reverser:
             part = construct.index(saved, [At(position)])
             restore.append(Assign(name, part))
         return [*before, replace(stmt, body=(*at_start, *stmt.body))], restore, const(0)
+
+    def _trips(self, stmt: For) -> Dim | None:
+        """How often a loop runs, if sizes tell."""
+        count = _count(stmt)
+        return None if count is None else maximum(count, ZERO, self.facts)
 
     def _saving_while(self, stmt: While, kept: list[str]) -> tuple[list[Stmt], list[Stmt], Expr]:
         trips = Name(self.fresh("trips"), Type("int"))
@@ -400,7 +406,7 @@ class Reverser:
         if abs(stmt.step) == 1:
             start = construct.call("subtract" if stmt.step > 0 else "add", stmt.stop, one)
         else:
-            first, count = value_of(stmt.start), _trips(stmt)
+            first, count = value_of(stmt.start), _count(stmt)  # below 0, the reverse runs as little
             if first is None or count is None:
                 raise Mistake(
                     stmt.span,
@@ -731,30 +737,23 @@ def _reads_elsewhere(stmt: Store) -> bool:
     """Whether the value reads the array, if at all, at places that are provably not the one written."""
     for expr in walk(stmt.value):
         if isinstance(expr, Index) and expr.base == stmt.base:
-            if not any(_apart(a, b) for a, b in zip(expr.items, stmt.items, strict=True)):
+            if not are_apart(expr.items, stmt.items):
                 return False
     whole = sum(isinstance(e, Name) and e.id == stmt.base.id for e in walk(stmt.value))
     return whole == sum(isinstance(e, Index) and e.base == stmt.base for e in walk(stmt.value))
-
-
-def _apart(a: Item, b: Item) -> bool:
-    if not isinstance(a, At) or not isinstance(b, At):
-        return False
-    x, y = value_of(a.index), value_of(b.index)
-    return x is not None and y is not None and (x - y).value not in (None, 0)
 
 
 def _reads_of(expr: Expr) -> set[str]:
     return names(expr)
 
 
-def _trips(stmt: For) -> construct.Dim | None:
-    """How often a loop runs, if sizes tell."""
+def _count(stmt: For) -> Dim | None:
+    """How often a loop runs, if it does."""
     start, stop = value_of(stmt.start), value_of(stmt.stop)
     if start is None or stop is None:
         return None
     span = stop - start if stmt.step > 0 else start - stop
-    return maximum((span + (abs(stmt.step) - 1)) // abs(stmt.step), ZERO)
+    return (span + (abs(stmt.step) - 1)) // abs(stmt.step)
 
 
 def _position(stmt: For) -> Expr:

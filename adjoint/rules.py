@@ -9,7 +9,7 @@ from typing import Any
 
 from ..transpile import construct
 from ..transpile.construct import dim
-from ..transpile.dims import ONE, product
+from ..transpile.dims import is_thin, product
 from ..transpile.errors import Mistake
 from ..transpile.operations import DEFINED, MISSING, ROWS, ZERO
 from ..transpile.program import At, Call, Expr, Index, NewAxis, Slice, Type
@@ -122,7 +122,7 @@ def unbroadcast(expr: Expr, type: Type) -> Expr:
     lead = expr.type.rank - type.rank
     if not type.rank:
         return simplify(construct.call("sum", expr, axis=None))
-    repeated = tuple(lead + k for k, d in enumerate(type.shape) if d == ONE and expr.type.shape[lead + k] != ONE)
+    repeated = tuple(lead + k for k, d in enumerate(type.shape) if is_thin(d) and expr.type.shape[lead + k] != d)
     if repeated:
         expr = construct.call("sum", expr, axis=repeated if len(repeated) > 1 else repeated[0], keepdims=True)
     if lead:

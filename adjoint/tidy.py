@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from ..transpile import construct
-from ..transpile.construct import value_of
+from ..transpile.construct import const, value_of
 from ..transpile.dims import ZERO
 from ..transpile.program import (
     Assign,
@@ -20,6 +20,7 @@ from ..transpile.program import (
     Expr,
     For,
     If,
+    Mask,
     Name,
     Pop,
     Stmt,
@@ -40,7 +41,34 @@ Chain = tuple[For, ...]
 
 
 def tidy(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
-    return tuple(_written_once(_reuse(list(body), {})))
+    return tuple(_written_once(_reuse(_spread_by_stores(body), {})))
+
+
+def _spread_by_stores(body: Sequence[Stmt]) -> list[Stmt]:
+    """d[i:j] += np.broadcast_to(v, (j - i,))    ->    d[i:j] += v"""
+    done: list[Stmt] = []
+    for stmt in body:
+        if blocks(stmt):
+            stmt = map_stmt(stmt, lambda e: e, lambda b: tuple(_spread_by_stores(b)), lambda n: n)
+        while isinstance(stmt, Store) and isinstance(stmt.value, Call) and stmt.value.op == "broadcast_to":
+            stmt = replace(stmt, value=stmt.value.args[0])
+        if done and isinstance(stmt, Store) and _adds_to_cleared(done[-1], stmt):
+            done[-1] = replace(stmt, op=None)
+            continue
+        done.append(stmt)
+    return done
+
+
+def _adds_to_cleared(first: Stmt, second: Store) -> bool:
+    """d[i] = 0; d[i] += v    ->    d[i] = v"""
+    return (
+        isinstance(first, Store)
+        and (first.base, first.items, first.op, first.value) == (second.base, second.items, None, const(0))
+        and second.op == "add"
+        and not second.scatter
+        and second.base.id not in names(second.value)
+        and not any(isinstance(i, Mask) for i in second.items)
+    )
 
 
 # -- names for values that have one ----------------------------------------------------------------------------

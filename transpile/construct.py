@@ -6,10 +6,10 @@ The checker, the adjoint and the lowering all build expressions here, so an ill-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .dims import ONE, ZERO, Dim, Facts, maximum, minimum, nonnegative, product
+from .dims import ONE, ZERO, Atom, Dim, Facts, maximum, minimum, nonnegative, product
 from .operations import ROWS
 from .program import NOWHERE, At, Call, Const, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, Span, Type
 from .typing import TypingError, shape_text
@@ -70,6 +70,10 @@ def _value(op: str, args: Sequence[Expr], static: dict[str, Any], type: Type) ->
             return a % b
         case "power", [Dim() as a, Dim() as b] if b.value is not None and 0 <= b.value <= 8:
             return product([a] * b.value)
+        case "left_shift", [Dim() as a, Dim() as b] if b.value is not None and 0 <= b.value < 63:
+            return a * 2**b.value
+        case "right_shift", [Dim() as a, Dim() as b] if b.value is not None and 0 <= b.value < 63:
+            return a // 2**b.value
         case "maximum", [Dim() as a, Dim() as b]:
             return maximum(a, b)
         case "minimum", [Dim() as a, Dim() as b]:
@@ -78,63 +82,90 @@ def _value(op: str, args: Sequence[Expr], static: dict[str, Any], type: Type) ->
 
 
 # -- indexing --------------------------------------------------------------------------------------------------
-def slice_of(
-    start: Expr | None, stop: Expr | None, step: int, extent: Dim, facts: Facts, guard: Callable[[Dim], None]
-) -> Slice:
-    """start:stop:step on an axis, with Python's clamping. `guard`: makes sure of a bound, of which no proof says that
-    it is not negative."""
-    if step == 0:
-        raise TypingError("index", "a slice step cannot be zero")
-    guarded: set[Dim] = set()  # not negative, as a check says
+@dataclass
+class Proofs:
+    """What is known at a slice: facts, and what a check at the call makes sure of. `guard(dim, message)` emits such a
+    check: dim >= 0."""
 
-    def bound(given: Expr | None, default: Dim) -> Dim:
-        value, sign = _bound(given, extent, default, facts, step)
-        if sign == "unknown":
-            guard(value)
-            guarded.add(value)
+    facts: Facts
+    guard: Callable[[Dim, str], None]
+    held: list[Dim] = field(default_factory=list)  # not negative
+
+    def proven(self, dim: Dim) -> bool:
+        return nonnegative(dim, self.facts) or any(nonnegative(dim - h, self.facts) for h in self.held)
+
+    def check(self, dim: Dim, message: str) -> None:
+        self.guard(dim, message)
+        self.held.append(dim)
+
+    def presumed(self, dim: Dim, what: str) -> bool:
+        """Proven, or so once configuration is not negative: nobody means a stride or a width below zero."""
+        if self.proven(dim):
+            return True
+        unknown = {s for s in dim.symbols() if s in self.facts and is_unknown(self.facts[s][0])}
+        facts = {s: f for s, f in self.facts.items() if s not in unknown}
+        if not unknown or not any(nonnegative(dim - h, facts) for h in (ZERO, *self.held)):
+            return False
+        for name in sorted(unknown):
+            self.check(Dim.of(name), f"the slice {what} needs {name} >= 0")
+        self.facts = facts
+        return True
+
+    def bound(self, given: Expr | None, extent: Dim, default: Dim, step: int) -> Dim:
+        """A slice bound counted from the front."""
+        if given is None:
+            return default
+        value = value_of(given)
+        if value is None:
+            raise TypingError(
+                "shape",
+                "the bound of a slice depends on values, so the shape of the result would",
+                "slice by shapes, config and loop counters; or mask: np.where(np.arange(n) < k, x, 0)",
+            )
+        if self.proven(-value - 1):
+            return value + extent
+        # x[:n - 1] is x[:-1], also where n is 0; further from the end, too few elements would count from the end again.
+        before = (extent - value).value
+        if self.proven(value) or before == 1 or (before == 2 and step > 0):
+            return value
+        config = {s: f for s, f in self.facts.items() if is_unknown(f[0])}
+        if nonnegative(-value - 1, {**self.facts, **{s: (ONE, high) for s, (_, high) in config.items()}}):
+            self.check(-value - 1, f"the slice bound {value} is not negative: it would count from the front")
+            return value + extent
+        self.check(value, f"the slice bound {value} is negative")
         return value
 
-    def proven(dim: Dim) -> bool:
-        return nonnegative(dim, facts) or any(nonnegative(dim - g, facts) for g in guarded)
 
+def is_unknown(bound: Dim) -> bool:
+    """Of a configuration integer, or of a counter whose range only running the program tells."""
+    return isinstance(bound.symbol, Atom) and bound.symbol.kind in ("config", "unknown")
+
+
+def slice_of(
+    start: Expr | None, stop: Expr | None, step: int, extent: Dim, facts: Facts, guard: Callable[[Dim, str], None]
+) -> Slice:
+    """start:stop:step on an axis, with Python's clamping. `guard`: makes sure of what no proof says."""
+    if step == 0:
+        raise TypingError("index", "a slice step cannot be zero")
+    known = Proofs(facts, guard, [extent])  # an array has no negative extent
     if step > 0:  # a start beyond the end, or an end before the start, makes an empty slice: no need to clamp those
-        first = begin = bound(start, ZERO)
-        end = bound(stop, extent)
-        first = first if proven(first) else maximum(first, ZERO, facts)
-        end = end if proven(extent - end) else minimum(end, extent, facts)
+        first = begin = known.bound(start, extent, ZERO, step)
+        end = known.bound(stop, extent, extent, step)
+        first = first if known.proven(first) else maximum(first, ZERO, known.facts)
+        end = end if known.presumed(extent - end, f":{end}") else minimum(end, extent, known.facts)
         span = end - first
         behind = extent - begin
-        if end == extent and first.symbol is not None and behind.value is not None:  # x[-3:] has min(3, n) elements
-            span = minimum(behind, extent, facts)
+        if end == extent and first.symbol is not None and behind != extent and known.proven(behind):
+            span = minimum(behind, extent, known.facts)  # x[-3:] has min(3, n) elements
     else:
         last = extent - 1
-        first = bound(start, last)
-        end = bound(stop, Dim.of(-1))
-        first = first if proven(last - first) else minimum(first, last, facts)
-        end = end if proven(end + 1) else maximum(end, Dim.of(-1), facts)
+        first = known.bound(start, extent, last, step)
+        end = known.bound(stop, extent, Dim.of(-1), step)
+        first = first if known.presumed(last - first, f"{first}:") else minimum(first, last, known.facts)
+        end = end if known.proven(end + 1) else maximum(end, Dim.of(-1), known.facts)
         span = first - end
     count = (span + (abs(step) - 1)) // abs(step)
-    return Slice(start, stop, step, first, count if proven(count) else maximum(count, ZERO, facts))
-
-
-def _bound(given: Expr | None, extent: Dim, default: Dim, facts: Facts, step: int) -> tuple[Dim, str]:
-    """A slice bound counted from the front, and whether its sign is "known"."""
-    if given is None:
-        return default, "known"
-    value = value_of(given)
-    if value is None:
-        raise TypingError(
-            "shape",
-            "the bound of a slice depends on values, so the shape of the result would",
-            "slice by shapes, config and loop counters; or mask: np.where(np.arange(n) < k, x, 0)",
-        )
-    if nonnegative(-value - 1, facts):
-        return value + extent, "known"
-    # x[:n - 1] is x[:-1], also where n is 0; further from the end, too few elements would count from the end again.
-    before = (extent - value).value
-    if nonnegative(value, facts) or before == 1 or (before == 2 and step > 0):
-        return value, "known"
-    return value, "unknown"
+    return Slice(start, stop, step, first, count if known.proven(count) else maximum(count, ZERO, known.facts))
 
 
 def full_slice(extent: Dim) -> Slice:

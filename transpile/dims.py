@@ -310,6 +310,7 @@ def product(dims: Iterable[Dim]) -> Dim:
 
 
 Facts = Mapping[str, tuple[Dim, Dim]]  # symbol -> (lowest, highest) value; a symbol without a fact is an extent, >= 0
+ANY = (Dim.of(-(2**62)), Dim.of(2**62))  # what is known of a configuration integer
 
 
 def nonnegative(dim: Dim, facts: Facts | None = None) -> bool:
@@ -323,9 +324,9 @@ def nonnegative(dim: Dim, facts: Facts | None = None) -> bool:
             return _relaxed(dim, facts)
         coefficient, rest = parts
         lowest, highest = facts[symbol]
-        if _plain(coefficient):
+        if nonnegative(coefficient, facts):
             dim = coefficient * lowest + rest
-        elif _plain(-coefficient):
+        elif nonnegative(-coefficient, facts):
             dim = coefficient * highest + rest
         else:
             return _relaxed(dim, facts)
@@ -333,19 +334,40 @@ def nonnegative(dim: Dim, facts: Facts | None = None) -> bool:
 
 
 def _relaxed(dim: Dim, facts: Facts) -> bool:
-    """Whether dim >= 0 follows from min(a, b) <= a, from max(a, b) being a or b, or from n * (a // n) <= a."""
+    """Whether dim >= 0 follows with one of its atoms replaced by a bound of it."""
     for monomial, c in dim.terms:
-        match monomial:
-            case (Atom("min" | "max" as kind, args),):
-                rest = dim - Dim(((monomial, c),))
-                enough = any if (c < 0) == (kind == "min") else all
-                if enough(nonnegative(rest + arg * c, facts) for arg in args):
-                    return True
-            case (Atom("floordiv", (a, n)),) if c < 0 and n.value and n.value > 0:
-                rest = dim - Dim(((monomial, c),))
-                if (c % n.value == 0 or nonnegative(a, facts)) and nonnegative(rest + a * (c // n.value), facts):
-                    return True
+        rest = dim - Dim(((monomial, c),))
+        for position, atom in enumerate(monomial):
+            if not isinstance(atom, Atom):
+                continue
+            others = Dim(((monomial[:position] + monomial[position + 1 :], abs(c)),))
+            if not nonnegative(others, facts):
+                continue
+            enough, bounds = _bounds(atom, others, facts, above=c < 0)
+            if bounds and enough(nonnegative(rest + bound * (1 if c > 0 else -1), facts) for bound in bounds):
+                return True
     return False
+
+
+def _bounds(atom: Atom, times: Dim, facts: Facts, above: bool) -> tuple[Any, list[Dim]]:
+    """Bounds of atom * times, times >= 0, from above or below, and whether `any` of them serves or only `all` do."""
+    match atom:
+        case Atom("min" | "max" as kind, args):
+            return any if above == (kind == "min") else all, [a * times for a in args]
+        case Atom("floordiv", (a, n)) if nonnegative(n, facts):  # where it has a value, n is not zero
+            found = []
+            whole = _exact_quotient(times, n)
+            if whole is not None and above:
+                found.append(a * whole)  # n * (a // n) <= a
+            if nonnegative(a, facts):
+                if above and n.value:  # c * (a // n) <= (c * a) // n
+                    found.append(a * -(-times.value // n.value) if times.value else a * times)
+                elif not above:
+                    found.append(ZERO)
+            return any, found
+        case Atom("mod", (a, n)) if nonnegative(n, facts):
+            return any, ([(n - 1) * times, *([a * times] if nonnegative(a, facts) else [])] if above else [ZERO])
+    return any, []
 
 
 def _plain(dim: Dim) -> bool:
@@ -363,6 +385,19 @@ def _nonnegative_atom(atom: Symbol) -> bool:
     return atom.kind == "mod" and _plain(atom.args[1])
 
 
+def is_thin(extent: Dim) -> bool:
+    """Whether an axis has one element at most, so that 0 is its only index: x[:, :1] has min(1, M) columns."""
+    symbol = extent.symbol
+    return extent == ONE or (isinstance(symbol, Atom) and symbol.kind == "min" and ONE in symbol.args)
+
+
+def repeats_to(thin: Dim, extent: Dim) -> bool:
+    """Whether an axis that is `thin` is repeated along one of this extent: 1, or min(1, M) along M, empty with it."""
+    if thin == ONE:
+        return True
+    return is_thin(thin) and any(same_extent(a, extent) for a in thin.symbol.args if a != ONE)  # type: ignore[union-attr]
+
+
 def same_extent(a: Dim, b: Dim) -> bool:
     """Whether two extents agree wherever both are possible: max(0, N - 2) is N - 2."""
     return a == b or unclamped(a) == unclamped(b)
@@ -377,32 +412,43 @@ def unclamped(dim: Dim) -> Dim:
 
 
 def minimum(a: Dim, b: Dim, facts: Facts | None = None) -> Dim:
-    if nonnegative(b - a, facts):
+    """Without facts nothing is known of symbols: a loop counter and a configuration may be negative."""
+    if _at_least(b - a, facts):
         return a
-    if nonnegative(a - b, facts):
+    if _at_least(a - b, facts):
         return b
+    for this, other in ((a, b), (b, a)):
+        if (left := _without("min", this, lambda one: _at_least(one - other, facts))) is not None:  # noqa: B023
+            return minimum(left, other, facts)
     return Dim.of(Atom("min", tuple(sorted((a, b), key=str))))
 
 
 def maximum(a: Dim, b: Dim, facts: Facts | None = None) -> Dim:
-    if nonnegative(a - b, facts):
+    """As `minimum`."""
+    if _at_least(a - b, facts):
         return a
-    if nonnegative(b - a, facts):
+    if _at_least(b - a, facts):
         return b
-    for one, other in ((a, b), (b, a)):  # max(0, max(0, N - 1) - 1) is max(0, N - 2)
-        if one == ZERO and (inner := _lowered(other)) is not None:
-            return maximum(ZERO, inner, facts)
+    for this, other in ((a, b), (b, a)):
+        if (left := _without("max", this, lambda one: _at_least(other - one, facts))) is not None:  # noqa: B023
+            return maximum(left, other, facts)
     return Dim.of(Atom("max", tuple(sorted((a, b), key=str))))
 
 
-def _lowered(dim: Dim) -> Dim | None:
-    """a - c where dim is max(0, a) - c, c >= 0."""
+def _without(kind: str, dim: Dim, outdone: Callable[[Dim], bool]) -> Dim | None:
+    """max(0, max(0, N - 2) - 1) is max(0, N - 3): max(p, q) + rest without what is outdone."""
     for monomial, c in dim.terms:
-        rest = dim - Dim(((monomial, c),))
         match monomial:
-            case (Atom("max", args),) if c == 1 and ZERO in args and _plain(-rest):
-                return next((a for a in args if a != ZERO), ZERO) + rest
+            case (Atom(atom_kind, (p, q)),) if atom_kind == kind and c == 1:
+                rest = dim - Dim(((monomial, 1),))
+                for gone, left in ((p, q), (q, p)):
+                    if outdone(gone + rest):
+                        return left + rest
     return None
+
+
+def _at_least(dim: Dim, facts: Facts | None) -> bool:
+    return nonnegative(dim, facts) if facts is not None else dim.value is not None and dim.value >= 0
 
 
 def largest(dim: Dim, facts: Facts) -> Dim:
@@ -413,13 +459,12 @@ def largest(dim: Dim, facts: Facts) -> Dim:
 def _extreme(dim: Dim, facts: Facts, sign: int) -> Dim:
     """A bound above (sign 1) or below (-1): what is linear in a variable is extreme at an end of its range."""
     for var in reversed(list(facts)):
-        if var not in dim.symbols():
+        if var not in dim.symbols() or facts[var] == ANY:
             continue
         low, high = facts[var]
         parts = dim.split(var)
         if parts is None:
-            dim = _extreme_terms(dim, var, facts, sign)
-            continue
+            return _extreme_choice(dim, var, facts, sign)
         slope, rest = parts
         if nonnegative(slope * sign, facts):
             dim = slope * high + rest
@@ -430,24 +475,44 @@ def _extreme(dim: Dim, facts: Facts, sign: int) -> Dim:
     return dim
 
 
-def _extreme_terms(dim: Dim, var: str, facts: Facts, sign: int) -> Dim:
-    """Term by term, for atoms that grow with their arguments."""
+def _extreme_choice(dim: Dim, var: str, facts: Facts, sign: int) -> Dim:
+    """min(N, k*t + t) - k*t is min(N - k*t, t), which is extreme where both are; other terms one by one."""
+    for monomial, c in dim.terms:
+        match monomial:
+            case (Atom("min" | "max" as kind, args),) if var in _inside(monomial[0]):
+                rest = dim - Dim(((monomial, c),))
+                a, b = (_extreme(rest + arg * c, facts, sign) for arg in args)
+                return (minimum if (kind == "min") == (c > 0) else maximum)(a, b, facts)
     total = Dim.of(0)
     for monomial, c in dim.terms:
-        term = Dim(((monomial, c),))
-        if var in term.symbols():
-            if len(monomial) != 1 or not isinstance(monomial[0], Atom):
-                raise ValueError(f"no bound for the extent {dim} of a temporary")
-            term = _extreme_atom(monomial[0], facts, sign if c > 0 else -sign) * c
-        total = total + term
+        total = total + _extreme_term(monomial, c, facts, sign)
     return total
+
+
+def _extreme_term(monomial: Monomial, c: int, facts: Facts, sign: int) -> Dim:
+    """c times an atom that grows with its arguments, times what is not negative."""
+    term = Dim(((monomial, c),))
+    variables = {s for s in facts if facts[s] != ANY}
+    if not term.symbols() & variables:
+        return term
+    for position, atom in enumerate(monomial):
+        others = Dim(((monomial[:position] + monomial[position + 1 :], abs(c)),))
+        if isinstance(atom, str):
+            if len({a for a in monomial if isinstance(a, Atom)}) == 0:
+                return _extreme(term, facts, sign)
+            continue
+        if nonnegative(others, facts):
+            upwards = sign if c > 0 else -sign
+            bound = _extreme_atom(atom, facts, upwards)
+            return _extreme(others * bound * (1 if c > 0 else -1), facts, sign)
+    raise ValueError(f"no bound for the extent {term} of a temporary")
 
 
 def _extreme_atom(atom: Atom, facts: Facts, sign: int) -> Dim:
     a, b = atom.args[0], atom.args[-1]
     if atom.kind == "floordiv" and nonnegative(b, facts):
         return _extreme(a, facts, sign) // b
-    if atom.kind == "mod":
+    if atom.kind == "mod" and nonnegative(b, facts):
         return b - 1 if sign > 0 else ZERO
     if atom.kind in ("min", "max"):
         return Dim.of(Atom(atom.kind, (_extreme(a, facts, sign), _extreme(b, facts, sign))))

@@ -382,7 +382,7 @@ class _Function:
             return None if inside or name not in self.spell.local else self.spell.ctype(self.spell.table[name].dtype)
 
         self.bounds(loop)
-        if line := pragma(loop, outer):
+        if line := pragma(loop, outer, self.spell.facts):
             for name in sorted(self.spell.local, key=len, reverse=True):
                 if self.spell.names[name] != name:
                     line = line.replace(name, self.spell.names[name])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .dims import Facts
 from .ir import Comment, For, If, Store
 from .passes.depend import injective
 from .passes.tree import own_accesses, walk
@@ -19,7 +20,7 @@ from .passes.tree import own_accesses, walk
 _CLAUSE = {"add": "+", "mul": "*", "or": "|", "and": "&"}
 
 
-def pragma(loop: For, outer: Callable[[str], str | None]) -> str | None:
+def pragma(loop: For, outer: Callable[[str], str | None], facts: Facts) -> str | None:
     """The line before the loop, or None. `outer` gives the C type of a variable that lives outside it, else
     None."""
     if loop.kind != "map" or loop.parallel or not all(isinstance(s, (Store, If, Comment)) for s in walk(loop.body)):
@@ -29,7 +30,7 @@ def pragma(loop: For, outer: Callable[[str], str | None]) -> str | None:
         if not isinstance(stmt, Store):
             continue
         if stmt.index:
-            if not injective(stmt.index, loop.var):
+            if not injective(stmt.index, loop.var, facts):
                 return None
         elif outer(stmt.buffer) is not None:
             if stmt.op is None or reductions.setdefault(stmt.buffer, stmt.op) != stmt.op:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from .dims import Dim, Facts, largest
+from .dims import ANY, Dim, Facts, largest
 from .ir import Buffer, For, If, Kernel, Product, Stmt, Store, While
 from .passes.tree import own_accesses, roots, walk
 
@@ -57,7 +57,7 @@ def plan(kernel: Kernel, real: str) -> Storage:
     root = roots(kernel)
     uses: dict[str, _Use] = {}
     loops: dict[Path, Stmt] = {}
-    facts: dict[Path, Facts] = {(): {}}
+    facts: dict[Path, Facts] = {(): dict.fromkeys((s.name for s in kernel.scalars), ANY)}
     products: list[tuple[Path, Product]] = []
     _visit(kernel.body, (), uses, loops, facts, root, products)
     storage = Storage({}, {(): Region(None, ())})

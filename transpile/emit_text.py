@@ -7,12 +7,11 @@ import re
 import struct
 from collections.abc import Iterable
 
-from .dims import Atom, Dim, Facts, Symbol, nonnegative
+from .dims import ANY, Atom, Dim, Facts, Symbol, nonnegative
 from .ir import Buffer, Cast, Const, Expr, Int, Kernel, Load, Op, Scalar
 from .operations import ROWS, scalar_c
 
 C_TYPES = {"f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "bool": "uint8_t"}
-HUGE = Dim.of(2**62)
 
 # Keywords, names the emitted code uses itself, and functions of math.h, stdlib.h and string.h: hiding one of
 # those by a local name draws a warning, or a wrong call.
@@ -106,7 +105,7 @@ class Speller:
         self.bound: dict[Dim, str] = {}  # integers that have a variable at this place
         self.local: set[str] = set()  # rank-0 buffers that are C variables
         # A configuration integer may be negative; an extent may not.
-        self.facts: dict[str, tuple[Dim, Dim]] = dict.fromkeys(self.scalars, (-HUGE, HUGE))
+        self.facts: dict[str, tuple[Dim, Dim]] = dict.fromkeys(self.scalars, ANY)
 
     def kind(self, dtype: str) -> str:
         return self.real if dtype == "real" else dtype
@@ -234,10 +233,21 @@ def _closed(text: str) -> bool:
 
 
 def _unary(text: str) -> str:
-    plain = text.replace("_", "a").replace("[", "").replace("]", "")
-    return (
-        text if plain.isalnum() or _closed(text) or (text.endswith(("]", ")")) and text[0].isalpha()) else f"({text})"
-    )
+    """Fit to stand behind a cast: a name or number, with what is in brackets behind it; a[i]*b[j] is not."""
+    rest = re.sub(r"^\w+", "", text)
+    while rest.startswith(("(", "[")):
+        rest = rest[_bracketed(rest) :]
+    return text if not rest else f"({text})"
+
+
+def _bracketed(text: str) -> int:
+    """The length of the bracket that the text begins with."""
+    depth = 0
+    for position, c in enumerate(text):
+        depth += (c in "([") - (c in ")]")
+        if depth == 0:
+            return position + 1
+    return len(text)
 
 
 def facts_of(facts: Facts, var: str, lo: Dim, hi: Dim) -> dict[str, tuple[Dim, Dim]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
+from dataclasses import replace
 from typing import Any
 
 import gast
@@ -10,16 +11,16 @@ import gast
 from . import construct
 from .array_calls import flattened
 from .construct import const, value_of
-from .dims import Dim, product
+from .dims import Dim, maximum, minimum, product
 from .errors import Mistake, Suppressed, span_of
 from .fold import fold
 from .operations import BY_SPELLING, ROWS, Argument, Row
 from .program import Assert, At, Call, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, Span, Stmt, Type
 from .source import CONSTANTS, Source
 from .special_calls import SpecialCalls
-from .suggestions import UNSUPPORTED, nearest
+from .suggestions import SYNTAX, UNSUPPORTED, nearest
 from .typing import TypingError, promote
-from .values import Broken, Closure, Collected, Generator, Later, ListValue, Static, Tuple, Value, View
+from .values import Broken, Closure, Collected, Generator, Later, ListValue, Static, Tuple, Value, View, leaves
 
 _DTYPES = {
     "np.float32": "f32",
@@ -139,7 +140,8 @@ class Expressions(SpecialCalls):
             case gast.ListComp() | gast.GeneratorExp():
                 return self.comprehension(node)
         what = type(node).__name__
-        raise self.fail(node, "unsupported", f"{what} is not part of the subset", UNSUPPORTED.get(what, ""))
+        shown, help = SYNTAX.get(what, (what, ""))
+        raise self.fail(node, "unsupported", f"{shown} is not part of the subset", help)
 
     # -- atoms -------------------------------------------------------------------------------------------------
     def _constant(self, node: Any, value: Any) -> Value:
@@ -305,14 +307,18 @@ class Expressions(SpecialCalls):
             ):
                 raise self.fail(node, "type", "the integer does not fit 64 bits", "write a float: 2.0 ** 64")
             return construct.replace(folded, span=self.span(node))
-        if row.name == "logical_not" and args[0].type.dtype != "bool":
-            if isinstance(node, gast.UnaryOp) and isinstance(node.op, gast.Invert):
-                raise self.fail(node, "type", "~ is for booleans here", "compare first: ~(x > 0)")
+        if row.name == "bitwise_not" and args[0].type.dtype == "bool":
+            row = ROWS["logical_not"]
         if row.name.startswith("bitwise") and any(a.type.is_float for a in args):
             raise self.fail(
-                node, "type", "& | ^ take booleans or integers", "compare first, in parentheses: (x > 0) & (y > 0)"
+                node, "type", "& | ^ ~ take booleans or integers", "compare first, in parentheses: (x > 0) & (y > 0)"
             )
+        if row.name.endswith("_shift") and any(not a.type.is_integer for a in args):
+            raise self.fail(node, "type", "<< and >> take integers", "multiply by a power of two: x * 2.0**n")
         made = construct.call(row.name, *args, span=self.span(node), **static)
+        if row.name in ("maximum", "minimum") and made.value is not None:
+            a, b = (value_of(arg) for arg in args)
+            made = replace(made, value=(maximum if row.name == "maximum" else minimum)(a, b, self.facts))
         if row.name == "reshape" and (size := product(args[0].type.shape)) != product(made.type.shape):
             fits = construct.call("equal", construct.dim(size), construct.dim(product(made.type.shape)))
             message = (
@@ -458,10 +464,20 @@ class Expressions(SpecialCalls):
             return special(node)
         if dotted in _DTYPES or dotted in _BUILTIN_DTYPES:
             return self._convert_call(node, dotted)
+        if (outer := BY_SPELLING.get(dotted.removesuffix(".outer"))) is not None and dotted.endswith(".outer"):
+            return self._outer(outer, node)
         row = BY_SPELLING.get(dotted)
         if row is None or dotted[0].isupper() or dotted == "list":
             raise self._unknown(node, dotted)
         return self.call_row(row, node.args, node.keywords, node)
+
+    def _outer(self, row: Row, node: Any) -> Value:
+        """np.add.outer(a, b): the operation on each element of a with each of b."""
+        if row.kind != "elementwise" or len(row.arrays) != 2 or len(node.args) != 2 or node.keywords:
+            raise self.fail(node, "unsupported", "outer is of operations with two arguments, and takes two arrays")
+        a, b = (self.as_expr(v, n) for v, n in zip(self.values(node.args), node.args, strict=True))
+        spread = construct.index(a, [*construct.complete(a, []), *[NewAxis()] * b.type.rank])
+        return self.apply(row, [spread, b], {}, node)
 
     def _unknown(self, node: Any, dotted: str) -> Mistake:
         if dotted in ("list", "tuple"):
@@ -471,8 +487,10 @@ class Expressions(SpecialCalls):
                 f"{dotted}() is not part of the subset",
                 "arrays are looped over and indexed as they are",
             )
-        if dotted in UNSUPPORTED:
-            message, _, help = UNSUPPORTED[dotted].partition(" -- ")
+        families = (dotted, dotted.rpartition(".")[0], dotted.partition(".")[0])
+        family = next((f for f in families if f in UNSUPPORTED), None)
+        if family is not None:
+            message, _, help = UNSUPPORTED[family].partition(" -- ")
             return self.fail(node, "shape" if "shape" in message else "unsupported", f"{dotted} {message}", help)
         known = [s for s in BY_SPELLING if not s[0].isupper()]
         if "." in dotted:
@@ -739,6 +757,9 @@ class Expressions(SpecialCalls):
         """Python's conventions that are not in the table: arange(stop), axis=None of the flat array."""
         if row.name == "arange" and static["stop"] is None:
             static["start"], static["stop"] = Dim.of(0), static["start"]
+        if row.name == "arange":  # with an end before the start it is empty, which for extents cannot be
+            end = maximum if static["step"] > 0 else minimum
+            static["stop"] = end(static["stop"], static["start"], self.facts)
         if any(a.name == "axis" and a.kind == "axis" for a in row.signature) and static["axis"] is None:
             flat = len(arrays) if row.signature[0].kind == "arrays" else 1  # of take, the indices keep their shape
             arrays[:flat], static["axis"] = [flattened(a) for a in arrays[:flat]], 0
@@ -772,7 +793,7 @@ class Expressions(SpecialCalls):
             bounds = [self._static_int(b) if b is not None else None for b in (slice.lower, slice.upper, slice.step)]
             return Tuple(base.items[bounds[0] : bounds[1] : bounds[2]])
         number = self.typed(slice)
-        if not all(isinstance(v, (Tuple, Static, Closure)) for v in base.items) and _number(number) is None:
+        if _number(number) is None and not any(isinstance(v, (Static, Closure)) for _, v in leaves(base)):
             stacked = self.stacked(base, node)  # which item depends on values
             return construct.index(stacked, self.items(stacked, slice), self.span(node))
         position = self._static_int(slice)
@@ -844,12 +865,12 @@ class Expressions(SpecialCalls):
             step = self._static_int(node.step)
         return construct.slice_of(bounds[0], bounds[1], step, extent, self.facts, self.guarded(node))
 
-    def guarded(self, node: Any) -> Callable[[Dim], None]:
+    def guarded(self, node: Any) -> Callable[[Dim, str], None]:
         """What a slice bound of unknown sign needs: a check at run time, as a negative one means another place."""
 
-        def check(bound: Dim) -> None:
+        def check(bound: Dim, message: str) -> None:
             holds = construct.call("greater_equal", construct.dim(bound), const(0))
-            self.emit(Assert(holds, f"the slice bound {bound} is negative", self.span(node), "IndexError"))
+            self.emit(Assert(holds, message, self.span(node), "IndexError"))
 
         return check
 

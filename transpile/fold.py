@@ -19,6 +19,10 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "floor_divide": operator.floordiv,
     "mod": operator.mod,
     "logical_not": operator.not_,
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
+    "bitwise_not": operator.invert,
 }
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {

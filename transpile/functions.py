@@ -14,7 +14,7 @@ import gast
 
 from . import construct
 from .construct import const, value_of
-from .dims import Dim
+from .dims import Dim, product
 from .draws import Draws
 from .errors import Mistake, Reporter, Suppressed
 from .exits import LATER, LATER_IF_NEW
@@ -24,6 +24,7 @@ from .iteration import Iteration
 from .joins import Joins
 from .lists import Items, Key, Lists, Plan
 from .lowering.facts import assumed
+from .masks import explained
 from .operations import BY_SPELLING
 from .program import (
     Assert,
@@ -94,6 +95,7 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Views, Draws, E
         self.found: dict[Key, Plan] = {}
         self.plans: dict[Key, Plan] = dict(plans or {})
         self.source, self.frame = source, object()
+        self.current: Any = gast.Pass()  # the statement being checked
         self.mutated: set[str] = set()
         self.unordered: set[str] = set()  # arrays that may not lie in C order under NumPy
         self.assigned: set[str] = set()  # the function's own names
@@ -108,18 +110,21 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Views, Draws, E
         self.out.append(stmt)
 
     def keep(self, mistake: Mistake) -> None:
-        self.reporter.add(mistake)
+        mistake = explained(mistake, self.current)
+        if not any(m.span.line == mistake.span.line and m.args == mistake.args for m in self.reporter.mistakes):
+            self.reporter.add(mistake)
 
     # -- blocks ------------------------------------------------------------------------------------------------
     def block(self, nodes: list[Any]) -> None:
         """Checks statements in order, going on after a mistake; leaves a returned value in env[RETURN]."""
         for node in nodes:
+            self.current = node
             try:
                 self.statement(node)
             except Suppressed:
                 self._poison(node)
             except Mistake as mistake:
-                self.reporter.add(mistake)
+                self.reporter.add(explained(mistake, node))
                 self._poison(node)
             except TypingError as error:
                 self.reporter.add(self.fail(node, error.kind, error.message, error.help))
@@ -258,9 +263,13 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Views, Draws, E
             what = (
                 "is not a State of the layer" if known is None else "is a Param or config, which a layer cannot assign"
             )
-            raise self.fail(
-                target, "role", f"self.{attr} {what}", "only State fields are assigned; solvers change Params"
+            # The field keeps its value, so that what follows is checked too.
+            self.keep(
+                self.fail(
+                    target, "role", f"self.{attr} {what}", "only State fields are assigned; solvers change Params"
+                )
             )
+            return value
         type = self.states[attr]
         expr = construct.convert(self._fitting(self.as_expr(value, node), type, attr, node), type)
         return self._bind_name(f"self.{attr}", expr, node, target, base=attr)
@@ -392,9 +401,8 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Views, Draws, E
         if harmless:
             x, y = self.as_expr(a, node), self.as_expr(b, node)
             shows = self.mutated and (self._is_view(x) or self._is_view(y))  # not a copy, as that of a select
-            if not shows and not any(
-                isinstance(e, Index) or getattr(e, "op", "") in ("floor_divide", "mod") for e in (*walk(x), *walk(y))
-            ):
+            reads = any(isinstance(e, Index) for e in (*walk(x), *walk(y)))
+            if not shows and not reads and not self._may_fail(x, y):
                 if x.type.shape == y.type.shape:
                     return construct.call("where", condition, x, y, span=self.span(node))
         value: Value = self._meet("value", a, b, then_out, else_out, node)
@@ -431,10 +439,10 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Views, Draws, E
             before = self.drawn()
             try:
                 term, needed = self.condition(other), self.out
-                risky = bool(needed) or self._may_fail(term) or self.drawn() != before
             finally:
                 self.out, self.facts = out, facts
-            if risky:
+            # Whether it may fail where the first does not hold.
+            if needed or self._may_fail(term) or self.drawn() != before:
                 result = self._guarded(spelling, result, term, needed, before, node)
             else:
                 result = construct.call(
@@ -455,8 +463,11 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Views, Draws, E
         self.emit(If(holds, tuple(then), tuple(orelse), self.span(node)))
         return holds
 
-    def _may_fail(self, expr: Expr) -> bool:
-        """Whether evaluating it can raise: an index not proven in range, an integer division."""
+    def _may_fail(self, *exprs: Expr) -> bool:
+        """Whether evaluating them can raise: an index not proven in range, an integer division, the largest of none."""
+        return any(self._one_may_fail(e) for e in exprs)
+
+    def _one_may_fail(self, expr: Expr) -> bool:
         match expr:
             case Index(base=base, items=items):
                 for item, extent in zip(items, construct.item_extents(base, items), strict=True):
@@ -464,7 +475,14 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Views, Draws, E
                         return True
             case Call(op="floor_divide" | "mod") if expr.type.is_integer and not isinstance(expr.args[1], Const):
                 return True
-        return any(self._may_fail(e) for e in children(expr))
+            case Call(op=op, args=[a, *_]) if op in _OF_SOMETHING and not self._has_elements(a):
+                return True
+            case Call(op=op) if op in _OF_REGULAR:
+                return True
+        return self._may_fail(*children(expr))
+
+    def _has_elements(self, array: Expr) -> bool:
+        return construct.nonnegative(product(array.type.shape) - 1, self.facts)
 
     def _in_range(self, index: Expr, extent: Dim) -> bool:
         value = value_of(index)
@@ -530,6 +548,8 @@ def _with_flag(node: Any) -> list[Any]:
     ]
 
 
+_OF_SOMETHING = ("max", "min", "argmax", "argmin", "logsumexp", "softmax", "log_softmax")  # fail where there is nothing
+_OF_REGULAR = ("solve", "inv", "cholesky")  # fail where a matrix is singular
 _ELSE_HELP = "set a variable before the loop, and test it after"
 _STATEMENT_HELP = {
     "Try": "check the condition with if, or assert it",

@@ -10,8 +10,8 @@ import gast
 
 from . import construct
 from .construct import const, value_of
-from .dims import Atom, Dim, nonnegative
-from .program import At, Expr, For, Name, Stmt, Type
+from .dims import ZERO, Atom, Dim, nonnegative
+from .program import Assert, At, Expr, For, Name, Stmt, Type
 from .values import LOOPED, Broken, Tuple, Value
 
 
@@ -111,12 +111,36 @@ class Iteration:
         step = 1
         if len(bounds) == 3:
             known = value_of(bounds[2])
-            if known is None or known.value is None:
-                raise self.fail(node.args[2], "type", "the step of a range must be known at build time")
+            if known is not None and known.value is None:
+                return self._strided(start, stop, known, node)
+            if known is None:
+                raise self.fail(
+                    node.args[2],
+                    "type",
+                    "the step of a range must be known from shapes and configuration",
+                    "count by 1 in a while loop: i = 0; while i < n: ...; i += step",
+                )
             step = known.value
             if step == 0:
                 raise self.fail(node.args[2], "type", "the step of a range cannot be zero")
         return Range(start, stop, step, lambda i: i, "=")
+
+    def _strided(self: Any, start: Expr, stop: Expr, step: Dim, node: Any) -> Range:
+        """By a step from shapes or configuration, which must be positive: i = start + step * k for k from 0."""
+        first, last = value_of(start), value_of(stop)
+        if first is None or last is None:
+            raise self.fail(node, "unsupported", "with such a step, range needs bounds known from shapes")
+        if not nonnegative(step - 1, self.facts):
+            positive = construct.call("greater", construct.dim(step), const(0))
+            self.emit(Assert(positive, f"the step {step} of a range is not positive", self.span(node), "ValueError"))
+        number = construct.dim((last - first + step - 1) // step)
+        place = construct.dim(step)
+
+        def item(k: Expr) -> Expr:
+            scaled = construct.call("multiply", k, place)
+            return scaled if first == ZERO else construct.call("add", start, scaled)
+
+        return Range(const(0), number, 1, item, "k")
 
     def _zipped(self: Any, parts: list[Range], node: Any) -> Range:
         """All parts by one counter from 0; the shortest ends the loop."""

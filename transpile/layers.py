@@ -3,7 +3,7 @@ backwards."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -256,16 +256,21 @@ def _checked(
         checker.methods = methods or {}
         _enter(checker, source, node, params, fields or [], overwritten)
         checker.block(node.body)
-        changeable = [*params, *(f for f in fields or [] if f.role == "state")]
+        changeable = [p for p in [*params, *(fields or [])] if p.role not in ("param", "config")]
+        changeable = [p for p in changeable if p in params or p.role == "state"]
         through_views = {p.name for p in changeable} & stored(tuple(checker.out))
         if (checker.found == plans and not through_views) or last:
             break
         plans = dict(checker.found)
         overwritten |= through_views
+    fixed = {p.name for p in params if p.role == "param"} | {f.name for f in fields or []}
     for stmt in walk_stmts(tuple(checker.out)):
-        if isinstance(stmt, Store) and stmt.base.id in {f.name for f in fields or []}:
+        if isinstance(stmt, Store) and stmt.base.id in fixed:
             message = f"this writes into {stmt.base.id}, a Param of the layer, which it cannot change"
             scratch.add(Mistake(stmt.span, "role", message, "take a copy: .copy(); solvers change Params"))
+    for mistake in _rebound(source, node, params):
+        if all(m.span.line != mistake.span.line for m in scratch.mistakes):
+            scratch.add(mistake)
     for mistake in scratch.mistakes:
         reporter.add(mistake)
     if any(m.kind == "role" for m in scratch.mistakes):
@@ -278,6 +283,24 @@ def _checked(
     return Function(
         name, tuple(everything), body, results, batched, gast.get_docstring(node) or "", span_of(node, source.path)
     )
+
+
+def _rebound(source: Source, node: Any, params: list[Parameter]) -> Iterator[Mistake]:
+    """Assignments to the names of Params and configuration."""
+    what = {"param": "a Param", "config": "configuration"}
+    fixed = {p.name: what[p.role] for p in params if p.role in what}
+    waiting = list(node.body)
+    while waiting:
+        inner = waiting.pop(0)
+        if isinstance(inner, gast.Name) and isinstance(inner.ctx, gast.Store) and inner.id in fixed:
+            yield Mistake(
+                span_of(inner, source.path),
+                "role",
+                f"{inner.id} is {fixed[inner.id]}, which a layer cannot assign",
+                "give the new value a name of its own",
+            )
+        if not isinstance(inner, (gast.FunctionDef, gast.Lambda, gast.ListComp, gast.GeneratorExp)):
+            waiting += gast.iter_child_nodes(inner)
 
 
 def _enter(
@@ -302,7 +325,7 @@ def _enter(
         if own.name in overwritten:
             _copied_if_stored(checker, own, node, f"self.{own.name}")
     for param in params:  # a function may write into its arguments: into a copy of them
-        if param.name in checker.mutated | overwritten and param.type.rank:
+        if param.name in checker.mutated | overwritten and param.type.rank and param.role != "param":
             _copied_if_stored(checker, param, node)
 
 

@@ -864,6 +864,15 @@ LC_FN int64_t lc_mod_i64(int64_t a, int64_t b)
     int64_t r = b == -1 ? 0 : a % (b == -1 || b == 0 ? 1 : b);
     return (r != 0) & ((r ^ b) < 0) ? r + b : r;
 }
+/* As NumPy's: what is shifted out is gone, also by 64 and more. */
+LC_FN int64_t lc_left_shift(int64_t a, int64_t b)
+{
+    return (uint64_t)b < 64 ? (int64_t)((uint64_t)a << b) : 0;
+}
+LC_FN int64_t lc_right_shift(int64_t a, int64_t b)
+{
+    return a >> ((uint64_t)b < 64 ? b : 63);
+}
 LC_FN int64_t lc_floor_div_i64(int64_t a, int64_t b)
 {
     int64_t d = b == -1 || b == 0 ? 1 : b, q = a / d;

@@ -60,6 +60,8 @@ _OPERATORS = {
     "BitAnd": ast.BitAnd,
     "BitOr": ast.BitOr,
     "BitXor": ast.BitXor,
+    "LShift": ast.LShift,
+    "RShift": ast.RShift,
     "Lt": ast.Lt,
     "LtE": ast.LtE,
     "Gt": ast.Gt,
@@ -105,6 +107,8 @@ class Printer:
         if row.kind == "draw":
             return self._draw(expr)
         operator = next((_OPERATORS[s] for s in row.spellings if s in _OPERATORS), None)
+        if expr.type.rank and operator in (ast.And, ast.Or):  # for scalars only
+            operator = None
         args = [self.tree(a) for a in expr.args]
         if operator is not None:
             return _operation(operator, args)
@@ -127,7 +131,8 @@ class Printer:
                 continue  # it is what NumPy makes, and there is no array to name the type after
             elif not _is_default(static.get(argument.name), argument.default):
                 keywords.append(ast.keyword(arg=argument.name, value=self.static(static[argument.name], argument.kind)))
-        return ast.Call(func=_dotted(row.python), args=positional, keywords=keywords)
+        counts = {"maximum": "max", "minimum": "min"} if expr.value is not None else {}  # x[max(i - k, 0):i]
+        return ast.Call(func=_dotted(counts.get(row.name, row.python)), args=positional, keywords=keywords)
 
     def _draw(self, expr: Call) -> Any:
         """A method of the generator as it is before that draw: rng.at(2).random((n,))."""
@@ -403,7 +408,9 @@ class Printer:
         match self.tree(expr):
             case ast.BinOp(op=ast.Add() | ast.Sub()) | ast.Compare() | ast.BoolOp() | ast.IfExp() | ast.Lambda():
                 return f"({text})"
-            case ast.BinOp(op=ast.BitAnd() | ast.BitOr() | ast.BitXor()) | ast.UnaryOp(op=ast.Not()):
+            case ast.BinOp(op=ast.BitAnd() | ast.BitOr() | ast.BitXor() | ast.LShift() | ast.RShift()):
+                return f"({text})"
+            case ast.UnaryOp(op=ast.Not()):
                 return f"({text})"
         return text
 

@@ -3,6 +3,7 @@ several values."""
 
 from __future__ import annotations
 
+import string
 from typing import Any
 
 import gast
@@ -29,6 +30,8 @@ class SpecialCalls(ArrayCalls):
         value = self.value(argument)
         if isinstance(value, Tuple):
             return const(len(value.items))
+        if isinstance(value, ListValue):
+            raise self.fail(node, "type", "the length of this list depends on values", "count what is appended: n += 1")
         expr = self.as_expr(value, argument)
         if not expr.type.rank:
             raise self.fail(node, "type", "a scalar has no length")
@@ -65,23 +68,21 @@ class SpecialCalls(ArrayCalls):
     def call_np_einsum(self: Any, node: Any) -> Value:
         if not node.args or not isinstance(node.args[0], gast.Constant) or not isinstance(node.args[0].value, str):
             raise self.fail(node, "type", "einsum takes its subscripts as a string first")
+        operands = [self.typed(a) for a in node.args[1:]]
         text = node.args[0].value.replace(" ", "")
-        if "." in text:
-            raise self.fail(node.args[0], "unsupported", "... in einsum is not part of the subset", "name every axis")
         left, arrow, out = text.partition("->")
-        specs = left.split(",")
         if not arrow:
-            letters = left.replace(",", "")
-            out = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+            letters = left.replace(",", "").replace("...", "")
+            out = "..." * ("..." in left) + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+        specs, out = _without_dots(left.split(","), out, [a.type.rank for a in operands])
+        left = ",".join(specs)
         if (
             not set(out) <= set(left)
             or len(set(out)) != len(out)
             or (not left.replace(",", "").isalpha() and left.replace(",", ""))
         ):
             raise self.fail(node.args[0], "type", f"cannot read the subscripts {text!r}")
-        return construct.call(
-            "einsum", *(self.typed(a) for a in node.args[1:]), spec=(tuple(specs), out), span=self.span(node)
-        )
+        return construct.call("einsum", *operands, spec=(tuple(specs), out), span=self.span(node))
 
     def call_np_array(self: Any, node: Any) -> Value:
         value = self.value(node.args[0]) if node.args else None
@@ -154,7 +155,7 @@ class SpecialCalls(ArrayCalls):
             raise self.fail(node, "type", f"{reduction} of several arrays is ambiguous", f"use np.{pairwise}(a, b)")
         result: Expr = items[0]
         for item in items[1:]:
-            result = construct.call(pairwise, result, item, span=self.span(node))
+            result = self.apply(ROWS[pairwise], [result, item], {}, node)
         return result
 
     # -- arguments ---------------------------------------------------------------------------------------------
@@ -176,3 +177,14 @@ class SpecialCalls(ArrayCalls):
             )
         dtype = promote([i.type for i in items])
         return [construct.cast(i, {"float": "real", "int": "i64"}.get(dtype, dtype)) for i in items]
+
+
+def _without_dots(specs: list[str], out: str, ranks: list[int]) -> tuple[list[str], str]:
+    """einsum subscripts with letters for `...`: all axes without one, the last ones in line."""
+    if not any("..." in spec for spec in [*specs, out]) or len(specs) != len(ranks):
+        return specs, out
+    counts = [max(rank - len(spec.replace("...", "")), 0) for spec, rank in zip(specs, ranks, strict=True)]
+    free = [c for c in string.ascii_letters if c not in "".join(specs)]
+    letters = "".join(free[: max((n for n, spec in zip(counts, specs, strict=True) if "..." in spec), default=0)])
+    named = [spec.replace("...", letters[len(letters) - n :]) for spec, n in zip(specs, counts, strict=True)]
+    return named, out.replace("...", letters)

@@ -13,26 +13,31 @@ UNSUPPORTED = {
     "np.argwhere": f"{_BY_VALUE} -- keep the mask and use np.where(mask, x, 0)",
     "np.compress": f"{_BY_VALUE} -- use np.where(mask, x, 0)",
     "np.extract": f"{_BY_VALUE} -- use np.where(mask, x, 0)",
-    "np.random": "has hidden state -- take a parameter rng: Random",
+    "np.random": "has hidden state -- take a parameter rng: Random, and draw from it: rng.random(shape)",
+    "random": "has hidden state -- take a parameter rng: Random, and draw from it: rng.random()",
+    "np.fft": "is complex -- write sums with np.cos and np.sin: the subset has real numbers only",
     "np.vectorize": "runs Python for every element -- write the function on arrays, or a for loop",
     "np.apply_along_axis": "runs Python for every row -- loop over the axis: for i in range(x.shape[0])",
-    "np.fft.fft": "is complex -- the subset has real numbers only",
     "open": "reads files -- pass the data as an argument",
     "input": "reads the keyboard -- pass the value as an argument",
     "eval": "runs text as code -- write the expression itself",
     "exec": "runs text as code -- write the statements themselves",
     "print": "prints -- compiled layers have no output; look at values with .reference under NumPy",
-    "Dict": " use separate variables or a tuple",
-    "Set": " use an array and comparisons",
-    "ListComp": " use a for loop and store into an array: y = np.zeros(n); y[i] = ...",
-    "DictComp": " use arrays",
-    "SetComp": " use arrays",
-    "GeneratorExp": " use np.sum and friends on arrays",
-    "JoinedStr": " text has no meaning in a layer",
-    "Await": " layers are plain functions",
-    "Yield": " return the whole array instead",
-    "NamedExpr": " assign in a statement of its own",
-    "Starred": " write the items out",
+}
+
+
+# Syntax: what a person calls it, and what to write instead.
+SYNTAX = {
+    "Dict": ("a dictionary", "use separate variables or a tuple"),
+    "Set": ("a set", "use an array and comparisons"),
+    "DictComp": ("a dictionary comprehension", "use arrays"),
+    "SetComp": ("a set comprehension", "use an array"),
+    "JoinedStr": ("an f-string", "text has no meaning in a layer"),
+    "Await": ("await", "layers are plain functions"),
+    "Yield": ("yield", "return the whole array instead"),
+    "YieldFrom": ("yield", "return the whole array instead"),
+    "NamedExpr": (":= (an assignment inside an expression)", "assign in a statement of its own"),
+    "Starred": ("a starred item", "write the items out"),
 }
 
 

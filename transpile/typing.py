@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .dims import ONE, Dim, same_extent
+from .dims import ONE, Dim, repeats_to, same_extent
 from .program import Type
 
 
@@ -45,9 +45,9 @@ def broadcast(shapes: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...]:
         extent = ONE
         for shape in shapes:
             position = axis - rank + len(shape)
-            if position < 0 or shape[position] == ONE or same_extent(shape[position], extent):
+            if position < 0 or repeats_to(shape[position], extent) or same_extent(shape[position], extent):
                 continue
-            if extent != ONE:
+            if not repeats_to(extent, shape[position]):
                 raise TypingError(
                     "shape",
                     f"shapes {shape_text(shapes[0])} and {shape_text(shape)} do not broadcast: "

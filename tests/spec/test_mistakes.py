@@ -17,7 +17,7 @@ def expected(path: Path) -> list[tuple[int, str, str]]:
     """Line, kind and a part of the message, of every `# E kind: part`."""
     found = []
     for number, line in enumerate(path.read_text().splitlines(), 1):
-        for note in re.findall(r"# E ?([^#]*)", line):
+        for note in re.findall(r"# E ?((?:[^#]|#(?! [EH]))*)", line):
             kind, _, part = note.strip().partition(": ")
             found.append((number, kind, part))
     return found
@@ -58,3 +58,13 @@ def test_every_mistake_is_drawn(path: Path, tmp_path: Path) -> None:
         caret = lines[position + 2]
         assert re.fullmatch(r"      \| [ \t]*\^+", caret), caret
         assert caret.index("^") == len("      | ") + column - 1
+
+
+@pytest.mark.parametrize("path", [f for f in FILES if "# H " in f.read_text()], ids=lambda p: p.stem)
+def test_the_help_says_what_to_write(path: Path, tmp_path: Path) -> None:
+    """`# H part` of the help below the caret."""
+    lines = build(path, tmp_path).stderr.splitlines()
+    helps = {int(m["line"]): lines[k + 3] for k, line in enumerate(lines) if (m := DRAWN.match(line))}
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        for part in re.findall(r"# H (.*)$", line):
+            assert part in helps[number], f"line {number}: {helps[number]}"

@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import ir
 from ..construct import value_of
-from ..dims import ONE, ZERO, Dim
+from ..dims import ONE, ZERO, Dim, is_thin
 from ..operations import ROWS
 from ..passes.tree import subst_expr
 from ..program import At, Call, Const, Expr, Gather, Index, Name, NewAxis, Slice, Type
@@ -66,7 +66,7 @@ class Elements(Context):
                     assert value is not None, at
                     source.append(self.dim(value))
                 case Slice(step=step, first=first, extent=extent):
-                    source.append(self.dim(first) + (ZERO if extent == ONE else index[position] * step))
+                    source.append(self.dim(first) + (ZERO if is_thin(extent) else index[position] * step))
                     position += 1
                 case Gather(array):
                     if gathered is None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..construct import value_of
-from ..dims import Atom, Dim, nonnegative
+from ..construct import is_unknown, value_of
+from ..dims import Dim, nonnegative
 from ..program import Call, Expr
 
 Facts = dict[str, tuple[Dim, Dim]]
@@ -54,9 +54,9 @@ def _nonnegative(dim: Dim, facts: Facts) -> Facts:
         if parts is None or parts[0].value not in (1, -1) or not _outer(parts[1], variable, facts):
             continue
         coefficient, rest = parts
-        if coefficient.value == 1 and (_unknown(low) or nonnegative(-rest - low, facts)):  # variable >= -rest
+        if coefficient.value == 1 and (is_unknown(low) or nonnegative(-rest - low, facts)):  # variable >= -rest
             facts = {**facts, variable: (-rest, high)}
-        elif coefficient.value == -1 and (_unknown(high) or nonnegative(high - rest, facts)):  # variable <= rest
+        elif coefficient.value == -1 and (is_unknown(high) or nonnegative(high - rest, facts)):  # variable <= rest
             facts = {**facts, variable: (low, rest)}
     return facts
 
@@ -67,10 +67,6 @@ def _outer(dim: Dim, variable: str, facts: Facts) -> bool:
     """
     order = list(facts)
     return not dim.symbols() & set(order[order.index(variable) :])
-
-
-def _unknown(bound: Dim) -> bool:
-    return isinstance(bound.symbol, Atom) and bound.symbol.kind in ("config", "unknown")
 
 
 def _different(dim: Dim, facts: Facts) -> Facts:

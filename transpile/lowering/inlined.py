@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import construct, ir
-from ..dims import ONE, ZERO, Dim
+from ..dims import ZERO, Dim, is_thin
 from ..errors import InternalError, Reporter
 from ..functions import FunctionChecker
 from ..operations import ROWS
@@ -164,7 +164,7 @@ def _part(arg: Expr, outer: tuple[Dim, ...], core: int) -> Expr:
     if not lead:
         return arg
     places = outer[len(outer) - lead :]
-    items = [At(construct.dim(ZERO if d == ONE else at)) for d, at in zip(arg.type.shape, places, strict=False)]
+    items = [At(construct.dim(ZERO if is_thin(d) else at)) for d, at in zip(arg.type.shape, places, strict=False)]
     return construct.index(arg, items)
 
 

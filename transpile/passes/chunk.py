@@ -19,14 +19,15 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
-from ..dims import Dim, maximum, minimum, product
+from ..dims import Dim, Facts, maximum, minimum, product
 from ..ir import Buffer, Comment, Const, For, If, Int, Kernel, Load, Op, Product, Stmt, Store
 from .accumulate import neutral
 from .depend import Memory, injective
 from .fuse import fuse_body
 from .jam import rename_buffers
-from .tree import Body, Names, accesses, map_bodies, roots, touched, walk
+from .tree import Access, Body, Names, accesses, map_bodies, roots, touched, walk
 from .work import WORTH, work
 
 CHUNKS = 64  # at most, of a loop whose iterations share nothing
@@ -61,7 +62,7 @@ class _State:
         if isinstance(stmt, Product):  # no bit depends on how it is cut: its threads share it at run time
             return (replace(stmt, parallel=True),)
         if not isinstance(stmt, For) or stmt.kind == "seq":
-            return (map_bodies(stmt, self.body),)
+            return (self.within(stmt),)
         effort = work(stmt, self.table)
         if not any(a.mode == "r" for a in accesses((stmt,))):
             return (stmt,)  # filling memory is not worth a region
@@ -72,13 +73,23 @@ class _State:
             return (If(many, self.split(stmt, effort), inner),)
         return self.split(stmt, effort)
 
+    def within(self, stmt: Stmt) -> Any:
+        """The loops inside it split."""
+        outside = self.memory
+        if isinstance(stmt, For):
+            self.memory = outside.inside(stmt)
+        try:
+            return map_bodies(stmt, self.body)
+        finally:
+            self.memory = outside
+
     def inside(self, loop: For) -> Body | None:
         """The batch loop in order, the loops inside it split; None if that is of no use."""
         nests = [s for s in loop.body if isinstance(s, Product) or (isinstance(s, For) and s.kind == "map")]
         if not any(work(s, self.table).value is None for s in nests):
             return None
         renamed = self.renamed(loop)
-        body = self.body(renamed.body)
+        body = self.within(renamed).body
         if not any(isinstance(s, (For, Product)) and s.parallel for s in walk(body)):
             return None
         return (replace(renamed, body=body, kind="seq"),)
@@ -142,7 +153,7 @@ class _State:
         for a in accesses(loop.body):
             if not a.writes or a.mode == "w":
                 continue
-            if a.index is None or injective(a.index, loop.var) or self.is_private(a.buffer, loop):
+            if a.index is None or injective(a.index, loop.var, self.facts(a)) or self.is_private(a.buffer, loop):
                 continue
             if found.setdefault(a.buffer, a.mode) != a.mode or self.table[a.buffer].alias:
                 return None
@@ -150,6 +161,10 @@ class _State:
             if a.buffer in found and found[a.buffer] != a.mode:
                 return None
         return found
+
+    def facts(self, a: Access) -> Facts:
+        """The ranges of the variables around an access inside the loop that is split."""
+        return {**self.memory.facts, **{loop.var: (loop.lo, loop.hi - 1) for loop in a.loops}}
 
     def is_private(self, name: str, loop: For) -> bool:
         return (

@@ -12,13 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ..dims import Atom, Dim, Facts, nonnegative
+from ..dims import ANY, Atom, Dim, Facts, nonnegative
 from ..ir import Check, For, Kernel, Load, Stmt
 from .tree import Access, accesses, has, roots
 
 EVERY = frozenset({-1, 0, 1})
 NONE: frozenset[int] = frozenset()
-HUGE = Dim.of(2**62)
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Memory:
     @staticmethod
     def of(kernel: Kernel) -> Memory:
         # A configuration integer may be negative; a symbol without a fact is an extent.
-        facts = {s.name: (-HUGE, HUGE) for s in kernel.scalars}
+        facts = {s.name: ANY for s in kernel.scalars}
         return Memory(roots(kernel), {b.name: b.shape for b in kernel.buffers}, facts)
 
     def inside(self, loop: For) -> Memory:
@@ -110,8 +109,8 @@ def _axis(x: Dim, y: Dim, var: str, inner: set[str], facts: Facts) -> frozenset[
     if not step.terms:
         never = nonnegative(apart - 1, facts) or nonnegative(-apart - 1, facts)
         return NONE if never else EVERY
-    if not _positive(step):
-        if not _positive(-step):
+    if not _positive(step, facts):
+        if not _positive(-step, facts):
             return EVERY
         step, apart = -step, -apart
     if not apart.terms:
@@ -131,17 +130,22 @@ def _reads_memory(dim: Dim) -> bool:
     return any(isinstance(a, Atom) and a.kind == "load" for a in dim.atoms())
 
 
-def _positive(step: Dim) -> bool:
-    """Sure to be positive wherever there is memory to speak of: a product of extents is."""
-    return bool(step.terms) and all(c > 0 and all(isinstance(a, str) for a in m) for m, c in step.terms)
+def _positive(step: Dim, facts: Facts) -> bool:
+    """Sure to be positive wherever there is memory to speak of: a product of extents is. Loop variables and
+    configuration, of which facts tell, may be zero."""
+    if nonnegative(step - 1, facts):
+        return True
+    return bool(step.terms) and all(
+        c > 0 and all(isinstance(a, str) and a not in facts for a in m) for m, c in step.terms
+    )
 
 
-def injective(index: tuple[Dim, ...], var: str) -> bool:
+def injective(index: tuple[Dim, ...], var: str, facts: Facts) -> bool:
     """Whether different values of var give different places. An extent as coefficient counts as nonzero: an
     array with an empty axis has no place at all."""
     for dim in index:
         parts = dim.split(var)
-        if parts is not None and not _reads_memory(dim) and (_positive(parts[0]) or _positive(-parts[0])):
+        if parts is not None and not _reads_memory(dim) and any(_positive(c, facts) for c in (parts[0], -parts[0])):
             return True
     return _digits(index, var)
 

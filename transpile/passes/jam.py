@@ -25,6 +25,7 @@ from .tree import Access, Body, Names, accesses, map_all, map_bodies, substitute
 
 ROWS = 4
 MOST_STORES = 8  # in the body, before copying
+MOST_COPIES = 24  # in the body, as loops inside it have been copied: each makes five of it, and gcc has to read all
 
 
 def jam(kernel: Kernel) -> Kernel:
@@ -49,7 +50,8 @@ class _State:
         for stmt in body:
             if isinstance(stmt, For):
                 new = replace(stmt, body=self.body(stmt.body, memory.inside(stmt)))
-                rows = 1 if written((stmt,)) & self.shared else factor(stmt, self.private(stmt, stmt))
+                grown = sum(isinstance(s, Store) for s in walk(new.body)) > MOST_COPIES
+                rows = 1 if grown or written((stmt,)) & self.shared else factor(stmt, self.private(stmt, stmt))
                 found += self.unrolled(new, stmt, rows, memory) if rows > 1 else (new,)
             else:
                 found.append(map_bodies(stmt, lambda inner: self.body(inner, memory)))

@@ -127,10 +127,13 @@ for _name, _spell, _c in (
 _binary("bitwise_and", "np.bitwise_and BitAnd", ZERO, "({0} & {1})")
 _binary("bitwise_or", "np.bitwise_or BitOr", ZERO, "({0} | {1})")
 _binary("bitwise_xor", "np.bitwise_xor BitXor", ZERO, "({0} ^ {1})")
+_binary("left_shift", "np.left_shift LShift", ZERO, "lc_left_shift({0}, {1})", flops=2)
+_binary("right_shift", "np.right_shift RShift", ZERO, "lc_right_shift({0}, {1})", flops=2)
+_unary("bitwise_not", ZERO, "(~({0}))", spell="np.invert np.bitwise_not Invert", type=_promoted, flops=1)
 _binary("logical_and", "np.logical_and And", ZERO, "(({0} != 0) & ({1} != 0))", type=_boolean)
 _binary("logical_or", "np.logical_or Or", ZERO, "(({0} != 0) | ({1} != 0))", type=_boolean)
 _binary("logical_xor", "np.logical_xor", ZERO, "(({0} != 0) ^ ({1} != 0))", type=_boolean)
-_unary("logical_not", ZERO, "({0} == 0)", spell="np.logical_not np.invert Not Invert", type=_boolean, flops=1)
+_unary("logical_not", ZERO, "({0} == 0)", spell="np.logical_not Not", type=_boolean, flops=1)
 
 # -- scipy.special ---------------------------------------------------------------------------------------------
 _unary("erf", "1.1283791670955126 * dy * np.exp(-a * a)", "lc_erf{f}({0})", spell="special.erf math.erf", flops=25)

@@ -38,7 +38,7 @@ def _range(args: list[Type], static: dict[str, Any]) -> Type:
     if step == 0:
         raise TypingError("type", "the step of np.arange cannot be zero")
     span = static["stop"] - static["start"] if step > 0 else static["start"] - static["stop"]
-    return Type(static["dtype"] or "i64", (maximum((span + (abs(step) - 1)) // abs(step), NONE),))
+    return Type(static["dtype"] or "i64", (maximum((span + (abs(step) - 1)) // abs(step), NONE, {}),))
 
 
 def _identity(args: list[Type], static: dict[str, Any]) -> Type:
@@ -66,7 +66,7 @@ def _spaced_type(args: list[Type], static: dict[str, Any]) -> Type:
 def _spaced(index: tuple[Dim, ...], args: list[ir.Expr], static: dict[str, Any]) -> ir.Expr:
     """In double precision, as NumPy's; the last is `stop` itself."""
     start, stop = (ir.Const(float(a.value), "f64") if isinstance(a, ir.Const) else ir.Cast(a, "f64") for a in args)
-    last = maximum(Dim.of(static["num"]) - (1 if static["endpoint"] else 0), ONE)
+    last = maximum(Dim.of(static["num"]) - (1 if static["endpoint"] else 0), ONE, {})
     step = ir.Op("divide", (ir.Op("subtract", (stop, start), "f64"), ir.Cast(ir.Int(last), "f64")), "f64")
     here = ir.Op("add", (start, ir.Op("multiply", (ir.Cast(ir.Int(index[0]), "f64"), step), "f64")), "f64")
     return ir.Op("where", (ir.Op("equal", (ir.Int(index[0]), ir.Int(last)), "bool"), stop, here), "f64")

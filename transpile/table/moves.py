@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dims import ONE, Dim, product, without_remainder
+from ..dims import ONE, Dim, is_thin, product, without_remainder
 from ..dims import ZERO as NONE
 from ..operations import ZERO, Row, add
 from ..program import Type
@@ -120,7 +120,7 @@ def _stretched(args: list[Type], static: dict[str, Any]) -> Type:
 def pull_broadcast(index: tuple[Dim, ...], a: Type, static: dict[str, Any] | None = None) -> tuple[Dim, ...]:
     """The element of `a` that broadcasting puts at `index`."""
     tail = index[len(index) - a.rank :]
-    return tuple(NONE if extent == ONE else i for i, extent in zip(tail, a.shape, strict=True))
+    return tuple(NONE if is_thin(extent) else i for i, extent in zip(tail, a.shape, strict=True))
 
 
 def _flipped(args: list[Type], static: dict[str, Any]) -> Type:

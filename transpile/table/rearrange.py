@@ -72,7 +72,7 @@ def _diagonal(args: list[Type], static: dict[str, Any]) -> Type:
     i, j = diagonal_axes(a.rank, static)
     row, column = diagonal_start(static)
     rest = tuple(d for k, d in enumerate(a.shape) if k not in (i, j))
-    return Type(a.dtype, (*rest, maximum(minimum(a.shape[i] - row, a.shape[j] - column), NONE)))
+    return Type(a.dtype, (*rest, maximum(minimum(a.shape[i] - row, a.shape[j] - column, {}), NONE, {})))
 
 
 def _pull_diagonal(index: tuple[Dim, ...], a: Type, static: dict[str, Any]) -> tuple[Dim, ...]:

@@ -68,7 +68,7 @@ def types(x: real["N"], s: real[""], k: i64["N"], m: bool_["N"]):
     a = x[0.5]  # E index: an index must be an integer
     b = x["a"]  # E
     c = x & x  # E type: & | ^ take booleans or integers
-    d = ~x  # E type: ~ is for booleans
+    d = ~x  # E type: take booleans or integers
     k[0] = 0.5  # E type: cannot store
     e = np.sum(x, axis=s)  # E type: axis must be an integer known at build time
     f = np.zeros(s)  # E type: an extent must be an integer
@@ -129,7 +129,7 @@ def calls(x: real["N"]):
     o = open("file")  # E
     p = eval("x")  # E
     q = [v for v in x if v > 0]  # E
-    r = {1: x}  # E unsupported: Dict
+    r = {1: x}  # E unsupported: a dictionary
     s = f"{x}"  # E unsupported
     t = (y := x)  # E unsupported
     return sorted(x)  # E

@@ -1,0 +1,80 @@
+import numpy as np
+
+from layerc import Layer, Param, bool_, config, i64, init, layer, real
+
+
+@layer
+def masked(x: real["N"], y: real["N"], m: bool_["N"]):
+    y[m] = x[m]  # E shape: depends on values # H np.where(m, x, y)
+    x[m] += y[m] * 2  # E shape: depends on values # H x += np.where(m, y * 2, 0)
+    a = np.sum(x[m])  # E shape: depends on values # H np.sum(np.where(m, x, 0))
+    b = x[x > 0].mean()  # E shape: depends on values # H np.sum(np.where(x > 0, x, 0)) / np.sum(x > 0)
+    c = x[~m].max()  # E shape: depends on values # H np.max(np.where(~m, x, -np.inf))
+    d = len(x[m])  # E shape: depends on values # H np.sum(m)
+    e = (x[m] * y[m]).sum()  # E shape: depends on values # H np.sum(np.where(m, x * y, 0))
+    return x[m]  # E shape: depends on values # H np.where(m, x, 0)
+
+
+@layer
+def rebound(x: real["N"], w: Param[real["N"]], *, k: int = 2, on: bool = True):
+    k = 3  # E role: k is configuration
+    w *= 2  # E role: w, a Param
+    w[0] = 1.0  # E role: w, a Param
+    w = w * 2  # E role: w is a Param
+    k += 1  # E role: k is configuration
+    for on in range(3):  # E role: on is configuration
+        x = x + 1
+    return x * w
+
+
+class Rebound(Layer):
+    w: Param[real["N"]] = init.ones()
+    k: int = config(3)
+
+    def predict(self, x: real["N"]):
+        self.w = x  # E role: self.w is a Param or config
+        self.w[0] = 1  # E role: w, a Param
+        self.w += 1  # E role: w, a Param
+        self.k += 1  # E role: self.k is a Param or config
+        return x
+
+
+@layer
+def syntax(x: real["N"]):
+    a = {1, 2}  # E unsupported: a set # H an array
+    b = {v for v in (1, 2)}  # E unsupported: a set comprehension # H array
+    c = {"a": x}  # E unsupported: a dictionary # H separate variables
+    d = {k: 1 for k in (1, 2)}  # E unsupported: a dictionary comprehension
+    e = f"{x}"  # E unsupported: an f-string
+    if (n := 3) > 2:  # E unsupported: := # H a statement of its own
+        x = x * 2
+    f = np.random.rand(3)  # E unsupported: hidden state # H rng: Random
+    g = np.random.default_rng(3)  # E unsupported: hidden state # H rng: Random
+    h = np.fft.rfft(x)  # E unsupported: is complex # H np.cos
+    return x
+
+
+@layer
+def shifts(x: real["N"], k: i64["N"]):
+    a = x << 2  # E type: << and >> take integers # H power of two
+    b = ~x  # E type: take booleans or integers
+    for i in range(0, 4, k[0]):  # E type: step of a range # H while
+        x = x + 1
+    return x
+
+
+@layer
+def lengths(x: real["N"]):
+    states = []
+    i = 0
+    while i < x.shape[0]:
+        states.append(x[i])
+        i += 1
+    n = len(states)  # E shape: appended to a number of times that depends on values
+    filled = []
+    while i > 0:
+        filled.append(x[i - 1])
+        i -= 1
+    while len(filled) > 0:  # E type: length of this list depends on values # H n += 1
+        x = x + filled.pop()
+    return x
