@@ -9,8 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from ..transpile import construct
+from ..transpile.clean import clean
 from ..transpile.dims import Dim
 from ..transpile.layers import backward_inputs, cotangents_of
+from ..transpile.primal import primal_block
 from ..transpile.printer import print_function
 from ..transpile.program import (
     Assign,
@@ -37,7 +39,6 @@ from ..transpile.program import (
 from ..transpile.renaming import rename_block
 from .activity import active_names, chosen_names, flows, varied_names
 from .aliases import unaliased
-from .clean import clean
 from .cotangents import Cotangents
 from .finality import final_when_read, written_once
 from .keep import Kept, keep
@@ -62,14 +63,22 @@ def kept(layer: Layer, source: str, path: str) -> Kept | None:
 
 def _derived(layer: Layer, source: str, path: str) -> tuple[Function, list[Stmt]]:
     function = _with_named_extents(_without_clashes(layer.forward or layer.predict))
+    sweep, body = _settled(function, f"d_{layer.name}", {path: source.splitlines()})
+    return _finished(function, f"d_{layer.name}", body, layer.predict.doc), sweep
+
+
+def _settled(
+    function: Function, name: str, lines: dict[str, list[str]], given: bool = True
+) -> tuple[list[Stmt], tuple[Stmt, ...]]:
+    """The forward sweep and the body of the gradient, with versions for the arrays that need them. `given`: the
+    gradient may take the outputs."""
     versioned: set[str] = set()
     while True:
-        sweep, body, origins = _reversed(function, f"d_{layer.name}", versioned, {path: source.splitlines()})
+        sweep, body, origins = _reversed(function, name, versioned, lines, given)
         more = _overwritten(function, body, origins) - versioned
         if not more:
-            break
+            return sweep, body
         versioned |= more
-    return _finished(function, f"d_{layer.name}", body, layer.predict.doc), sweep
 
 
 def _without_clashes(function: Function) -> Function:
@@ -102,7 +111,7 @@ def _overwritten(function: Function, body: Sequence[Stmt], origins: dict[str, st
 
 
 def _reversed(
-    function: Function, name: str, versioned: set[str], lines: dict[str, list[str]]
+    function: Function, name: str, versioned: set[str], lines: dict[str, list[str]], given: bool
 ) -> tuple[list[Stmt], tuple[Stmt, ...], dict[str, str]]:
     """The forward sweep, with all that might be saved in it and the return; the body of the gradient; and for the names
     that are versions of the function's, which one's."""
@@ -117,13 +126,14 @@ def _reversed(
     reverser = Reverser(
         active=active_names(function, function.body),
         types=types,
-        used={*types, *known, name, *(s for t in types.values() for d in t.shape for s in d.symbols())},
+        used={*types, *known, name, *read(function.body), *(s for t in types.values() for d in t.shape for s in d.symbols())},
         like={p.name for p in function.params},
         lines=lines,
         versioned=set(versioned),
         chosen=chosen_names(function.body),
         written_once=written_once(function.body, varied_names(inputs, function.body)) - versioned,
-        outputs=_outputs(function, final),
+        outputs=_outputs(function, final) if given else {},
+        derive=lambda inner: _settled(inner, name, lines, given=False)[1],
         lists={s.list.id for s in walk_stmts(function.body) if isinstance(s, Push)},
     )
     flowing = set().union(*(flows(s.value) for s in walk_stmts(function.body) if isinstance(s, (Assign, Store))))
@@ -134,8 +144,8 @@ def _reversed(
     seeds, final = _seed(function, returned, reverser, cotangents)
     forward = reverser.block(inside, cotangents, {p.name for p in function.params})
     ends = _results(function, cotangents)
-    sweep = [*forward, *seeds, final]
-    body = unaliased(clean(tidy(clean([*sweep[:-1], *cotangents.out, *ends]))))
+    sweep = list(primal_block([*forward, *seeds, final]))
+    body = unaliased(clean(tidy(clean([*sweep[:-1], *primal_block(cotangents.out), *ends]))))
     return sweep, body, reverser.origins
 
 

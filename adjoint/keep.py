@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..transpile import construct
+from ..transpile.clean import clean, live_before
 from ..transpile.annotations import groups_of, shape_string
 from ..transpile.layers import cotangents_of
 from ..transpile.operations import ROWS
@@ -36,7 +37,6 @@ from ..transpile.program import (
     walk,
     walk_stmts,
 )
-from .clean import clean, live_before
 from .versions import name_types
 
 _COSTLY = ("reduce", "product", "compose", "body")

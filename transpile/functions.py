@@ -15,6 +15,7 @@ import gast
 from . import construct
 from .construct import const, value_of
 from .dims import Dim
+from .derivative_calls import DerivativeCalls
 from .draws import Draws
 from .errors import Mistake, Reporter, Suppressed
 from .exits import LATER, LATER_IF_NEW
@@ -63,7 +64,7 @@ from .views import Views
 from .writes import Writes, mutated_names, target_names
 
 
-class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Views, Draws, Expressions):
+class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes, Views, Draws, Expressions):
     """Types one function of a layer. `plans`: what an earlier typing found out about its lists."""
 
     def __init__(
@@ -203,6 +204,7 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Views, Draws, E
             isinstance(node, gast.Tuple)
             and isinstance(target, (gast.Tuple, gast.List))
             and len(node.elts) == len(target.elts)
+            and not any(isinstance(e, gast.Starred) for e in (*node.elts, *target.elts))
         ):
             return Tuple(tuple(self._assigned_value(v, t) for v, t in zip(node.elts, target.elts, strict=True)))
         if isinstance(node, gast.List) and name in self.popped:
@@ -341,7 +343,8 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Views, Draws, E
         cond = self.condition(test)
         text = msg.value if isinstance(msg, gast.Constant) and isinstance(msg.value, str) else ""
         if _known(cond) is False:
-            raise self.fail(node, "type", "this assertion never holds" + (f": {text}" if text else ""))
+            said = "this assertion never holds" + (f": {text}" if text else "")
+            raise self.fail(node, "type", text if self.source.shipped else said)
         if _known(cond) is not True:
             self.emit(Assert(cond, text, self.span(node)))
 

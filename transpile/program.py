@@ -3,7 +3,7 @@
     module    = Module(layers)
     layer     = Layer(name, methods predict/forward, custom backward)
     function  = Function(params, body, results)
-    statement = Assign | Store | For | While | If | Return | Assert | Push | Pop | Comment
+    statement = Assign | Store | For | While | If | Return | Assert | Push | Pop | Pull | Comment
     expr      = Const | Name | Call | Index
     item      = At | Slice | NewAxis | Gather | Mask
 
@@ -197,6 +197,7 @@ class Assert:
     message: str
     span: Span = field(default=NOWHERE, compare=False)
     error: str = "AssertionError"
+    lasting: bool = False  # stays in a gradient, where the others are the forward's business
 
 
 @dataclass(frozen=True)
@@ -219,6 +220,18 @@ class Pop:
 
 
 @dataclass(frozen=True)
+class Pull:
+    """names = dy times the derivatives of function(*args), by each argument. It stands in rules of `with_backward` only;
+    the adjoint writes it out."""
+
+    names: tuple[str, ...]
+    function: Function
+    args: tuple[Expr, ...]
+    dy: Expr
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
 class Comment:
     """A line of prose; has no meaning. Generated source quotes the user's lines with it."""
 
@@ -226,7 +239,7 @@ class Comment:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-Stmt = Union[Assign, Store, For, While, If, Return, Assert, Push, Pop, Comment]
+Stmt = Union[Assign, Store, For, While, If, Return, Assert, Push, Pop, Pull, Comment]
 
 
 # -- functions and layers --------------------------------------------------------------------------------------
@@ -361,6 +374,8 @@ def stmt_exprs(stmt: Stmt) -> tuple[Expr, ...]:
             return (cond,)
         case Return(values=values):
             return values
+        case Pull(args=args, dy=dy):
+            return (*args, dy)
     return ()
 
 
@@ -370,6 +385,8 @@ def blocks(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
             return (body,)
         case If(then=then, orelse=orelse):
             return (then, orelse)
+        case Pull(function=function):
+            return (function.body,)
     return ()
 
 
@@ -389,6 +406,8 @@ def assigned(body: tuple[Stmt, ...]) -> set[str]:
                 found.add(name)
             case Store(base=base):
                 found.add(base.id)
+            case Pull(names=names_):
+                found |= set(names_)
         if isinstance(stmt, (Push, Pop)):
             found.add(stmt.list.id)
     return found

@@ -168,6 +168,7 @@ _HARMLESS = {
     "enumerate",
     "zip",
     "reversed",
+    "callable",
 }
 
 
