@@ -82,11 +82,18 @@ def _settled(
 
 
 def _without_clashes(function: Function) -> Function:
-    """The user's own variable called dy makes way for the cotangent."""
-    own = {s.name for s in walk_stmts(function.body) if isinstance(s, Assign)}
-    clashes = own & {cotangent.name for _, cotangent in cotangents_of(function)}
+    """A variable called dy makes way for the cotangent; one called y for the output, if it is not what is returned."""
+    own = {s.name for s in walk_stmts(function.body) if isinstance(s, (Assign, Pop))}
+    final = function.body[-1]
+    values = final.values if isinstance(final, Return) else ()
+    outputs = {r.name for r in function.results if r.role == "output" and not any(_is_name(v, r.name) for v in values)}
+    clashes = own & ({cotangent.name for _, cotangent in cotangents_of(function)} | outputs)
     fresh = {n: next(f"{n}_{k}" for k in itertools.count(2) if f"{n}_{k}" not in own) for n in clashes}
     return replace(function, body=tuple(rename_block(function.body, fresh)))
+
+
+def _is_name(expr: Expr, name: str) -> bool:
+    return isinstance(expr, Name) and expr.id == name
 
 
 def _with_named_extents(function: Function) -> Function:

@@ -31,11 +31,17 @@ def written_out(
 
 
 def _spliced(
-    body: Sequence[Stmt], names: Mapping[str, str], fresh: Callable[[str], str], types: dict[str, Type]
+    body: Sequence[Stmt],
+    names: Mapping[str, str],
+    fresh: Callable[[str], str],
+    types: dict[str, Type],
+    wanted: Sequence[str] = (),
 ) -> tuple[list[Stmt], tuple[Expr, ...]]:
-    """The body under names of its own, and what it returns."""
+    """The body under names of its own, and what it returns; `wanted`: how that shall be called."""
     made = {s.name for s in walk_stmts(tuple(body)) if isinstance(s, (Assign, Pop))}
-    *done, final = rename_block(body, {**names, **{n: fresh(n) for n in sorted(made)}})
+    returned = [v.id for v in body[-1].values if isinstance(v, Name)] if isinstance(body[-1], Return) else []
+    called = {n: w for n, w in zip(returned, wanted, strict=False) if n in made and returned.count(n) == 1}
+    *done, final = rename_block(body, {**names, **{n: called.get(n) or fresh(n) for n in sorted(made)}})
     assert isinstance(final, Return)
     types |= name_types(done, {})
     return done, final.values
@@ -58,5 +64,7 @@ def _pulled(stmt: Pull, fresh: Callable[[str], str], derive: Derive) -> list[Stm
     given: list[Any] = [p.name for p in stmt.function.params]
     names = {p: a.id for p, a in zip(given, stmt.args, strict=True) if isinstance(a, Name)}
     assert len(names) == len(given) and isinstance(stmt.dy, Name)
-    done, values = _spliced(derive(stmt.function), {**names, cotangent.name: stmt.dy.id}, fresh, {})
-    return [*done, *(Assign(n, v, stmt.span) for n, v in zip(stmt.names, values, strict=True))]
+    names[cotangent.name] = stmt.dy.id
+    done, values = _spliced(derive(stmt.function), names, fresh, {}, stmt.names)
+    pairs = [(n, v) for n, v in zip(stmt.names, values, strict=True) if not isinstance(v, Name) or v.id != n]
+    return [*done, *(Assign(n, v, stmt.span) for n, v in pairs)]

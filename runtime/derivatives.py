@@ -15,7 +15,7 @@ def with_derivative(value: Any, of: Any) -> Any:
 def with_backward(
     value: Any, backward: Callable[..., Any], arguments: tuple[Any, ...], settings: tuple[Any, ...] = ()
 ) -> Any:
-    """`value`, a function of the arguments, whose gradients are backward(arguments, settings, y, dy).
+    """`value`, a function of the arguments, whose gradients are backward(*arguments, *settings, y, dy).
 
     They are nested as the arguments are: a tuple of arrays has a tuple of gradients. What is given for an integer or a
     constant is not read. `settings`: what else it needs, functions among them.

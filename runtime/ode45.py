@@ -48,7 +48,7 @@ def ode45(f, t0, t1, y0, *theta, rtol=1e-6, atol=1e-9, gradient="direct", max_st
 
 
 def solve(f, t0, t1, y0, theta, take, kept, rtol, atol, max_steps):
-    """y(t1), and `kept` after all steps: take(f, tableau, t, dt, y, found, stages, theta, kept) takes one that was found.
+    """y(t1), and `kept` after all steps: take(f, nodes, weights, t, dt, y, found, stages, theta, kept) takes a found one.
 
     A round takes a step and finds the next: what the next one is made of need not be computed again when its
     derivative is. The first step taken has length 0.
@@ -57,19 +57,21 @@ def solve(f, t0, t1, y0, theta, take, kept, rtol, atol, max_steps):
     y = np.asarray(1.0 * y0)
     found, slope = 1.0 * y, f(t0, y, *theta)
     assert np.shape(slope) == np.shape(y), "f gives dy/dt, which has the shape of y"
-    tableau = np.array(NODES, dtype=y.dtype), np.array(WEIGHTS, dtype=y.dtype), np.array(ERRORS, dtype=y.dtype)
+    nodes, weights = np.array(NODES, dtype=y.dtype), np.array(WEIGHTS, dtype=y.dtype)
+    errors = np.array(ERRORS, dtype=y.dtype)
     stages = np.zeros((7,) + np.shape(y), dtype=y.dtype)
     s, h, trial, trials = 0.0, 0.0, FIRST, 0
     going = True
     while going:
-        y, kept = take(f, tableau, t0 + s * span, h * span, y, found, stages, theta, kept)
+        y, kept = take(f, nodes, weights, t0 + s * span, h * span, y, found, stages, theta, kept)
         s += h
         fits = s >= 1
         going = not fits
         while not fits and trials < max_steps:
             h = min(trial, 1 - s)
-            found, stages = attempt(f, tableau, t0 + s * span, h * span, y, slope, theta)
-            size = error_size(tableau, stages, h * span, y, found, rtol, atol)
+            dt = h * span
+            found, stages = attempt(f, nodes, weights, t0 + s * span, dt, y, slope, theta)
+            size = error_size(dt * np.tensordot(errors, stages, 1), y, found, rtol, atol)
             fits = size <= 1
             trial = h * growth(size)
             trials += 1
@@ -79,9 +81,8 @@ def solve(f, t0, t1, y0, theta, take, kept, rtol, atol, max_steps):
     return y, kept
 
 
-def attempt(f, tableau, t, dt, y, slope, theta):
+def attempt(f, nodes, weights, t, dt, y, slope, theta):
     """One step from y, where dy/dt is `slope`: y after it, and dy/dt at its stages, (7, *y.shape)."""
-    nodes, weights, _ = tableau
     stages = np.empty((7,) + np.shape(y), dtype=y.dtype)
     stages[0] = slope
     after = 1.0 * y
@@ -91,54 +92,49 @@ def attempt(f, tableau, t, dt, y, slope, theta):
     return after, stages
 
 
-def error_size(tableau, stages, dt, y, after, rtol, atol):
-    """The estimated error of a step in units of what is allowed: a step of size 1 just passes."""
-    error = dt * np.tensordot(tableau[2], stages, 1)
+def error_size(error, y, after, rtol, atol):
+    """The error of a step in units of what is allowed: one of size 1 just passes."""
     scale = atol + rtol * np.maximum(np.abs(y), np.abs(after))
     return np.sqrt(np.sum(np.square(error / scale)) / max(np.size(y), 1))
 
 
 def growth(size):
     """How much longer than a step with this error the next should be: a power of 2 ** (1/8) in 0.2 ... 10."""
-    size = np.fmax(np.fmin(size, 1e6), 1e-6)
-    factor = np.clip(0.9 * size**-0.2, 0.2, 10.0)
+    within = np.fmax(np.fmin(size, 1e6), 1e-6)
+    factor = np.clip(0.9 * within**-0.2, 0.2, 10.0)
     return 2.0 ** (np.floor(8 * np.log2(factor)) / 8)
 
 
-def _taken(f, tableau, t, dt, y, found, stages, theta, kept):
-    return with_derivative(found, _step(f, tableau, t, dt, y, theta)), kept
+def _taken(f, nodes, weights, t, dt, y, found, stages, theta, kept):
+    return with_derivative(found, _step(f, nodes, weights, t, dt, y, theta)), kept
 
 
-def _passed(f, tableau, t, dt, y, found, stages, theta, kept):
+def _passed(f, nodes, weights, t, dt, y, found, stages, theta, kept):
     return found, kept
 
 
-def _step(f, tableau, t, dt, y, theta):
+def _step(f, nodes, weights, t, dt, y, theta):
     """What `attempt` makes of y, without the slope there: for its derivative."""
-    nodes, weights, _ = tableau
     stages = np.empty((6,) + np.shape(y), dtype=y.dtype)
     for i in range(6):
         stages[i] = f(t + nodes[i] * dt, y + dt * np.tensordot(weights[i, :i], stages[:i], 1), *theta)
     return y + dt * np.tensordot(weights[6], stages, 1)
 
 
-def _adjoint(arguments, settings, y, dy):
+def _adjoint(t0, t1, y0, theta, around, f, rtol, atol, max_steps, y, dy):
     """The gradients of ode45: a = dL/dy goes back with y, da/dt = -a df/dy; those of theta are integrals of a df/dtheta
     over the steps that y and a take, whose lengths they have no say in (Kidger et al. 2021)."""
 
-    t0, t1, _, theta, around = arguments
-    f, rtol, atol, max_steps = settings
-
     def back(t, z, *theta):
-        d_y = pull(f, z[1], (t, z[0], *theta))[1]
-        return np.stack([f(t, z[0], *theta), -d_y])
+        y, a = np.copy(z[0]), np.copy(z[1])
+        return np.stack([f(t, y, *theta), -pull(f, a, (t, y, *theta))[1]])
 
-    def take(_, tableau, t, dt, z, found, stages, theta, kept):
-        nodes, weights, _ = tableau
+    def take(_, nodes, weights, t, dt, z, found, stages, theta, kept):
         for i in range(6):
             at = z + dt * np.tensordot(weights[i, :i], stages[:i], 1)
-            found_here = pull(f, at[1], (t + nodes[i] * dt, at[0], *theta), around)[2:]
-            kept = [k - (dt * weights[6, i]) * g for k, g in zip(kept, found_here)]
+            y, a = np.copy(at[0]), np.copy(at[1])
+            slopes = pull(f, a, (t + nodes[i] * dt, y, *theta), around)[2:]
+            kept = [k - (dt * weights[6, i]) * slope for k, slope in zip(kept, slopes)]
         return found, kept
 
     zeros = [np.zeros(np.shape(p), dtype=y.dtype) for p in (*theta, *around)]

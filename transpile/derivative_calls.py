@@ -50,10 +50,10 @@ class DerivativeCalls:
         value_node, rule_node, *nodes = node.args
         value = self._held_name(self.typed(value_node), "y", node)
         target = self._function(rule_node, "with_backward")
-        arguments, rest = (*self.spread(nodes), Tuple(()))[:2]
+        arguments, settings = (*self.spread(nodes), Tuple(()))[:2]
         arguments = map_leaves(arguments, lambda _, v: self._held_leaf(v, node))
         dy = Name(self.fresh("dy"), value.type)
-        gradients, body = self._captured(lambda: self.inline_on(target, (arguments, rest, value, dy), node))
+        gradients, body = self._captured(lambda: self.inline_on(target, (*arguments.items, *settings.items, value, dy), node))
         found = dict(leaves(gradients))
         owners = [(place, v) for place, v in leaves(arguments) if _varies(v)]
         results, values = [], []
@@ -111,9 +111,8 @@ class DerivativeCalls:
     def call_derivative_captured(self: Any, node: Any) -> Value:
         fn, *nodes = node.args
         target = self._function(fn, "captured")
-        own = map_leaves(
-            Tuple(tuple(self.spread(nodes))), lambda _, v: Name(self.fresh("_"), v.type) if _is_array(v) else v
-        )
+        given = map_leaves(Tuple(tuple(self.spread(nodes))), lambda _, v: self._held_leaf(v, node))
+        own = map_leaves(given, lambda _, v: Name(self.fresh(v.id), v.type) if _varies(v) else v)
         result, body = self._captured(lambda: self.inline_on(target, own.items, node))
         body = (*body, Return(tuple(v for _, v in leaves(result) if _is_array(v))))
         inside = assigned(body) | {v.id for _, v in leaves(own) if isinstance(v, Name)}
@@ -144,6 +143,7 @@ class DerivativeCalls:
         return Name(name, expr.type, None, self.span(node))
 
     def _held_leaf(self: Any, value: Value, node: Any) -> Value:
+        """An argument under a name, if it has a gradient."""
         if not _is_array(value):
             return value
         expr = self.as_expr(value, node)

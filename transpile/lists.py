@@ -114,8 +114,19 @@ class Lists:
         return over.items if isinstance(over, Tuple) else None
 
     def _one(self: Any, target: Any, item: Value, node: Any) -> Value:
-        self.assign(target, item, node)
+        if isinstance(target, gast.Tuple) and isinstance(item, Tuple) and len(target.elts) == len(item.items):
+            for part, value in zip(target.elts, item.items, strict=True):
+                self._counted_off(part, value, node)
+        else:
+            self._counted_off(target, item, node)
         return self.value(node.elt)
+
+    def _counted_off(self: Any, target: Any, item: Value, node: Any) -> None:
+        """Binds a name that the comprehension alone sees: a value that has a name needs no other."""
+        if isinstance(target, gast.Name) and isinstance(item, Name) and target.id not in self.mutated:
+            self.env[target.id] = item
+        else:
+            self.assign(target, item, node)
 
     def _run(self: Any, nodes: list[Any]) -> None:
         mistakes = len(self.reporter.mistakes)
