@@ -143,7 +143,7 @@ def _reversed(
         derive=lambda inner: _settled(inner, name, lines, given=False)[1],
         lists={s.list.id for s in walk_stmts(function.body) if isinstance(s, Push)},
     )
-    flowing = set().union(*(flows(s.value) for s in walk_stmts(function.body) if isinstance(s, (Assign, Store))))
+    flowing = set().union(*(flows(s.value) for s in walk_stmts(function.body) if isinstance(s, (Assign, Store, Push))))
     reverser.only_written = reverser.written_once - flowing
     inside, leaving = with_versions(statements, set(), reverser.versioned, types, reverser.version)
     returned = Return(tuple(_renamed(v, leaving) for v in final.values), final.span)
@@ -277,6 +277,18 @@ def _shape(text: str) -> str:
 _TYPES = ("Memory", "Param", "Random", "State", "bool_", "f32", "f64", "i32", "i64", "real")
 
 
+# A gradient file runs with NumPy alone; where layerc is at hand, its own gradient stops there, too.
+_STOP_GRADIENT = """\
+try:
+    from layerc import stop_gradient
+except ImportError:
+
+    def stop_gradient(x):
+        return x
+
+""".split("\n")
+
+
 def gradient_file(module: Module) -> str:
     """A gradient file: every layer's gradient, importable with NumPy alone."""
     layers = [layer for layer in module.layers if layer.backward == "auto"]
@@ -295,6 +307,7 @@ def gradient_file(module: Module) -> str:
         "import numpy as np",
         *(["from scipy import special"] if special else []),
         "",
+        *(_STOP_GRADIENT if any("stop_gradient(" in f for f in functions) else []),
         *(["if TYPE_CHECKING:", f"    from layerc import {', '.join(types)}", ""] if types else []),
         f"__layers__ = {_names([f'd_{layer.name}' for layer in layers])}",
         *([f"__batched__ = {_names(batched)}"] if batched else []),

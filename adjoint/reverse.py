@@ -285,7 +285,7 @@ class Reverser:
         or after the last."""
         if not cots.owns(name) or name in cots.variables or cots.pending.get(name):
             return True
-        return any(name in flows(s.value) for s in walk_stmts(tuple(inside)) if isinstance(s, (Assign, Store)))
+        return any(name in flows(s.value) for s in walk_stmts(tuple(inside)) if isinstance(s, (Assign, Store, Push)))
 
     def version(self, name: str) -> str:
         """A new name for a later value of a variable."""
@@ -303,11 +303,10 @@ class Reverser:
         found: set[str] = set()
         for s in walk_stmts(tuple(body)):
             match s:
-                case Assign(value=value) | Store(value=value) | Push(value=value):
+                case Assign(name=name, value=value) if name in self.active:
                     found |= flows(value)
-            match s:
-                case Store(base=target) | Push(list=target):
-                    found.add(target.id)
+                case (Store(base=target, value=value) | Push(list=target, value=value)) if target.id in self.active:
+                    found |= {target.id, *flows(value)}
                 case Pop(list=target):
                     found.add(self.replayed.get(target.id, target).id)
         return {n for n in found - inner if n in self.active}
@@ -708,7 +707,7 @@ def cost(expr: Expr) -> int:
                 row.flops
                 if row.kind in ("elementwise", "draw")
                 else 100
-                if row.kind in ("reduce", "product", "compose", "body")
+                if row.kind in ("reduce", "product", "compose", "body", "derivative")
                 else 0
             )
     return total

@@ -1,14 +1,19 @@
 """What a helper can say of its own derivative. NumPy needs none of it: these are the meanings of the values.
 
-The compiler knows these four by name; `layerc.ode45` is written with them, and a layer file may be, too.
+The compiler knows these by name; `layerc.ode45` is written with them, and a layer file may be, too.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 
+def stop_gradient(x: Any) -> Any:
+    """x, as a constant: no derivative passes."""
+    return x
+
+
 def with_derivative(value: Any, of: Any) -> Any:
-    """`value`, with the derivative of `of`, whose own value nobody computes: with_derivative(x, 0.0) is a constant."""
+    """`value`, with the derivative of `of`, whose own value nobody computes."""
     return value
 
 

@@ -9,16 +9,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .clean import clean
-from .program import Call, Expr, Function, Stmt, map_children, stmt_exprs, walk, walk_stmts
+from .operations import ROWS
+from .program import Call, Expr, Function, Stmt, children, map_children, stmt_exprs, walk, walk_stmts
 from .renaming import map_stmt
-
-_OPS = ("with_derivative", "with_backward")
 
 
 def primal(function: Function) -> Function:
     """The function without them, and without what only they read."""
     tops = (e for s in walk_stmts(function.body) for e in stmt_exprs(s))
-    if not any(isinstance(e, Call) and e.op in _OPS for top in tops for e in walk(top)):
+    if not any(_says_derivative(e) for top in tops for e in walk(top)):
         return function
     return replace(function, body=clean(primal_block(function.body), checks=True))
 
@@ -28,4 +27,8 @@ def primal_block(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
 
 
 def _value(expr: Expr) -> Expr:
-    return _value(expr.args[0]) if isinstance(expr, Call) and expr.op in _OPS else map_children(expr, _value)
+    return _value(children(expr)[0]) if _says_derivative(expr) else map_children(expr, _value)
+
+
+def _says_derivative(expr: Expr) -> bool:
+    return isinstance(expr, Call) and ROWS[expr.op].kind == "derivative"

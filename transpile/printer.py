@@ -127,7 +127,7 @@ class Printer:
                 continue  # it is what NumPy makes, and there is no array to name the type after
             elif not _is_default(static.get(argument.name), argument.default):
                 keywords.append(ast.keyword(arg=argument.name, value=self.static(static[argument.name], argument.kind)))
-        return ast.Call(func=_dotted(row.python), args=positional, keywords=keywords)
+        return ast.Call(func=_dotted(row.python.removeprefix("derivative.")), args=positional, keywords=keywords)
 
     def _draw(self, expr: Call) -> Any:
         """A method of the generator as it is before that draw: rng.at(2).random((n,))."""

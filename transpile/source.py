@@ -24,6 +24,7 @@ _CANONICAL = {
     "scipy": "scipy",
     "math": "math",
     "layerc.runtime.derivatives": "derivative",
+    "layerc.stop_gradient": "derivative.stop_gradient",
 }
 CONSTANTS = {
     "np.pi": math.pi,
@@ -155,7 +156,7 @@ FACE = (
     *("real", "f32", "f64", "i32", "i64", "bool_"),
     *("Array", "Float", "Float32", "Float64", "Int32", "Int64", "Bool"),
     *("set_num_threads", "get_num_threads", "runtime", "__version__"),
-    "ode45",
+    *("ode45", "stop_gradient"),
 )
 # Functions of the face that are written in the subset, by the files they stand in.
 _SHIPPED = {"ode45": "ode45.py"}
