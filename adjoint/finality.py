@@ -70,7 +70,7 @@ def written_once(body: Sequence[Stmt], varied: set[str]) -> set[str]:
 
 
 def _loops_around_making(array: str, body: Sequence[Stmt]) -> int:
-    """In how many loops an array is made, if one statement makes it: each of their iterations has an array of its own."""
+    """In how many loops an array is made, if one statement makes it: each of their iterations has one of its own."""
     depths = [depth for stmt, depth in _with_depth(body, 0) if isinstance(stmt, Assign) and stmt.name == array]
     return depths[0] if len(depths) == 1 else 0
 

@@ -133,7 +133,13 @@ def _reversed(
     reverser = Reverser(
         active=active_names(function, function.body),
         types=types,
-        used={*types, *known, name, *read(function.body), *(s for t in types.values() for d in t.shape for s in d.symbols())},
+        used={
+            *types,
+            *known,
+            name,
+            *read(function.body),
+            *(s for t in types.values() for d in t.shape for s in d.symbols()),
+        },
         like={p.name for p in function.params},
         lines=lines,
         versioned=set(versioned),

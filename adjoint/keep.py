@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..transpile import construct
-from ..transpile.clean import clean, live_before
 from ..transpile.annotations import groups_of, shape_string
+from ..transpile.clean import clean, live_before
 from ..transpile.layers import cotangents_of
 from ..transpile.operations import ROWS
 from ..transpile.program import (

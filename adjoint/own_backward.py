@@ -63,7 +63,8 @@ def _pulled(stmt: Pull, fresh: Callable[[str], str], derive: Derive) -> list[Stm
     ((_, cotangent),) = cotangents_of(stmt.function)
     given: list[Any] = [p.name for p in stmt.function.params]
     names = {p: a.id for p, a in zip(given, stmt.args, strict=True) if isinstance(a, Name)}
-    assert len(names) == len(given) and isinstance(stmt.dy, Name)
+    assert len(names) == len(given)
+    assert isinstance(stmt.dy, Name)
     names[cotangent.name] = stmt.dy.id
     done, values = _spliced(derive(stmt.function), names, fresh, {}, stmt.names)
     pairs = [(n, v) for n, v in zip(stmt.names, values, strict=True) if not isinstance(v, Name) or v.id != n]

@@ -305,7 +305,7 @@ class Reverser:
             match s:
                 case Assign(name=name, value=value) if name in self.active:
                     found |= flows(value)
-                case (Store(base=target, value=value) | Push(list=target, value=value)) if target.id in self.active:
+                case Store(base=target, value=value) | Push(list=target, value=value) if target.id in self.active:
                     found |= {target.id, *flows(value)}
                 case Pop(list=target):
                     found.add(self.replayed.get(target.id, target).id)

@@ -270,7 +270,7 @@ class Layer:
         """What a method returns for the values that it sees, with `real` as dtype; and the fields after it."""
         inner = self._inside(assignable=set(self.state_fields))
         inner.__dict__.update(fields)
-        body = type(self).backward if method == "backward" else self._body(method)  # type: ignore[attr-defined]
+        body = type(self).backward if method == "backward" else self._body(method)
         result = run_body(lambda **arguments: body(inner, **arguments), dtype, values)
         return result, {name: inner.__dict__.get(name) for name in self.state_fields}
 

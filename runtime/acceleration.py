@@ -1,6 +1,6 @@
 """Which code runs a layer: the compiled, or the NumPy that it means, which a debugger can step through.
 
-    L.mish(x, acceleration="none"); s.vjp(x, acceleration="none"); Net(name, layers, acceleration="none")
+L.mish(x, acceleration="none"); s.vjp(x, acceleration="none"); Net(name, layers, acceleration="none")
 """
 
 from collections.abc import Iterator

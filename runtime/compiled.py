@@ -197,9 +197,7 @@ class CompiledClass:
         core = self.compiled.core
         if "backward" not in core.methods:
             raise no_gradient(self._where)
-        result, case, addresses, written, call = self._evaluate(
-            "forward", inputs, out, batch, options, acceleration
-        )
+        result, case, addresses, written, call = self._evaluate("forward", inputs, out, batch, options, acceleration)
         return result, ClassPullback(Pullback(self._where, case, addresses, written, call), core)
 
     def _evaluate(

@@ -136,9 +136,9 @@ class Track:
                 if isinstance(target, Blob) and isinstance(top, Blob):
                     target.data = top.data
         inputs = state.own_inputs if step.in_place and not layer.is_builtin else [self.blobs[w] for w in step.bottoms]
-        with self.blaming(i, "backward"), _own_gradients(state.learned, touched, layer.is_builtin):
-            with accelerated(getattr(self.backend, "acceleration", "auto")):
-                layer.backward(self.backend, state, inputs, targets)
+        choice = accelerated(getattr(self.backend, "acceleration", "auto"))
+        with self.blaming(i, "backward"), choice, _own_gradients(state.learned, touched, layer.is_builtin):
+            layer.backward(self.backend, state, inputs, targets)
         for w, target in zip(step.bottoms, targets):
             if isinstance(target, Blob):
                 if target.shape != self.blobs[w].shape:

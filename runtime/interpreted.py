@@ -6,7 +6,7 @@ batch, states, random seeds, `out=`, pullbacks, nets. Its addresses are the arra
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -51,6 +51,9 @@ class Interpreted:
     @staticmethod
     def memory(address: np.ndarray) -> np.ndarray:
         return address.reshape(-1).view(np.uint8)
+
+    def fail(self, where: str, status: int, info: Any) -> NoReturn:
+        raise RuntimeError(f"{where}: NumPy has no status {status}")
 
     def kernel(self, case: "Case", method: Mapping[str, Any], name: str) -> Callable[..., int]:
         """A function of a kernel's arguments: scalars, arrays read, arrays written, and the call."""

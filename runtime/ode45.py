@@ -3,8 +3,8 @@
 This file is read twice: NumPy runs it, and the compiler makes it part of the layers that call `ode45`. Hence it is
 written in the language of layer files. `layerc.runtime.ODE` takes its steps from here, too.
 
-The steps are found in s = (t - t0) / (t1 - t0). Their lengths are powers of 2 ** (1/8) times the first, cut at s = 1: as
-functions of y0, t0, t1 and theta they are constant almost everywhere. So the derivative of the solution that is
+The steps are found in s = (t - t0) / (t1 - t0). Their lengths are powers of 2 ** (1/8) times the first, cut at s = 1:
+as functions of y0, t0, t1 and theta they are constant almost everywhere. So the derivative of the solution that is
 computed is that of its steps, with the lengths held fixed.
 """
 
@@ -48,10 +48,11 @@ def ode45(f, t0, t1, y0, *theta, rtol=1e-6, atol=1e-9, gradient="direct", max_st
 
 
 def solve(f, t0, t1, y0, theta, take, kept, rtol, atol, max_steps):
-    """y(t1), and `kept` after all steps: take(f, nodes, weights, t, dt, y, found, stages, theta, kept) takes a found one.
+    """y(t1), and `kept` after all steps.
 
-    A round takes a step and finds the next: what the next one is made of need not be computed again when its
-    derivative is. The first step taken has length 0.
+    A round takes the step that was found, y, kept = take(f, nodes, weights, t, dt, y, found, stages, theta, kept), and
+    finds the next. So the search is over when a step is taken: its derivative need not search again. The first step
+    taken has length 0.
     """
     span = t1 - t0
     y = np.asarray(1.0 * y0)

@@ -29,8 +29,8 @@ def mish(x: real["*S"]) -> real["*S"]:
     return x * np.tanh(np.log1p(np.exp(x)))
 
 @layer
-def affine(x: real["N"], w: Param[real["N M"]], i: i64, scale: real, *, power: int = 2) -> {"z": real["M"], "total": real}:
-    y = (x @ w) ** power * scale
+def affine(x: real["N"], w: Param[real["N M"]], i: i64, c: real, *, power: int = 2) -> {"z": real["M"], "total": real}:
+    y = (x @ w) ** power * c
     return {"z": y + i, "total": np.sum(y)}
 
 @layer(batched=True)

@@ -352,9 +352,10 @@ class Expressions(SpecialCalls):
             return const((terms[0] == terms[1]) == isinstance(ops[0], gast.Eq))
         if len(ops) == 1 and isinstance(ops[0], (gast.In, gast.NotIn)) and isinstance(terms[1], Tuple):
             return self._membership(terms[0], terms[1], isinstance(ops[0], gast.In), node)
-        if len(ops) == 1 and all(isinstance(t, Tuple) for t in terms) and isinstance(ops[0], (gast.Eq, gast.NotEq)):
-            same = self._same_items(terms[0], terms[1], node)
-            return same if isinstance(ops[0], gast.Eq) else self.apply(ROWS["logical_not"], [same], {}, node)
+        match terms, ops:
+            case [Tuple() as these, Tuple() as those], [gast.Eq() | gast.NotEq()]:
+                equal = self._same_items(these, those, node)
+                return equal if isinstance(ops[0], gast.Eq) else self.apply(ROWS["logical_not"], [equal], {}, node)
         exprs = [self.as_expr(t, n) for t, n in zip(terms, [left, *rest], strict=True)]
         result: Expr | None = None
         for op, a, b in zip(ops, exprs, exprs[1:], strict=False):
@@ -457,7 +458,7 @@ class Expressions(SpecialCalls):
             raise self.fail(
                 node, "unsupported", "* is for calls of functions of a layer file", "write the arguments out"
             )
-        if own is not None:
+        if own is not None and dotted is not None:
             return self.inline(Closure(own.functions[dotted[7:]], own, None, dotted[7:]), node)
         if dotted is not None:
             return self._named_call(node, dotted)

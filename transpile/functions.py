@@ -14,8 +14,8 @@ import gast
 
 from . import construct
 from .construct import const, value_of
-from .dims import Dim
 from .derivative_calls import DerivativeCalls
+from .dims import Dim
 from .draws import Draws
 from .errors import Mistake, Reporter, Suppressed
 from .exits import LATER, LATER_IF_NEW
@@ -121,7 +121,9 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
                     raise
                 self._poison(node)
             except TypingError as error:
-                mistake = error if isinstance(error, Mistake) else self.fail(node, error.kind, error.message, error.help)
+                mistake = (
+                    error if isinstance(error, Mistake) else self.fail(node, error.kind, error.message, error.help)
+                )
                 if self.source.shipped:  # one mistake a call: what follows in layerc's own code is no one's concern
                     raise mistake from None
                 self.reporter.add(mistake)

@@ -221,8 +221,8 @@ class Pop:
 
 @dataclass(frozen=True)
 class Pull:
-    """names = dy times the derivatives of function(*args), by each argument. It stands in rules of `with_backward` only;
-    the adjoint writes it out."""
+    """names = dy times the derivatives of function(*args), by each argument. It stands in the rules of `with_backward`
+    only; the adjoint writes it out."""
 
     names: tuple[str, ...]
     function: Function
