@@ -22,6 +22,7 @@ from ..transpile.program import (
     Index,
     Item,
     Name,
+    Slice,
     Stmt,
     Store,
     While,
@@ -44,7 +45,8 @@ class Access:
 def final_when_read(array: str, body: Sequence[Stmt]) -> bool:
     """Whether each read of the array sees what its element holds at the very end."""
     writes, reads = _accesses(array, body)
-    return all(_settled(write, read) for write in writes for read in reads)
+    outside = _loops_around_making(array, body)
+    return all(_settled(write, read, outside) for write in writes for read in reads)
 
 
 def written_once(body: Sequence[Stmt], varied: set[str]) -> set[str]:
@@ -67,8 +69,14 @@ def written_once(body: Sequence[Stmt], varied: set[str]) -> set[str]:
     return found
 
 
-def _settled(write: Access, read: Access) -> bool:
-    shared = [w for w, r in zip(write.loops, read.loops, strict=False) if w is r]
+def _loops_around_making(array: str, body: Sequence[Stmt]) -> int:
+    """In how many loops an array is made, if one statement makes it: each of their iterations has one of its own."""
+    depths = [depth for stmt, depth in _with_depth(body, 0) if isinstance(stmt, Assign) and stmt.name == array]
+    return depths[0] if len(depths) == 1 else 0
+
+
+def _settled(write: Access, read: Access, outside: int) -> bool:
+    shared = [w for w, r in zip(write.loops, read.loops, strict=False) if w is r][outside:]
     if not shared:
         return write.position < read.position
     if read.items is None or not write.plain:
@@ -80,19 +88,29 @@ def _settled(write: Access, read: Access) -> bool:
         if place is None:
             return False
         axis, offset = place
-        item = read.items[axis] if axis < len(read.items) else None
-        if not isinstance(item, At):
-            return False
-        index = value_of(item.index)
-        parts = index.split(loop.var) if index is not None else None
+        first, last = _reach(read.items[axis]) if axis < len(read.items) else (None, None)
+        furthest = last if loop.step > 0 else first
+        parts = furthest.split(loop.var) if furthest is not None else None
         if parts is None or parts[0] != Dim.of(1) or (parts[1] - offset).value is None:
             return False
         ahead = ((parts[1] - offset).value or 0) * loop.step
+        if first != last and ahead >= 0:
+            return False
         if ahead < 0:
             return True
         if ahead > 0:
             return False
     return write.position < read.position
+
+
+def _reach(item: Item) -> tuple[Dim | None, Dim | None]:
+    """The first and the last place that an item of a subscript means."""
+    match item:
+        case At(index):
+            return value_of(index), value_of(index)
+        case Slice(step=1, first=first, extent=extent):
+            return first, first + extent - 1
+    return None, None
 
 
 def apart(items: Sequence[Item], loops: Sequence[For | While]) -> bool:

@@ -10,10 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 from ..transpile import construct
+from ..transpile.clean import clean
 from ..transpile.construct import value_of
 from ..transpile.dims import ANY, Dim, Facts
 from ..transpile.layers import backward_inputs, cotangents_of
 from ..transpile.node import remembered
+from ..transpile.primal import primal_block
 from ..transpile.printer import print_function
 from ..transpile.program import (
     Assign,
@@ -43,7 +45,6 @@ from ..transpile.program import (
 from ..transpile.renaming import map_stmt, rename_block
 from .activity import active_names, chosen_names, flows, varied_names
 from .aliases import unaliased
-from .clean import clean
 from .cotangents import Cotangents
 from .finality import final_when_read, written_once
 from .keep import Kept, keep
@@ -70,22 +71,37 @@ def kept(layer: Layer, source: str, path: str) -> Kept | None:
 @remembered
 def _derived(layer: Layer, source: str, path: str) -> tuple[Function, tuple[Stmt, ...]]:
     function = _with_one_name(_with_named_extents(_without_clashes(layer.forward or layer.predict)))
-    versioned: set[str] = set()
-    while True:
-        sweep, body, origins = _reversed(function, f"d_{layer.name}", versioned, {path: source.splitlines()})
-        more = _overwritten(function, body, origins) - versioned
-        if not more:
-            break
-        versioned |= more
+    sweep, body = _settled(function, f"d_{layer.name}", {path: source.splitlines()})
     return _finished(function, f"d_{layer.name}", body, layer.predict.doc), tuple(sweep)
 
 
+def _settled(
+    function: Function, name: str, lines: dict[str, list[str]], given: bool = True
+) -> tuple[list[Stmt], tuple[Stmt, ...]]:
+    """The forward sweep and the body of the gradient, with versions for the arrays that need them. `given`: the
+    gradient may take the outputs."""
+    versioned: set[str] = set()
+    while True:
+        sweep, body, origins = _reversed(function, name, versioned, lines, given)
+        more = _overwritten(function, body, origins) - versioned
+        if not more:
+            return sweep, body
+        versioned |= more
+
+
 def _without_clashes(function: Function) -> Function:
-    """The user's own variable called dy makes way for the cotangent."""
-    own = {s.name for s in walk_stmts(function.body) if isinstance(s, Assign)}
-    clashes = own & {cotangent.name for _, cotangent in cotangents_of(function)}
+    """A variable called dy makes way for the cotangent; one called y for the output, if it is not what is returned."""
+    own = {s.name for s in walk_stmts(function.body) if isinstance(s, (Assign, Pop))}
+    final = function.body[-1]
+    values = final.values if isinstance(final, Return) else ()
+    outputs = {r.name for r in function.results if r.role == "output" and not any(_is_name(v, r.name) for v in values)}
+    clashes = own & ({cotangent.name for _, cotangent in cotangents_of(function)} | outputs)
     fresh = {n: next(f"{n}_{k}" for k in itertools.count(2) if f"{n}_{k}" not in own) for n in clashes}
     return replace(function, body=tuple(rename_block(function.body, fresh)))
+
+
+def _is_name(expr: Expr, name: str) -> bool:
+    return isinstance(expr, Name) and expr.id == name
 
 
 def _with_named_extents(function: Function) -> Function:
@@ -137,7 +153,7 @@ def _overwritten(function: Function, body: Sequence[Stmt], origins: dict[str, st
 
 
 def _reversed(
-    function: Function, name: str, versioned: set[str], lines: dict[str, list[str]]
+    function: Function, name: str, versioned: set[str], lines: dict[str, list[str]], given: bool
 ) -> tuple[list[Stmt], tuple[Stmt, ...], dict[str, str]]:
     """The forward sweep, with all that might be saved in it and the return; the body of the gradient; and for the names
     that are versions of the function's, which one's."""
@@ -152,17 +168,24 @@ def _reversed(
     reverser = Reverser(
         active=active_names(function, function.body),
         types=types,
-        used={*types, *known, name, *(s for t in types.values() for d in t.shape for s in d.symbols())},
+        used={
+            *types,
+            *known,
+            name,
+            *read(function.body),
+            *(s for t in types.values() for d in t.shape for s in d.symbols()),
+        },
         like={p.name for p in function.params},
         lines=lines,
         facts=_facts(function),
         versioned=set(versioned),
         chosen=chosen_names(function.body),
         written_once=written_once(function.body, varied_names(inputs, function.body)) - versioned,
-        outputs=_outputs(function, final),
+        outputs=_outputs(function, final) if given else {},
+        derive=lambda inner: _settled(inner, name, lines, given=False)[1],
         lists={s.list.id for s in walk_stmts(function.body) if isinstance(s, Push)},
     )
-    flowing = set().union(*(flows(s.value) for s in walk_stmts(function.body) if isinstance(s, (Assign, Store))))
+    flowing = set().union(*(flows(s.value) for s in walk_stmts(function.body) if isinstance(s, (Assign, Store, Push))))
     reverser.only_written = reverser.written_once - flowing
     inside, leaving = with_versions(statements, set(), reverser.versioned, types, reverser.version)
     returned = Return(tuple(_renamed(v, leaving) for v in final.values), final.span)
@@ -170,8 +193,8 @@ def _reversed(
     seeds, final = _seed(function, returned, reverser, cotangents)
     forward = reverser.block(inside, cotangents, {p.name for p in function.params})
     ends = _results(function, cotangents)
-    sweep = [*forward, *seeds, final]
-    body = unaliased(clean(tidy(clean([*sweep[:-1], *cotangents.out, *ends]))))
+    sweep = list(primal_block([*forward, *seeds, final]))
+    body = unaliased(clean(tidy(clean([*sweep[:-1], *primal_block(cotangents.out), *ends]))))
     body = named_parts(body, reverser.fresh)
     return sweep, body, reverser.origins
 
@@ -313,6 +336,18 @@ def _shape(text: str) -> str:
 _TYPES = ("Memory", "Param", "Random", "State", "bool_", "f32", "f64", "i32", "i64", "real")
 
 
+# A gradient file runs with NumPy alone; where layerc is at hand, its own gradient stops there, too.
+_STOP_GRADIENT = """\
+try:
+    from layerc import stop_gradient
+except ImportError:
+
+    def stop_gradient(x):
+        return x
+
+""".split("\n")
+
+
 def gradient_file(module: Module) -> str:
     """A gradient file: every layer's gradient, importable with NumPy alone."""
     layers = [layer for layer in module.layers if layer.backward == "auto"]
@@ -331,6 +366,7 @@ def gradient_file(module: Module) -> str:
         "import numpy as np",
         *(["from scipy import special"] if special else []),
         "",
+        *(_STOP_GRADIENT if any("stop_gradient(" in f for f in functions) else []),
         *(["if TYPE_CHECKING:", f"    from layerc import {', '.join(types)}", ""] if types else []),
         f"__layers__ = {_names([f'd_{layer.name}' for layer in layers])}",
         *([f"__batched__ = {_names(batched)}"] if batched else []),

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from ..transpile import construct
 from ..transpile.annotations import groups_of, shape_string
+from ..transpile.clean import clean, live_before
 from ..transpile.layers import cotangents_of
 from ..transpile.operations import ROWS
 from ..transpile.program import (
@@ -36,7 +37,6 @@ from ..transpile.program import (
     walk,
     walk_stmts,
 )
-from .clean import clean, live_before
 from .versions import name_types
 
 _COSTLY = ("reduce", "product", "compose", "body")

@@ -15,7 +15,7 @@ from ..transpile import construct
 from ..transpile.construct import const, value_of
 from ..transpile.dims import ZERO, Dim, Facts, maximum, nonnegative, product
 from ..transpile.errors import Mistake
-from ..transpile.operations import ROWS
+from ..transpile.operations import BACKWARD, ROWS
 from ..transpile.program import (
     Assert,
     Assign,
@@ -48,6 +48,7 @@ from ..transpile.templates import definition
 from .activity import flows
 from .cotangents import Cotangents
 from .overlap import are_apart
+from .own_backward import Derive, written_out
 from .rules import count_dy, defined, differentiable, mentions, pullback, shared, unbroadcast
 from .simplify import simplify
 from .versions import with_versions
@@ -75,6 +76,7 @@ class Reverser:
     )  # a returned expression -> the parameter that holds its value
     written_once: set[str] = field(default_factory=set)  # arrays each place of which is written once, over a constant
     lists: set[str] = field(default_factory=set)
+    derive: Derive = lambda function: ()  # the body of the gradient of a function inside a rule
     replayed: dict[str, Name] = field(default_factory=dict)  # a list of popped values -> the list they were popped from
 
     def fresh(self, base: str) -> str:
@@ -284,7 +286,7 @@ class Reverser:
         or after the last."""
         if not cots.owns(name) or name in cots.variables or cots.pending.get(name):
             return True
-        return any(name in flows(s.value) for s in walk_stmts(tuple(inside)) if isinstance(s, (Assign, Store)))
+        return any(name in flows(s.value) for s in walk_stmts(tuple(inside)) if isinstance(s, (Assign, Store, Push)))
 
     def version(self, name: str) -> str:
         """A new name for a later value of a variable."""
@@ -302,11 +304,10 @@ class Reverser:
         found: set[str] = set()
         for s in walk_stmts(tuple(body)):
             match s:
-                case Assign(value=value) | Store(value=value) | Push(value=value):
+                case Assign(name=name, value=value) if name in self.active:
                     found |= flows(value)
-            match s:
-                case Store(base=target) | Push(list=target):
-                    found.add(target.id)
+                case Store(base=target, value=value) | Push(list=target, value=value) if target.id in self.active:
+                    found |= {target.id, *flows(value)}
                 case Pop(list=target):
                     found.add(self.replayed.get(target.id, target).id)
         return {n for n in found - inner if n in self.active}
@@ -551,6 +552,8 @@ class Point:
                     self.cots.add(id, cotangent)
             case Index():
                 self._index(expr, cotangent)
+            case Call() if ROWS[expr.op].grad == BACKWARD:
+                self._by_rule(expr, cotangent, result)
             case Call() if defined(expr):
                 self._pull(
                     definition(expr, dict(zip(ROWS[expr.op].arrays, expr.args, strict=True))),
@@ -578,6 +581,28 @@ class Point:
                             none = construct.call("equal", cotangent, const(0))
                             contribution = construct.call("where", none, const(0), contribution)
                         self._into(arg, contribution, _role(expr, k), mask)
+
+    def _by_rule(self, expr: Call, cotangent: Expr, result: Name | None) -> None:
+        """The reverse that the call brings along, for all arguments at once."""
+        owners = expr.args[1:]
+        y = self.reverser.outputs.get(expr) or result or expr.args[0]
+        given = [self._held(e) for e in (y, cotangent, *owners)]
+        reverser = self.reverser
+        body, gradients = written_out(expr.get("rule"), given, reverser.fresh, reverser.types, reverser.derive)
+        for stmt in body:
+            self.cots.emit(stmt)
+        for owner, gradient in zip(owners, gradients, strict=True):
+            if flows(owner) & reverser.active:
+                self._into(owner, gradient, "", Mask())
+
+    def _held(self, expr: Expr) -> Name:
+        """Under a name, which a rule can read."""
+        if isinstance(expr, Name):
+            return expr
+        held = Name(self.reverser.fresh(f"d_{_hint(expr)}"), expr.type)
+        self.reverser.types[held.id] = expr.type
+        self.cots.emit(Assign(held.id, expr))
+        return held
 
     def _shared(self, expr: Call, wanted: list[bool], args: list[Expr], y: Expr, cotangent: Expr) -> dict[str, Expr]:
         """What several rules of a row read: under a name, if they read it more than once."""
@@ -688,7 +713,7 @@ def cost(expr: Expr) -> int:
                 row.flops
                 if row.kind in ("elementwise", "draw")
                 else 100
-                if row.kind in ("reduce", "product", "compose", "body")
+                if row.kind in ("reduce", "product", "compose", "body", "derivative")
                 else 0
             )
     return total

@@ -11,7 +11,7 @@ from ..transpile import construct
 from ..transpile.construct import dim
 from ..transpile.dims import is_thin, product
 from ..transpile.errors import Mistake
-from ..transpile.operations import DEFINED, MISSING, ROWS, ZERO
+from ..transpile.operations import BACKWARD, DEFINED, MISSING, ROWS, ZERO
 from ..transpile.program import At, Call, Expr, Index, NewAxis, Slice, Type
 from ..transpile.table.rearrange import diagonal_axes
 from ..transpile.templates import instantiate
@@ -25,6 +25,8 @@ def differentiable(call: Call) -> tuple[bool, ...]:
     row = ROWS[call.op]
     if row.grad == ZERO or not call.type.is_float:
         return (False,) * len(call.args)
+    if row.grad == BACKWARD:
+        return (False, *(a.type.is_float for a in call.args[1:]))
     if isinstance(row.grad, str):
         return tuple(a.type.is_float for a in call.args)
     return tuple(a.type.is_float and rule is not None for a, rule in zip(call.args, row.grad, strict=True))

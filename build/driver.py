@@ -24,6 +24,7 @@ from layerc.transpile.ir import Kernel
 from layerc.transpile.layers import check_file
 from layerc.transpile.lower import ErrorTable, lower
 from layerc.transpile.lowering.aliases import hidden_writes
+from layerc.transpile.primal import primal
 from layerc.transpile.printer import print_function
 from layerc.transpile.program import Function, Layer, Module, Span
 
@@ -236,7 +237,7 @@ def show(module: Module, stage: str, name: str | None = None) -> str:
         module = replace(module, layers=tuple(layer for layer in module.layers if layer.name == name))
     if stage == "typed":
         functions = [f for layer in module.layers for f in (layer.predict, layer.forward) if f is not None]
-        return "\n\n".join(print_function(f) for f in functions)
+        return "\n\n".join(print_function(primal(f)) for f in functions)
     if stage == "kept":
         return "\n\n".join(_kept_text(layer, pair) for layer, pair in _pairs(module))
     _, _, upto = stage.partition(":")

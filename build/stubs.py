@@ -34,7 +34,7 @@ def stub_text(manifest: Mapping[str, Any]) -> str:
     """`__init__.pyi`: the types of every call. An array may be of any kind; the same kind comes out."""
     layers = manifest["layers"]
     kinds = {layer["kind"] for layer in layers}
-    imports = ["from typing import Any, TypeVar", ""]
+    imports = ["from typing import Any, Literal, TypeVar", ""]
     if "class" in kinds:
         imports.insert(0, "from collections.abc import Iterable")
     if "function" in kinds:
@@ -76,7 +76,7 @@ def _docstring(layer: Layer) -> str:
 def _function_stub(layer: Layer) -> str:
     arrays = [_annotated(p) for p in layer["parameters"] if p["role"] in ("input", "param", "state")]
     result = _result(layer)
-    called = [*arrays, "*", "out: Any = None", _BATCH, *_options(layer)]
+    called = [*arrays, "*", "out: Any = None", _BATCH, _ACCELERATION, *_options(layer)]
     private = f"_{layer['name']}"
     return "\n".join(
         [
@@ -94,7 +94,7 @@ def _function_stub(layer: Layer) -> str:
 def _class_stub(layer: Layer) -> str:
     inputs = [_annotated(p) for p in layer["parameters"] if p["role"] == "input"]
     result = _result(layer)
-    called = [*inputs, "*", "out: Any = None", _BATCH]
+    called = [*inputs, "*", "out: Any = None", _BATCH, _ACCELERATION]
     wiring = ["name: str | None = None", "bottoms: Iterable[str] = ()", "tops: Iterable[str] = ()"]
     settings = [option for option in _options(layer) if not option.endswith("...")]
     return "\n".join(
@@ -111,6 +111,7 @@ def _class_stub(layer: Layer) -> str:
 
 
 _BATCH = "batch: bool | None = None"
+_ACCELERATION = 'acceleration: Literal["auto", "none"] = "auto"'
 _NARROWER = "  # type: ignore[override]"  # than the base's, which takes any inputs
 
 

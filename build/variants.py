@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from layerc.adjoint.clean import clean
+from layerc.transpile.clean import clean
 from layerc.transpile.program import Function, Return
 
 _ROLES = {"params": "param", "inputs": "input"}

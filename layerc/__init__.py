@@ -14,6 +14,8 @@ _HOMES = {
     "layerc.classes": ("Layer", "config"),
     "layerc.init": ("init",),
     "layerc.runtime.generator": ("Random",),
+    "layerc.runtime.derivatives": ("stop_gradient",),
+    "layerc.runtime.ode45": ("ode45",),
     "layerc.annotations": (
         *("Param", "State", "Memory", "real", "f32", "f64", "i32", "i64", "bool_"),
         *("Array", "Float", "Float32", "Float64", "Int32", "Int64", "Bool"),
@@ -44,7 +46,9 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     )
     from layerc.classes import Layer, config
     from layerc.language import layer
+    from layerc.runtime.derivatives import stop_gradient
     from layerc.runtime.generator import Random
+    from layerc.runtime.ode45 import ode45
     from layerc.runtime.threads import get_num_threads, set_num_threads
 
 # fmt: off
@@ -52,7 +56,7 @@ __all__ = [  # noqa: RUF022 (in the order of the manual)
     "Layer", "Param", "State", "Memory", "Random", "config", "init", "layer",
     "real", "f32", "f64", "i32", "i64", "bool_",
     "Array", "Float", "Float32", "Float64", "Int32", "Int64", "Bool",
-    "set_num_threads", "get_num_threads", "__version__",
+    "ode45", "stop_gradient", "set_num_threads", "get_num_threads", "__version__",
 ]
 # fmt: on
 

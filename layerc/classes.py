@@ -264,6 +264,16 @@ class Layer:
         before = {name: array for name, _, array in shared if name in self.state_fields}
         return result, self._new_states(before, after)
 
+    def as_written(
+        self, method: str, fields: Mapping[str, Any], values: Mapping[str, Any], dtype: Any
+    ) -> tuple[Any, dict[str, Any]]:
+        """What a method returns for the values that it sees, with `real` as dtype; and the fields after it."""
+        inner = self._inside(assignable=set(self.state_fields))
+        inner.__dict__.update(fields)
+        body = type(self).backward if method == "backward" else self._body(method)
+        result = run_body(lambda **arguments: body(inner, **arguments), dtype, values)
+        return result, {name: inner.__dict__.get(name) for name in self.state_fields}
+
     def _check_fields(self) -> None:
         for kind, declared, values in (
             ("param", self.param_fields, self.params),

@@ -10,11 +10,11 @@ mish.signature         # what it takes and gives
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, overload
 
 from layerc.annotations import Signature, read_signature
-from layerc.calls import bind_arguments, call, running
+from layerc.calls import bind_arguments, call, run_body, running
 
 Function = Callable[..., Any]
 
@@ -55,6 +55,10 @@ class LayerFunction:
             return self.fn(*args, **kwargs)
         values = bind_arguments(self.signature, args, kwargs)
         return call(self.signature, self.fn, values, batched=self.batched, batch=batch)
+
+    def as_written(self, values: Mapping[str, Any], dtype: Any, backward: bool = False) -> Any:
+        """What the function, or its backward by hand, returns for the values that it sees, with `real` as dtype."""
+        return run_body(self.custom_backward if backward and self.custom_backward else self.fn, dtype, values)
 
     def backward(self, fn: Function) -> Any:
         """Decorator: gives the gradient by hand. The names of its parameters say what it needs."""

@@ -2,11 +2,13 @@
 
 import importlib
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from layerc.runtime import arrays as ar
+from layerc.runtime.acceleration import checked, is_none
 from layerc.runtime.core import Call, Core
 from layerc.runtime.generator import Random
 from layerc.runtime.kernel import Launch, receive
@@ -15,6 +17,8 @@ from layerc.runtime.seeds import seed_of
 from layerc.runtime.specialise import CacheInfo
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from layerc.runtime.check import Report
     from layerc.runtime.package import Package
 
@@ -30,6 +34,13 @@ class Described:
     def __init__(self, package: "Package", core: Core) -> None:
         self.package, self.core = package, core
         self.__doc__ = "\n\n".join(filter(None, [self.signature, self.manifest.get("doc")]))
+
+    @cached_property
+    def interpreted(self) -> "Self":
+        """The same with kernels that are NumPy: what runs for acceleration="none"."""
+        other = type(self)(self.package, self.package.interpreted(self.name))
+        other.__dict__["interpreted"] = other
+        return other
 
     @property
     def name(self) -> str:
@@ -74,6 +85,8 @@ class Described:
         batched: axis 0 of the inputs is the batch (in a layer of whole batches it always is). out: arrays to
         write outputs to, by name. seed: of the layer's random numbers.
         """
+        if is_none() and self.interpreted is not self:
+            return self.interpreted.run(method, arrays, config, batched, out=out, seed=seed)
         names = self.core.array_names
         case = self.core.by_name(names, self._all(names, arrays), config, batched)
         return self._launch(case.launch(method).seeded(seed), arrays, out)
@@ -95,6 +108,8 @@ class Described:
         their work where there is a kernel for that. out: arrays to write gradients to, by the names of what
         they are of.
         """
+        if is_none() and self.interpreted is not self:
+            return self.interpreted.pull(arrays, config, want, batched, out=out, seed=seed)
         core = self.core
         if "backward" not in core.methods:
             raise no_gradient(core.name)
@@ -132,16 +147,21 @@ class Described:
 class CompiledFunction(Described):
     """A layer function of a built package."""
 
-    def __call__(self, *arrays: Any, out: Any = None, batch: bool | None = None, **options: Any) -> Any:
+    def __call__(
+        self, *arrays: Any, out: Any = None, batch: bool | None = None, acceleration: str = "auto", **options: Any
+    ) -> Any:
         """Evaluate: on one example where the ranks are the declared ones, on a batch where they are one more.
 
         arrays: inputs, params and states in the order of the signature, of any kind with `__dlpack__`; the
         same kind comes out. batch: True maps axis 0, False does not, whatever the ranks say. out: an array,
-        or a tuple of them, to write to. options: the configuration; arrays by name too.
+        or a tuple of them, to write to. acceleration: "none" runs the layer file under NumPy instead of C, for
+        debugging. options: the configuration; arrays by name too.
 
         ValueError for shapes, TypeError for types; IndexError, AssertionError, ZeroDivisionError from
         inside the layer. All name the layer, and the argument or the line.
         """
+        if acceleration != "auto":
+            return self._under(acceleration)(*arrays, out=out, batch=batch, **options)
         core = self.core
         last = core.last
         if last is not None and out is None and batch is None and not options:
@@ -158,11 +178,15 @@ class CompiledFunction(Described):
         addresses = core.addresses(call.arrays)
         return evaluate(core.name, call.case.predict, call.arrays, addresses, out, call)[0]
 
-    def vjp(self, *arrays: Any, out: Any = None, batch: bool | None = None, **options: Any) -> tuple[Any, Pullback]:
+    def vjp(
+        self, *arrays: Any, out: Any = None, batch: bool | None = None, acceleration: str = "auto", **options: Any
+    ) -> tuple[Any, Pullback]:
         """Evaluate, and return the result with its pullback. Arguments and errors as in a call.
 
         NotImplementedError if the author disabled the gradient.
         """
+        if acceleration != "auto":
+            return self._under(acceleration).vjp(*arrays, out=out, batch=batch, **options)
         core = self.core
         if "backward" not in core.methods:
             raise no_gradient(core.name)
@@ -185,6 +209,9 @@ class CompiledFunction(Described):
             case, arrays = call.case, tuple(call.arrays)
             result, outputs = evaluate(core.name, case.forward, arrays, core.addresses(arrays), out, call)
         return result, Pullback(core.name, case, arrays, outputs, call)
+
+    def _under(self, acceleration: str) -> "CompiledFunction":
+        return self.interpreted if checked(self.core.name, acceleration) == "none" else self
 
     def specialize(self, dtype: Any = np.float32, **shapes: Any) -> None:
         """Compile this function once more, for arrays of these very shapes: `L.mish.specialize(x=(32, 64, 28, 28))`.

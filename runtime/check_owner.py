@@ -24,7 +24,7 @@ class FunctionOwner:
         return {}
 
     def call(self, arrays: Arrays, options: Mapping[str, Any], batch: bool | None) -> Any:
-        return self._function(**arrays, **options, batch=batch)
+        return self._function(**{**arrays, **options, "batch": batch})
 
     def reference(self, arrays: Arrays, options: Mapping[str, Any]) -> Any:
         return self._function.reference(**arrays, **options)

@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike
 
 from layerc.runtime import arrays as ar
 from layerc.runtime import initializers, seeds, streams
+from layerc.runtime.acceleration import checked
 from layerc.runtime.call import Described, evaluate
 from layerc.runtime.core import Call, Core
 from layerc.runtime.kernel import Case
@@ -176,7 +177,9 @@ class CompiledClass:
 
     # -- calls -------------------------------------------------------------------------------------------
 
-    def __call__(self, *inputs: Any, out: Any = None, batch: bool | None = None, **options: Any) -> Any:
+    def __call__(
+        self, *inputs: Any, out: Any = None, batch: bool | None = None, acceleration: str = "auto", **options: Any
+    ) -> Any:
         """Inference: `predict` on one example or a batch. States are read, never written.
 
         After `initialize` the ranks tell a batch from an example. Arguments and errors as for compiled
@@ -184,14 +187,14 @@ class CompiledClass:
         """
         known = self._known
         last = known.last
-        if last is not None and out is None and batch is None and not options:
+        if last is not None and out is None and batch is None and acceleration == "auto" and not options:
             outputs = last.quick_predict(*inputs, *known.now())
             if outputs is not NotImplemented:
                 return outputs if last.predict.all_public else last.predict.result(outputs)
-        return self._evaluate("predict", inputs, out, batch, options)[0]
+        return self._evaluate("predict", inputs, out, batch, options, acceleration)[0]
 
     def vjp(
-        self, *inputs: Any, out: Any = None, batch: bool | None = None, **options: Any
+        self, *inputs: Any, out: Any = None, batch: bool | None = None, acceleration: str = "auto", **options: Any
     ) -> tuple[Any, ClassPullback]:
         """Training: `forward`, which may update the states, and the pullback at the states before it."""
         core = self.compiled.core
@@ -199,7 +202,7 @@ class CompiledClass:
             raise no_gradient(self._where)
         known = self._known
         last = known.last
-        if last is not None and out is None and batch is None and not options:
+        if last is not None and out is None and batch is None and acceleration == "auto" and not options:
             read = (*inputs, *known.now())
             made = last.quick_forward(*read)
             if made is not NotImplemented:
@@ -209,22 +212,32 @@ class CompiledClass:
                     self.states.bind(name, outputs[at])
                 result = made if launch.all_public else launch.result(outputs)
                 return result, ClassPullback(self._where, last, read, outputs)
-        result, case, arrays, outputs, call = self._evaluate("forward", inputs, out, batch, options)
+        result, case, arrays, outputs, call = self._evaluate("forward", inputs, out, batch, options, acceleration)
         return result, ClassPullback(self._where, case, arrays, outputs, call)
 
     def _evaluate(
-        self, method: str, inputs: Sequence[Any], out: Any, batch: bool | None, options: Mapping[str, Any]
+        self,
+        method: str,
+        inputs: Sequence[Any],
+        out: Any,
+        batch: bool | None,
+        options: Mapping[str, Any],
+        acceleration: str,
     ) -> tuple[Any, Case, Sequence[np.ndarray], Sequence[np.ndarray], Call | None]:
         """The result, and what a pullback needs: the case, all arrays and outputs, the call."""
-        core, known = self.compiled.core, self._known
-        found = None if options else known.find(inputs, batch)
+        compiled, known = self.compiled, self._known
+        if acceleration != "auto" and checked(self._where, acceleration) == "none":
+            compiled = compiled.interpreted
+        core = compiled.core
+        found = None if options or compiled is not self.compiled else known.find(inputs, batch)
         call: Call | None = None
         arrays: Sequence[np.ndarray]
         if found is not None:
             (case, addresses), arrays = found, (*inputs, *known.now())
         else:
-            call = self._prepare(method, inputs, self._batch(inputs, batch), options)
-            known.learn(inputs, batch, call)
+            call = self._prepare(core, method, inputs, self._batch(inputs, batch), options)
+            if compiled is self.compiled:
+                known.learn(inputs, batch, call)
             case, arrays, addresses = call.case, call.arrays, core.addresses(call.arrays)
         launch = case.predict if method == "predict" else case.forward
         if out is None and call is None:
@@ -251,10 +264,11 @@ class CompiledClass:
             return batch
         return any(getattr(array, "ndim", 0) == rank + 1 for array, rank in zip(inputs, self._ranks))
 
-    def _prepare(self, method: str, inputs: Sequence[Any], batch: bool | None, options: Mapping[str, Any]) -> Call:
+    def _prepare(
+        self, core: Core, method: str, inputs: Sequence[Any], batch: bool | None, options: Mapping[str, Any]
+    ) -> Call:
         """options: only the random generator is taken; it is asked for the seed of this evaluation, or the layer is:
         its seeds follow from its own and from how often it drew before."""
-        core = self.compiled.core
         given, seed = dict(options), None
         if core.random is not None and self._draws(method):
             value = given.pop(core.random, None)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from layerc.runtime import arrays as ar
+from layerc.runtime.interpreted import Interpreted
 from layerc.runtime.kernel import Case, Launch
 from layerc.runtime.library import Library
 from layerc.runtime.settings import Settings
@@ -58,7 +59,7 @@ class Call:
 class Core:
     """One layer of a package: its kernels and the rules for calling them."""
 
-    def __init__(self, library: Library, layer: Mapping[str, Any]) -> None:
+    def __init__(self, library: Library | Interpreted, layer: Mapping[str, Any]) -> None:
         self.library, self.manifest = library, layer
         self.name: str = layer["name"]
         self.batched: bool = layer["batched"]
@@ -270,7 +271,7 @@ class Core:
         declared = []
         for name, shape in shapes.items():
             lead = size is not None and self._is_batched(name)
-            declared.append((name, self._declared(name), shape[1:] if lead else shape))
+            declared.append((name, self.shape_of(name), shape[1:] if lead else shape))
         binding = bind(declared, config, where)
         try:
             return Case(self, real, binding, size, config, shapes)
@@ -285,17 +286,18 @@ class Core:
         variant: Mapping[str, Any] = spec.get("variants", {}).get(want, spec)
         return variant
 
-    def _output(self, name: str) -> Mapping[str, Any]:
+    def output_of(self, name: str) -> Mapping[str, Any]:
         """The OUTPUT that an output or a cotangent belongs to."""
         owners = dict(zip(self.cotangent_names, self.public, strict=True))
         output: Mapping[str, Any] = self.outputs[owners.get(name, name)]
         return output
 
-    def _declared(self, name: str) -> Shape:
-        return self.declared[name] if name in self.declared else parse(self._output(name)["shape"])
+    def shape_of(self, name: str) -> Shape:
+        """The declared shape of an array, an output or a cotangent."""
+        return self.declared[name] if name in self.declared else parse(self.output_of(name)["shape"])
 
     def _is_batched(self, name: str) -> bool:
-        role = self.roles[name] if name in self.roles else self._output(name)["role"]
+        role = self.roles[name] if name in self.roles else self.output_of(name)["role"]
         return role in ("input", "output", "memory")
 
     def specialize(self, case: Case, c_text: str) -> None:
@@ -318,7 +320,7 @@ class Core:
         given = dict(zip(names, arrays))
         real = self._real(self.name, {n: a for n, a in given.items() if n in self.dtypes})
         for name, array in given.items():
-            kind = self.dtypes[name] if name in self.dtypes else self._output(name)["dtype"]
+            kind = self.dtypes[name] if name in self.dtypes else self.output_of(name)["dtype"]
             expected = ar.DTYPES[real if kind == "real" else kind]
             if array.dtype != expected:
                 raise TypeError(f"{self.name}: argument {name!r}: expected {expected}, got {array.dtype}")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from layerc.runtime.acceleration import accelerated
 from layerc.runtime.backprop import Plan
 from layerc.runtime.blob import Blob, NullBlob
 from layerc.runtime.layer import BadInput, BadLabel, BadType, Layer, LayerState
@@ -69,7 +70,7 @@ class Track:
         state.phase = phase
         state.loss = None
         inputs = self.inputs(i)
-        with self.blaming(i, "forward"):
+        with self.blaming(i, "forward"), accelerated(getattr(self.backend, "acceleration", "auto")):
             layer.forward(self.backend, state, inputs)
         if layer.has_loss and not isinstance(state.loss, float | int | np.number):
             raise TopologyError(f"{titled(layer)} has_loss, but forward set no state.loss (it is {state.loss!r})")
@@ -135,7 +136,8 @@ class Track:
                 if isinstance(target, Blob) and isinstance(top, Blob):
                     target.data = top.data
         inputs = state.own_inputs if step.in_place and not layer.is_builtin else [self.blobs[w] for w in step.bottoms]
-        with self.blaming(i, "backward"), _own_gradients(state.learned, touched, layer.is_builtin):
+        choice = accelerated(getattr(self.backend, "acceleration", "auto"))
+        with self.blaming(i, "backward"), choice, _own_gradients(state.learned, touched, layer.is_builtin):
             layer.backward(self.backend, state, inputs, targets)
         for w, target in zip(step.bottoms, targets):
             if isinstance(target, Blob):

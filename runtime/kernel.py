@@ -41,7 +41,7 @@ class Launch:
     def __init__(self, case: "Case", method: Mapping[str, Any], name: str) -> None:
         core, outputs = case.core, method["outputs"]
         self.where, self.library = core.name, core.library
-        self._kernel = case.function(method)
+        self._kernel = case.function(method, name)
         self.kernel: str = method["kernels"][case.real]
         self.scalars, self.seed_at = case.scalars(method)
         self.function = partial(self._kernel, *self.scalars)
@@ -155,15 +155,15 @@ class Case:
     def _dtype(self, declared: str) -> np.dtype:
         return DTYPES[self.real if declared == "real" else declared]
 
-    def function(self, method: Mapping[str, Any]) -> Callable[..., int]:
+    def function(self, method: Mapping[str, Any], name: str) -> Callable[..., int]:
+        """The kernel of a method of that name."""
         kernels = method["kernels"]
         if self.real not in kernels:
             built = " and ".join(str(DTYPES[kind]) for kind in kernels)
             raise TypeError(f"{self.core.name}: built for {built} only, got {DTYPES[self.real]}")
-        name = kernels[self.real]
-        function: Callable[..., int] = getattr(self.core.library.functions, name)
+        function: Callable[..., int] = self.core.library.kernel(self, method, name)
         variants = self.core.variants
-        return variants.function(self, name, function) if variants else function
+        return variants.function(self, kernels[self.real], function) if variants else function
 
     @property
     def key(self) -> tuple[Any, ...]:

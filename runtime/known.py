@@ -13,7 +13,7 @@ _MOST_CASES = 256
 
 
 class Known:
-    """The calls of one class layer so far, by its inputs' shapes and types; its own arrays, looked at when they change."""
+    """The calls of one class layer so far, by its inputs' shapes and types; and its own arrays."""
 
     def __init__(self, core: Core, *own: NamedArrays) -> None:
         self._core, self._own = core, own

@@ -46,6 +46,7 @@ class Backend:
     dtype: np.dtype
     name: str = "cpu"
     borrow: Any = None  # at set-up, for layers with `borrows`: name -> Parameter of the lender
+    acceleration: str = "auto"  # "none": compiled layers run as the NumPy that they mean
 
 
 class BadInput(ValueError):

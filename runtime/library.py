@@ -51,6 +51,10 @@ class Library:
         self.threads = count
         self.calls: list[Any] = []
 
+    def kernel(self, case: Any, method: Mapping[str, Any], name: str) -> Any:
+        """The C function of a method in a case."""
+        return getattr(self.functions, method["kernels"][case.real])
+
     def new_call(self) -> Any:
         """A struct for one call at a time."""
         call = self._new()

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from layerc.runtime import chain, describe, draw, feeding, weights
+from layerc.runtime.acceleration import checked
 from layerc.runtime.backprop import Analysis
 from layerc.runtime.blob import Blob, NullBlob
 from layerc.runtime.compiled_layer import as_layer
@@ -24,11 +25,12 @@ Arrays = Mapping[str, Any]
 class Net(Holdings):
     """A net of layers.
 
-    Net(name, layers, backend=None, seed=0, dtype=None, force_backward=False)
+    Net(name, layers, backend=None, seed=0, dtype=None, force_backward=False, acceleration="auto")
 
     seed: of everything random, each layer from its own stream (seed, layer name). dtype: float type;
     default that
-    of the float data arrays, else float32. force_backward: gradients of inputs too.
+    of the float data arrays, else float32. force_backward: gradients of inputs too. acceleration: "none" runs the
+    layers as NumPy, forwards and backwards, for debugging.
     TopologyError for wiring mistakes; ValueError and TypeError for shapes and types, naming both ends.
     """
 
@@ -40,12 +42,14 @@ class Net(Holdings):
         seed: int = 0,
         dtype: Any = None,
         force_backward: bool = False,
+        acceleration: str = "auto",
     ) -> None:
         self.name, self.seed, self.force_backward = name, seed, force_backward
         self._closed = True  # until it stands
         listed = [_checked_layer(layer) for layer in layers]
         self.dtype = _float_type(listed, dtype)
-        self.backend = Backend(self.dtype) if backend is None else backend
+        choice = checked(f"net {name!r}", acceleration)
+        self.backend = Backend(self.dtype, acceleration=choice) if backend is None else backend
         self.graph = analyse(listed)
         self._assembly = Assembly(self.graph, self.backend, seed)
         self.track: Track = self._assembly.track

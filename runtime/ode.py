@@ -10,23 +10,12 @@ from layerc.runtime.blob import Blob
 from layerc.runtime.compiled_layer import parameter_of
 from layerc.runtime.fields import field, number, one_of
 from layerc.runtime.layer import BadInput, Builtin, LayerState, require_float
+from layerc.runtime.ode45 import ERRORS, FIRST, NODES, WEIGHTS, attempt, error_size, growth
 from layerc.runtime.ports import Ports
 
 Rate = Callable[[float, np.ndarray], np.ndarray]
 Gradients = dict[str, np.ndarray]
 
-# Dormand and Prince 1980: stage k is taken at time C[k], after A[k] of the stages before; then B, error E.
-_C = (0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1)
-_A = (
-    (),
-    (1 / 5,),
-    (3 / 40, 9 / 40),
-    (44 / 45, -56 / 15, 32 / 9),
-    (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
-    (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
-)
-_B = (35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84)
-_E = (71 / 57600, 0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40)
 _MOST = 100_000
 
 
@@ -128,12 +117,12 @@ class ODE(Builtin):
         y_name = self.ports.inputs[1]
         for t, h, y in reversed(state.steps):
             stages, points = _stages(rate, t, h, y)
-            dk = [(h * b) * dy for b in _B]
+            dk = [(h * b) * dy for b in WEIGHTS[-1]]
             for k in reversed(range(len(stages))):
-                found = self._pull(state, t + _C[k] * h, points[k], np.ascontiguousarray(dk[k], y.dtype))
+                found = self._pull(state, t + NODES[k] * h, points[k], np.ascontiguousarray(dk[k], y.dtype))
                 du = found[y_name]
                 dy = dy + du
-                for j, a in enumerate(_A[k]):
+                for j, a in zip(range(k), WEIGHTS[k]):
                     dk[j] = dk[j] + (h * a) * du
                 for name in total:
                     total[name] += found[name]
@@ -161,7 +150,7 @@ def _stages(rate: Rate, t: float, h: float, y: np.ndarray) -> tuple[list[np.ndar
     """The rates of one step, and the points that they are taken at."""
     stages: list[np.ndarray] = []
     points = []
-    for c, row in zip(_C, _A):
+    for c, row in zip(NODES[:-1], WEIGHTS):
         points.append(_moved(y, h, row, stages))
         stages.append(rate(t + c * h, points[-1]))
     return stages, points
@@ -179,30 +168,27 @@ def _moved(y: np.ndarray, h: float, row: tuple[float, ...], stages: list[np.ndar
 def integrate(
     rate: Rate, start: float, end: float, y: np.ndarray, rtol: float, atol: float, steps: list | None = None
 ) -> np.ndarray:
-    """y(end), by steps whose estimated error stays within atol + rtol |y| (Hairer, Norsett and Wanner 1993, II.4).
+    """y(end), by the steps of `ode45`, whose estimated error stays within atol + rtol |y|.
 
     steps: takes (t, h, y) of each. FloatingPointError where steps become too small or too many.
     """
     t, side = start, math.copysign(1.0, end - start)
     if start == end or not y.size:
         return y
-    h = abs(end - start) * 0.01
+    nodes, weights, errors = (np.array(one, y.dtype) for one in (NODES, WEIGHTS, ERRORS))
+    h, slope = abs(end - start) * FIRST, rate(start, y)
     for _ in range(_MOST):
         is_last = h >= abs(end - t)
         h = min(h, abs(end - t))
-        stages, _ = _stages(rate, t, side * h, y)
-        after = _moved(y, side * h, _B, stages)
-        stages.append(rate(t + side * h, after))
-        error = sum(e * k.astype(np.float64) for e, k in zip(_E, stages)) * h
-        scale = atol + rtol * np.maximum(np.abs(y), np.abs(after))
-        size = float(np.sqrt(np.mean(np.square(error / scale))))
+        after, stages = attempt(rate, nodes, weights, t, y.dtype.type(side * h), y, slope, ())
+        size = float(error_size(h * np.tensordot(errors, stages, 1), y, after, rtol, atol))
         if size <= 1:
             if steps is not None:
                 steps.append((t, side * h, y))
-            t, y = end if is_last else t + side * h, after
+            t, y, slope = end if is_last else t + side * h, after, stages[6]
             if is_last:
                 return y
-        h *= min(10.0, max(0.2, 0.9 * size**-0.2)) if size > 0 else 10.0 if size == 0 else 0.2
+        h *= growth(size)
         if t + side * h * 0.1 == t:
             break
     raise FloatingPointError(f"the solution cannot be followed beyond t = {t:.6g}")

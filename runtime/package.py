@@ -14,6 +14,7 @@ from typing import Any
 from layerc.runtime.call import CompiledFunction
 from layerc.runtime.compiled import CompiledClass, class_of
 from layerc.runtime.core import Core
+from layerc.runtime.interpreted import Interpreted, entry_of
 from layerc.runtime.library import Library
 
 FORMAT = 1
@@ -30,6 +31,7 @@ class Package:
         self.library = Library(_native(name, directory, self.manifest), self.manifest["errors"])
         self._layers = {layer["name"]: layer for layer in self.manifest["layers"]}
         self._source: ModuleType | None = None
+        self._gradients: ModuleType | None = None
 
     def function(self, name: str) -> CompiledFunction:
         """The compiled function of that name."""
@@ -48,6 +50,16 @@ class Package:
         if self._source is None:
             self._source = _run(f"{self.name}._source", self.directory / "_source.py")
         return self._source
+
+    def gradient_module(self) -> ModuleType:
+        """The gradient source as a module."""
+        if self._gradients is None:
+            self._gradients = _run(f"{self.name}.gradients", self.directory / "gradients.py")
+        return self._gradients
+
+    def interpreted(self, name: str) -> Core:
+        """A layer whose kernels are NumPy."""
+        return Core(Interpreted(self), entry_of(self._layers[name]))
 
     def _core(self, name: str, kind: str) -> Core:
         layer = self._layers.get(name)

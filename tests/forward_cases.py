@@ -186,6 +186,7 @@ repeat_zero    | np.repeat(x, 0, axis=0)                       | x: real N M
 tile           | np.tile(x, 2) + np.tile(x, (1, 2))            | x: real N M
 tile_more      | np.tile(x, (2, 1, 3))                         | x: real N M
 tile_rows      | np.tile(v, (N, 1)) @ np.repeat(v[:, None], K, axis=1) | x: real N K; v: real M
+stop_gradient  | x + stop_gradient(np.sin(x) - x[0]) * 2       | x: real N M
 roll           | np.roll(x, 2, axis=0) - np.roll(x, -3, axis=-1) | x: real N M
 roll_flat      | np.roll(x, 4)                                 | x: real N M
 roll_two       | np.roll(x, (1, -2), axis=(0, 1)) + np.roll(x, 1, axis=(0, 1)) | x: real N M
@@ -769,4 +770,4 @@ def _element(dtype: str) -> str:
     return "bool_" if dtype == "bool" else dtype
 
 
-HEAD = "import math\n\nimport numpy as np\nfrom scipy import special\n\nfrom layerc import bool_, f32, f64, i32, i64, layer, real\n\n\n"
+HEAD = "import math\n\nimport numpy as np\nfrom scipy import special\n\nfrom layerc import bool_, f32, f64, i32, i64, layer, real, stop_gradient\n\n\n"

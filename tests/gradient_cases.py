@@ -486,6 +486,40 @@ def one_shorter(x: real["N"]):
         h = np.sin(h) * x[i] + h
     return x * h
 
+def pushed_before_it_is_given_anew(x: real["N"], q: real):
+    y, found, t, ys = x * q, np.sin(x), 0.0, []
+    while t < 1:
+        ys.append(y)
+        y = found
+        found = y * q
+        t = t + 0.3
+    s = np.zeros_like(x)
+    for _ in range(4):
+        y = ys.pop()
+        s = s * 0.5 + y * y
+    return s
+
+def stages_of_an_array_made_in_a_loop(x: real["T D"], q: real):
+    y = x[0] * 1.0
+    for t in range(x.shape[0]):
+        k = np.empty((3, x.shape[1]))
+        for i in range(3):
+            k[i] = np.sin(y + q * np.sum(k[:i], axis=0)) * x[t]
+        y = y + np.sum(k, axis=0) * 0.1
+    return y
+
+def stages_from_the_last_to_the_first(x: real["N"]):
+    y = np.zeros((x.shape[0],))
+    for i in range(x.shape[0] - 1, -1, -1):
+        y[i] = np.sin(x[i] + np.sum(y[i + 1:] * x[i + 1:]))
+    return y
+
+def reads_what_it_writes_next(x: real["N"]):
+    y = x * 1.0
+    for i in range(x.shape[0]):
+        y[i] = np.sin(y[i]) * np.sum(y[:i + 1])
+    return y
+
 def of_other_shape(x: real, n: real["N M"]):
     return x + np.log(np.sum(np.exp(x + np.zeros((n.shape[1], n.shape[0])))))
 '''

@@ -15,8 +15,24 @@ from .dims import Dim, maximum, minimum, product
 from .errors import Mistake, Suppressed, span_of
 from .fold import fold
 from .operations import BY_SPELLING, ROWS, Argument, Row
-from .program import Assert, At, Call, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, Span, Stmt, Type
-from .source import CONSTANTS, Source
+from .program import (
+    NOWHERE,
+    Assert,
+    At,
+    Call,
+    Expr,
+    Gather,
+    Index,
+    Item,
+    Mask,
+    Name,
+    NewAxis,
+    Slice,
+    Span,
+    Stmt,
+    Type,
+)
+from .source import CONSTANTS, Source, shipped
 from .special_calls import SpecialCalls
 from .suggestions import SYNTAX, UNSUPPORTED, nearest
 from .typing import TypingError, promote
@@ -44,6 +60,7 @@ class Expressions(SpecialCalls):
     env: dict[str, Value]
     facts: dict[str, tuple[Dim, Dim]]
     constants_seen: tuple[str, ...] = ()
+    called_at: Span = NOWHERE
 
     def emit(self, stmt: Stmt) -> None:
         raise NotImplementedError
@@ -54,7 +71,8 @@ class Expressions(SpecialCalls):
 
     # -- entry points ------------------------------------------------------------------------------------------
     def span(self, node: Any) -> Span:
-        return span_of(node, self.source.path)
+        """Where a node stands. What layerc's own files say stands, for a user, where their function is called."""
+        return self.called_at if self.source.shipped else span_of(node, self.source.path)
 
     def fail(self, node: Any, kind: str, message: str, help: str = "") -> Mistake:
         return Mistake(self.span(node), kind, message, help)
@@ -109,6 +127,16 @@ class Expressions(SpecialCalls):
             raise Suppressed
         return found
 
+    def spread(self, nodes: Sequence[Any]) -> list[Value]:
+        """The values of items or arguments, those of `*items` one by one."""
+        given = self.values([n.value if isinstance(n, gast.Starred) else n for n in nodes])
+        found: list[Value] = []
+        for node, value in zip(nodes, given, strict=True):
+            if isinstance(node, gast.Starred) and not isinstance(value, Tuple):
+                raise self.fail(node, "type", "only a tuple can be taken apart by *", "write the items out")
+            found += value.items if isinstance(node, gast.Starred) and isinstance(value, Tuple) else [value]
+        return found
+
     def _value(self, node: Any) -> Value:
         match node:
             case gast.Constant(value=value):
@@ -134,7 +162,7 @@ class Expressions(SpecialCalls):
             case gast.Subscript(value=value, slice=slice):
                 return self._subscript(node, value, slice)
             case gast.Tuple(elts=elts) | gast.List(elts=elts):
-                return Tuple(tuple(self.values(elts)))
+                return Tuple(tuple(self.spread(elts)))
             case gast.Lambda():
                 return Closure(node, self.source, self.env, "lambda", self.frame)
             case gast.ListComp() | gast.GeneratorExp():
@@ -343,6 +371,10 @@ class Expressions(SpecialCalls):
             return const((terms[0] == terms[1]) == isinstance(ops[0], gast.Eq))
         if len(ops) == 1 and isinstance(ops[0], (gast.In, gast.NotIn)) and isinstance(terms[1], Tuple):
             return self._membership(terms[0], terms[1], isinstance(ops[0], gast.In), node)
+        match terms, ops:
+            case [Tuple() as these, Tuple() as those], [gast.Eq() | gast.NotEq()]:
+                equal = self._same_items(these, those, node)
+                return equal if isinstance(ops[0], gast.Eq) else self.apply(ROWS["logical_not"], [equal], {}, node)
         exprs = [self.as_expr(t, n) for t, n in zip(terms, [left, *rest], strict=True)]
         result: Expr | None = None
         for op, a, b in zip(ops, exprs, exprs[1:], strict=False):
@@ -354,8 +386,24 @@ class Expressions(SpecialCalls):
         assert result is not None
         return result
 
+    def _same_items(self, a: Tuple, b: Tuple, node: Any) -> Expr:
+        """Whether two tuples, such as shapes, are equal item by item."""
+        result: Expr = const(len(a.items) == len(b.items))
+        for x, y in zip(a.items, b.items, strict=False):
+            first, second = self.as_expr(x, node), self.as_expr(y, node)
+            known = (value_of(first), value_of(second))
+            same = const(True) if None not in known and known[0] == known[1] else construct.call("equal", first, second)
+            if _known(result) is False or _known(same) is True:
+                continue
+            apart = _number(construct.call("subtract", first, second)) if None not in known else None
+            same = same if apart is None else const(apart == 0)
+            result = same if _known(result) is True else construct.call("logical_and", result, same)
+        return result
+
     def _membership(self, value: Value, items: Tuple, inside: bool, node: Any) -> Value:
         """`n in (1, 2)`: whether it equals one of them."""
+        if isinstance(value, Static) and all(isinstance(i, Static) for i in items.items):
+            return const((value in items.items) == inside)
         one = self.as_expr(value, node)
         result: Expr = const(False)
         if one.type.rank:
@@ -420,11 +468,17 @@ class Expressions(SpecialCalls):
 
     # -- calls -------------------------------------------------------------------------------------------------
     def _call(self, node: Any) -> Value:
-        if any(k.arg is None for k in node.keywords) or any(isinstance(a, gast.Starred) for a in node.args):
-            raise self.fail(
-                node, "unsupported", "* and ** in calls are not part of the subset", "write the arguments out"
-            )
+        if any(k.arg is None for k in node.keywords):
+            raise self.fail(node, "unsupported", "** in calls is not part of the subset", "write the arguments out")
         dotted = self._called(node.func)
+        own = shipped(dotted.removeprefix("layerc.")) if dotted is not None and dotted.startswith("layerc.") else None
+        spread = dotted is None or own is not None or dotted.startswith("derivative.")
+        if any(isinstance(a, gast.Starred) for a in node.args) and not spread:
+            raise self.fail(
+                node, "unsupported", "* is for calls of functions of a layer file", "write the arguments out"
+            )
+        if own is not None and dotted is not None:
+            return self.inline(Closure(own.functions[dotted[7:]], own, None, dotted[7:]), node)
         if dotted is not None:
             return self._named_call(node, dotted)
         if isinstance(node.func, gast.Attribute) and not self._is_member(node.func):

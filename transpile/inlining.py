@@ -3,6 +3,7 @@ their caller."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import gast
@@ -23,13 +24,24 @@ class Inlining:
     """Mixed into the checker of functions."""
 
     def inline(self: Any, target: Closure, node: Any) -> Value:
-        function = target.node
-        if function in self.calling or function is self.own_node:
+        self._not_calling(target, node)
+        return self.inlined(target, self._bind_arguments(target, node), node)
+
+    def inline_on(self: Any, target: Closure, values: Sequence[Value], node: Any) -> Value:
+        """The same on values, not on the arguments of the node."""
+        self._not_calling(target, node)
+        return self.inlined(target, self._bound(target, values, {}, node), node)
+
+    def _not_calling(self: Any, target: Closure, node: Any) -> None:
+        if target.node in self.calling or target.node is self.own_node:
             raise self.fail(node, "unsupported", f"{target.name} calls itself", "write the recursion as a loop")
-        bound = self._bind_arguments(target, node)
+
+    def inlined(self: Any, target: Closure, bound: dict[str, Value], node: Any) -> Value:
+        function = target.node
         outer = {name: getattr(self, name) for name in _OF_A_FUNCTION}
+        called_at, self.called_at = self.called_at, self.span(node)
         seen = self._seen_by(target)
-        written = mutated_names(function, target.source.imports.keys())
+        written = mutated_names(function, target.source.harmless)
         env: dict[str, Value] = {name: value for name, value in seen.items() if name != RETURN}
         if target.method:
             env |= {name: value for name, value in self.env.items() if name.startswith("self.")}
@@ -47,6 +59,7 @@ class Inlining:
                 outer["env"].update({name: value for name, value in self.env.items() if name.startswith("self.")})
         finally:
             outer["env"].update(self.drawn())
+            self.called_at = called_at
             for name, value in outer.items():
                 setattr(self, name, value)
             self.frames.pop()
@@ -111,18 +124,29 @@ class Inlining:
         return Name(name, value.type, value_of(value), self.span(node))
 
     def _bind_arguments(self: Any, target: Closure, node: Any) -> dict[str, Value]:
+        given: list[Value] = []
+        for arg in node.args:
+            given += self.spread([arg]) if isinstance(arg, gast.Starred) else [self.value_or_list(arg)]
+        return self._bound(target, given, {k.arg: self.value_or_list(k.value) for k in node.keywords}, node)
+
+    def _bound(
+        self: Any, target: Closure, given: Sequence[Value], keywords: dict[str, Value], node: Any
+    ) -> dict[str, Value]:
         args = target.node.args
-        if args.vararg or args.kwarg:
-            raise self.fail(node, "unsupported", f"{target.name} takes * or ** arguments", "write the arguments out")
+        if args.kwarg:
+            raise self.fail(node, "unsupported", f"{target.name} takes ** arguments", "write the arguments out")
         positional = [a.id for a in [*args.posonlyargs, *args.args]][target.method :]
         ids = positional + [a.id for a in args.kwonlyargs]
-        if len(node.args) > len(positional):
-            raise self.fail(node, "type", f"{target.name} takes {len(positional)} arguments, got {len(node.args)}")
-        bound = {id: self.value_or_list(a) for id, a in zip(ids, node.args, strict=False)}
-        for keyword in node.keywords:
-            if keyword.arg not in ids or keyword.arg in bound:
-                raise self.fail(node, "type", f"{target.name} has no argument {keyword.arg} left to give")
-            bound[keyword.arg] = self.value_or_list(keyword.value)
+        if len(given) > len(positional) and not args.vararg:
+            raise self.fail(node, "type", f"{target.name} takes {len(positional)} arguments, got {len(given)}")
+        bound = dict(zip(positional, given, strict=False))
+        if args.vararg:
+            bound[args.vararg.id] = Tuple(tuple(given[len(positional) :]))
+        for name, value in keywords.items():
+            if name not in ids or name in bound:
+                message = f"{target.name} has no argument {name} left to give"
+                raise self.fail(node, "type", message, f"it takes: {', '.join(ids)}")
+            bound[name] = value
         defaults = dict(zip(positional[len(positional) - len(args.defaults) :], args.defaults, strict=True))
         defaults |= {a.id: d for a, d in zip(args.kwonlyargs, args.kw_defaults, strict=True) if d is not None}
         for id in ids:
@@ -147,6 +171,6 @@ class Inlining:
     def enter(self: Any, function: Any, source: Any) -> None:
         """Begins with the body of a function: what is known of it before its statements are read."""
         self.source, self.frame = source, object()
-        self.mutated = mutated_names(function, source.imports.keys())
+        self.mutated = mutated_names(function, source.harmless)
         self.popped, self.appending = popped_names(function), appended_names(function)
         self.assigned = set(target_names(function.body)) if isinstance(function.body, list) else set()

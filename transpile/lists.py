@@ -95,14 +95,9 @@ class Lists:
             raise self.fail(node, "unsupported", "async is not part of the subset")
         outer = dict(self.env)
         try:
-            simple = (
-                len(node.generators) == 1
-                and not first.ifs
-                and isinstance(first.iter, (gast.Name, gast.Tuple, gast.List))
-            )
-            over = self.value(first.iter) if simple else None
-            if isinstance(over, Tuple):
-                return Tuple(tuple(self._one(first.target, v, node) for v in over.items))
+            over = self._items_over(first.iter) if len(node.generators) == 1 and not first.ifs else None
+            if over is not None:
+                return Tuple(tuple(self._one(first.target, v, node) for v in over))
             made = self.new_list(node, hint)
             self.env["<list>"] = made
             self._run([_nest(node)])
@@ -110,9 +105,28 @@ class Lists:
             self.env = {**outer, **self.drawn()}
         return self.unlisted(made, node)
 
+    def _items_over(self: Any, node: Any) -> tuple[Value, ...] | None:
+        """The items of a tuple, or those of tuples zipped; None for all else, which a loop runs over."""
+        if isinstance(node, gast.Call) and self._called(node.func) == "zip" and node.args and not node.keywords:
+            parts = [self._items_over(a) for a in node.args]
+            return tuple(map(Tuple, zip(*parts, strict=False))) if None not in parts else None
+        over = self.value(node) if isinstance(node, (gast.Name, gast.Tuple, gast.List)) else None
+        return over.items if isinstance(over, Tuple) else None
+
     def _one(self: Any, target: Any, item: Value, node: Any) -> Value:
-        self.assign(target, item, node)
+        if isinstance(target, gast.Tuple) and isinstance(item, Tuple) and len(target.elts) == len(item.items):
+            for part, value in zip(target.elts, item.items, strict=True):
+                self._counted_off(part, value, node)
+        else:
+            self._counted_off(target, item, node)
         return self.value(node.elt)
+
+    def _counted_off(self: Any, target: Any, item: Value, node: Any) -> None:
+        """Binds a name that the comprehension alone sees: a value that has a name needs no other."""
+        if isinstance(target, gast.Name) and isinstance(item, Name) and target.id not in self.mutated:
+            self.env[target.id] = item
+        else:
+            self.assign(target, item, node)
 
     def _run(self: Any, nodes: list[Any]) -> None:
         mistakes = len(self.reporter.mistakes)

@@ -6,7 +6,7 @@
     type     its type rule: (argument types, static values) -> Type
     grad     the derivative, one per array argument, as subset source over the argument names, the result `y` and the
              cotangent `dy`; ZERO: zero almost everywhere; MISSING: an error that names the operation; DEFINED: that of
-             `define`
+             `define`; BACKWARD: a function that the call holds
     c        scalar C for an elementwise operation or a draw; {f} is "f" for float32 and "" for float64
              (a draw's arguments there: seed, number of the draw, number of the example, index of the element, the rest)
     pull     for an operation that only moves elements: (index into the result) -> (index into the argument)
@@ -37,6 +37,7 @@ from .program import Type
 ZERO = "zero"
 MISSING = "missing"
 DEFINED = "defined"
+BACKWARD = "backward"
 Pull = Callable[[tuple[Dim, ...], Type, dict[str, Any]], tuple[Dim, ...]]
 
 
@@ -46,7 +47,8 @@ class Row:
     spell: str
     args: str
     # elementwise move reduce product make compose (defined by others) alias (its definition stands in its
-    # place) body draw (a random number for each element) special (lowered by name)
+    # place) body draw (a random number for each element) special (lowered by name) derivative (its first
+    # argument, for all but the adjoint: see primal.py)
     kind: str
     type: Callable[[list[Type], dict[str, Any]], Type]
     grad: tuple[str | None, ...] | str = MISSING

@@ -132,7 +132,8 @@ class Printer:
             elif not _is_default(static.get(argument.name), argument.default):
                 keywords.append(ast.keyword(arg=argument.name, value=self.static(static[argument.name], argument.kind)))
         counts = {"maximum": "max", "minimum": "min"} if expr.value is not None else {}  # x[max(i - k, 0):i]
-        return ast.Call(func=_dotted(counts.get(row.name, row.python)), args=positional, keywords=keywords)
+        spelling = counts.get(row.name, row.python.removeprefix("derivative."))
+        return ast.Call(func=_dotted(spelling), args=positional, keywords=keywords)
 
     def _draw(self, expr: Call) -> Any:
         """A method of the generator as it is before that draw: rng.at(2).random((n,))."""

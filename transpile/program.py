@@ -3,7 +3,7 @@
     module    = Module(layers)
     layer     = Layer(name, methods predict/forward, custom backward)
     function  = Function(params, body, results)
-    statement = Assign | Store | For | While | If | Return | Assert | Push | Pop | Comment
+    statement = Assign | Store | For | While | If | Return | Assert | Push | Pop | Pull | Comment
     expr      = Const | Name | Call | Index
     item      = At | Slice | NewAxis | Gather | Mask
 
@@ -198,6 +198,7 @@ class Assert:
     message: str
     span: Span = field(default=NOWHERE, compare=False)
     error: str = "AssertionError"
+    lasting: bool = False  # stays in a gradient, where the others are the forward's business
 
 
 @node
@@ -220,6 +221,18 @@ class Pop:
 
 
 @node
+class Pull:
+    """names = dy times the derivatives of function(*args), by each argument. It stands in the rules of `with_backward`
+    only; the adjoint writes it out."""
+
+    names: tuple[str, ...]
+    function: Function
+    args: tuple[Expr, ...]
+    dy: Expr
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@node
 class Comment:
     """A line of prose; has no meaning. Generated source quotes the user's lines with it."""
 
@@ -227,7 +240,7 @@ class Comment:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-Stmt = Union[Assign, Store, For, While, If, Return, Assert, Push, Pop, Comment]
+Stmt = Union[Assign, Store, For, While, If, Return, Assert, Push, Pop, Pull, Comment]
 
 
 # -- functions and layers --------------------------------------------------------------------------------------
@@ -363,6 +376,8 @@ def stmt_exprs(stmt: Stmt) -> tuple[Expr, ...]:
             return (cond,)
         case Return(values=values):
             return values
+        case Pull(args=args, dy=dy):
+            return (*args, dy)
     return ()
 
 
@@ -372,6 +387,8 @@ def blocks(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
             return (body,)
         case If(then=then, orelse=orelse):
             return (then, orelse)
+        case Pull(function=function):
+            return (function.body,)
     return ()
 
 
@@ -391,6 +408,8 @@ def assigned(body: tuple[Stmt, ...]) -> set[str]:
                 found.add(name)
             case Store(base=base):
                 found.add(base.id)
+            case Pull(names=names_):
+                found |= set(names_)
         if isinstance(stmt, (Push, Pop)):
             found.add(stmt.list.id)
     return found

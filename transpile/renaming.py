@@ -17,6 +17,7 @@ from .program import (
     If,
     Name,
     Pop,
+    Pull,
     Push,
     Return,
     Stmt,
@@ -69,6 +70,10 @@ def map_stmt(stmt: Stmt, e: Any, b: Any, n: Any) -> Stmt:
             return replace(stmt, list=replace(stmt.list, id=n(stmt.list.id)), value=e(stmt.value))
         case Pop():
             return replace(stmt, name=n(stmt.name), list=replace(stmt.list, id=n(stmt.list.id)))
+        case Pull():
+            function = replace(stmt.function, body=b(stmt.function.body))
+            names = tuple(n(name) for name in stmt.names)
+            return replace(stmt, names=names, function=function, args=tuple(e(a) for a in stmt.args), dy=e(stmt.dy))
         case Comment():
             return stmt
     raise AssertionError(stmt)

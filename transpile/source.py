@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,14 @@ from .program import Span
 from .suggestions import nearest
 
 # How modules are called in the table of operations.
-_CANONICAL = {"numpy": "np", "scipy.special": "special", "scipy": "scipy", "math": "math"}
+_CANONICAL = {
+    "numpy": "np",
+    "scipy.special": "special",
+    "scipy": "scipy",
+    "math": "math",
+    "layerc.runtime.derivatives": "derivative",
+    "layerc.stop_gradient": "derivative.stop_gradient",
+}
 CONSTANTS = {
     "np.pi": math.pi,
     "np.e": math.e,
@@ -46,10 +54,16 @@ class Source:
     batched: tuple[str, ...] = ()  # __batched__: which of them take whole batches
     modules: dict[str, Source] = field(default_factory=dict)  # local name -> an imported layer file
     borrowed: dict[str, tuple[Source, str]] = field(default_factory=dict)  # local name -> a name in such a file
+    shipped: bool = False  # a file of layerc's own: its places mean nothing to a user
 
     @property
     def lines(self) -> list[str]:
         return self.text.splitlines()
+
+    @property
+    def harmless(self) -> set[str]:
+        """Names from outside whose calls write into none of their arguments: libraries, and layerc's own functions."""
+        return {*self.imports, *(name for name, (source, _) in self.borrowed.items() if source.shipped)}
 
     def resolve(self, node: Any) -> str | None:
         """The canonical dotted name of `np.linalg.norm` and the like; None if it does not start at an import."""
@@ -82,8 +96,9 @@ class Source:
     def imported(self) -> Iterator[Source]:
         """The layer files that this one needs."""
         for source in [*self.modules.values(), *(s for s, _ in self.borrowed.values())]:
-            yield source
-            yield from source.imported()
+            if not source.shipped:
+                yield source
+                yield from source.imported()
 
     def excerpt(self, node: Any) -> str:
         """The text of a statement as the user wrote it, decorators included."""
@@ -141,7 +156,25 @@ FACE = (
     *("real", "f32", "f64", "i32", "i64", "bool_"),
     *("Array", "Float", "Float32", "Float64", "Int32", "Int64", "Bool"),
     *("set_num_threads", "get_num_threads", "runtime", "__version__"),
+    *("ode45", "stop_gradient"),
 )
+# Functions of the face that are written in the subset, by the files they stand in.
+_SHIPPED = {"ode45": "ode45.py"}
+
+
+def shipped(name: str) -> Source | None:
+    """The file of layerc's own in which a function of its face is defined; None if the subset does not say it."""
+    return _shipped_file(_SHIPPED[name]) if name in _SHIPPED else None
+
+
+@cache
+def _shipped_file(file: str) -> Source:
+    path = Path(__file__).resolve().parents[1] / "runtime" / file
+    reporter = Reporter()
+    source = _read(path, path.read_text(encoding="utf-8"), Reading(path.parent, reporter))
+    reporter.raise_if_any()
+    assert source is not None
+    return replace(source, shipped=True)
 
 
 def _layer_file(dotted: str, node: Any, source: Source, path: Path, reading: Reading) -> Source | None:
@@ -199,7 +232,9 @@ def _import_from(source: Source, node: Any, path: Path, reading: Reading) -> Non
         if module == "layerc" and alias.name not in FACE:
             where = span_of(node, source.path)
             reading.reporter.add(Mistake(where, "import", f"layerc has no {alias.name}", nearest(alias.name, FACE)))
-        if other is None:
+        if module == "layerc" and (own := shipped(alias.name)) is not None:
+            source.borrowed[local] = (own, alias.name)
+        elif other is None:
             source.imports[local] = _canonical(f"{module}.{alias.name}" if module else alias.name)
         elif other.defined(alias.name) is not None:
             source.borrowed[local] = (other, alias.name)

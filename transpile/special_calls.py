@@ -14,7 +14,7 @@ from .construct import const
 from .operations import BY_SPELLING, ROWS
 from .program import Expr
 from .typing import TypingError, promote
-from .values import ListValue, Tuple, Value
+from .values import Closure, ListValue, Static, Tuple, Value
 
 
 def gast_text(func: Any) -> str:
@@ -36,6 +36,17 @@ class SpecialCalls(ArrayCalls):
         if not expr.type.rank:
             raise self.fail(node, "type", "a scalar has no length")
         return construct.call("extent", expr, axis=0)
+
+    def call_callable(self: Any, node: Any) -> Value:
+        (argument,) = self._arguments(node, "callable", 1)
+        value = self.value(argument)
+        named = isinstance(value, Static) and value.value in BY_SPELLING
+        return const(isinstance(value, Closure) or named)
+
+    def call_np_shape(self: Any, node: Any) -> Value:
+        """The shape of an array, or of a scalar, whose own .shape Python numbers do not have."""
+        expr = self.typed(*self._arguments(node, "np.shape", 1))
+        return Tuple(tuple(construct.call("extent", expr, axis=i) for i in range(expr.type.rank)))
 
     def call_math_floor(self: Any, node: Any) -> Value:
         return self._whole(node, "floor")

@@ -172,6 +172,7 @@ _HARMLESS = {
     "enumerate",
     "zip",
     "reversed",
+    "callable",
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..dims import ONE, Dim, is_thin, product, without_remainder
 from ..dims import ZERO as NONE
-from ..operations import ZERO, Row, add
+from ..operations import BACKWARD, ZERO, Row, add
 from ..program import Type
 from ..typing import TypingError, broadcast, normal_axes, shape_text
 
@@ -176,5 +176,8 @@ add(
     Row("cast", "np.astype", "a, dtype: dtype", "special", _cast, ("dy",)),
     Row("concatenate", "np.concatenate np.concat", "a: arrays, axis: axis = 0", "special", _concatenated, "pieces"),
     Row("extent", "extent", "a, axis: axis", "special", lambda args, static: Type("int"), ZERO),
+    Row("with_derivative", "derivative.with_derivative", "a, of", "derivative", _same, (None, "dy")),
+    Row("with_backward", "derivative.with_backward", "a: arrays, rule: value", "derivative", _same, BACKWARD),
+    Row("stop_gradient", "derivative.stop_gradient", "a", "move", _same, ZERO, pull=_pull_same),
     Row("size", "np.size", "a", "special", lambda args, static: Type("int"), ZERO),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..transpile.program import (
+from .program import (
     Assert,
     Assign,
     Comment,
@@ -57,7 +57,7 @@ def _stmt(stmt: Stmt, live: set[str]) -> tuple[Stmt | None, set[str]]:
         case Comment():
             return stmt, live
         case Assert(cond=cond):
-            return (stmt, live | names(cond)) if _CHECKS in live else (None, live)
+            return (stmt, live | names(cond)) if _CHECKS in live or stmt.lasting else (None, live)
         case Assign(name=name, value=value):
             if name not in live:
                 return None, live

@@ -1,0 +1,35 @@
+"""Which code runs a layer: the compiled, or the NumPy that it means, which a debugger can step through.
+
+L.mish(x, acceleration="none"); s.vjp(x, acceleration="none"); Net(name, layers, acceleration="none")
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+CHOICES = ("auto", "none")
+
+_none: ContextVar[bool] = ContextVar("none", default=False)
+
+
+def checked(where: str, choice: Any) -> str:
+    """ValueError naming the choices for any other one."""
+    if not isinstance(choice, str) or choice not in CHOICES:
+        raise ValueError(f"{where}: acceleration must be {' or '.join(map(repr, CHOICES))}, not {choice!r}")
+    return choice
+
+
+@contextmanager
+def accelerated(choice: str) -> Iterator[None]:
+    """What nets run inside is computed so; "auto" leaves it as it is, as in a net within a net."""
+    token = _none.set(True) if choice == "none" else None
+    try:
+        yield
+    finally:
+        if token is not None:
+            _none.reset(token)
+
+
+def is_none() -> bool:
+    return _none.get()
