@@ -51,15 +51,15 @@ def main() -> int:
         return 0
     if unknown := set(given.names) - set(NAMES):
         parser.error(f"no job {', '.join(sorted(unknown))}; there is {', '.join(NAMES)}")
-    print(f"{given.threads} threads; seconds of training alone\n")
-    print("| job | measure | layerc | torch | layerc s | torch s | faster by |\n|---|---|---|---|---|---|---|")
+    print(f"{given.threads} threads; seconds of training alone, and of work on all cores\n")
+    print("| job | measure | layerc | torch | layerc s | torch s | faster by | layerc work | torch work | less by |")
+    print("|---" * 10 + "|")
     for name in given.names or NAMES:
         ours, torch = (measured(n, given.epochs, given.threads) for n in (name, f"{name}_torch"))
-        print(
-            f"| {name} | {ours['measure']} | {ours['value']:.4g} | {torch['value']:.4g} | {ours['seconds']:.1f} "
-            f"| {torch['seconds']:.1f} | {torch['seconds'] / ours['seconds']:.2f} |",
-            flush=True,
-        )
+        row = [name, ours["measure"], f"{ours['value']:.4g}", f"{torch['value']:.4g}"]
+        for key in ("seconds", "work"):
+            row += [f"{ours[key]:.1f}", f"{torch[key]:.1f}", f"{torch[key] / ours[key]:.2f}"]
+        print("| " + " | ".join(row) + " |", flush=True)
     return 0
 
 

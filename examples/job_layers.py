@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from layerc import Param, Random, layer, real
+from layerc import Layer, Param, Random, config, init, layer, real
 
 
 @layer
@@ -34,3 +34,20 @@ def spiral_rate(
 def sampled(mu: real["D"], sigma: real["D"], rng: Random) -> real["D"]:
     """A draw from N(mu, sigma²) that lets gradients through to both (Kingma and Welling 2014)."""
     return mu + sigma * rng.standard_normal(mu.shape)
+
+
+class Readout(Layer):
+    """Scores of `classes` classes at each step of a sequence."""
+
+    classes: int = config(check=lambda n: n > 0)
+    weight: Param[real["H classes"]] = init.xavier()
+    bias: Param[real["classes"]] = init.zeros()
+
+    def predict(self, h: real["T H"]) -> real["T classes"]:
+        return h @ self.weight + self.bias
+
+
+@layer
+def backwards(x: real["T D"]) -> real["T D"]:
+    """The sequence from its end to its start."""
+    return x[::-1]

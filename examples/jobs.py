@@ -17,16 +17,34 @@ OUT = HERE / "out"
 
 @dataclass(frozen=True)
 class Result:
-    """measure: what `value` is, on data the training never saw; seconds: of the training alone."""
+    """measure: what `value` is, on data the training never saw; seconds, and those of all cores' work: of the training
+    alone."""
 
     measure: str
     value: float
-    seconds: float
     iterations: int
+    seconds: float
+    work: float
 
     def __str__(self) -> str:
         each = 1e3 * self.seconds / max(self.iterations, 1)
-        return f"{self.measure} {self.value:.4g} after {self.iterations} iterations in {self.seconds:.1f} s, {each:.2f} ms each"
+        return (
+            f"{self.measure} {self.value:.4g} after {self.iterations} iterations in {self.seconds:.1f} s, {each:.2f} ms each"
+        )
+
+
+class Clock:
+    """Runs from when it is made until `stop`."""
+
+    def __init__(self) -> None:
+        self.seconds, self.work = -time.perf_counter(), -time.process_time()
+
+    def stop(self) -> None:
+        self.seconds += time.perf_counter()
+        self.work += time.process_time()
+
+    def result(self, measure: str, value: float, iterations: int) -> Result:
+        return Result(measure, float(value), iterations, self.seconds, self.work)
 
 
 def layers(stem: str = "job_layers") -> Any:
@@ -44,15 +62,16 @@ def layers(stem: str = "job_layers") -> Any:
     return importlib.import_module(package.name)
 
 
-def solve(solver: Any, net: Net, total: int) -> float:
-    """Train under a bar, or ten lines where there is no terminal; returns the seconds that it took."""
+def solve(solver: Any, net: Net, total: int) -> Clock:
+    """Train under a bar, or ten lines where there is no terminal; returns what it took."""
     if sys.stderr.isatty():
         solver.add(ProgressBar(total))
     else:
         solver.add(Function(_line, every_n_iter=max(1, total // 10)))
-    start = time.perf_counter()
+    clock = Clock()
     solver.solve(net)
-    return time.perf_counter() - start
+    clock.stop()
+    return clock
 
 
 def _line(solver: Any, net: Net) -> None:

@@ -65,10 +65,10 @@ def run(epochs: int = EPOCHS, picture: bool = True) -> jobs.Result:
     solver = Adam(max_epoch=epochs, lr=LRPolicy.Cosine(2e-3, total), regu_coef=1e-4)
     validation = ValidationPerformance(test, every_n_epoch=1)
     solver.add(validation)
-    seconds = jobs.solve(solver, lenet, total)
+    clock = jobs.solve(solver, lenet, total)
     if picture:
         draw(lenet, solver, test)
-    return jobs.Result("test accuracy", validation.statistics["accuracy.accuracy"], seconds, solver.state.iter)
+    return clock.result("test accuracy", validation.statistics["accuracy.accuracy"], solver.state.iter)
 
 
 def draw(lenet: Net, solver: Adam, test: list[np.ndarray]) -> None:

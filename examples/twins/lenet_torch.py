@@ -1,10 +1,9 @@
 """examples/lenet.py in PyTorch: the same net, data, batches and rates."""
 
-import time
-
 import jobs
 import lenet
 import numpy as np
+import same
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -23,11 +22,12 @@ def run(epochs: int = lenet.EPOCHS) -> jobs.Result:
         *(nn.Conv2d(16, 32, 3, padding=1), ScaledTanh(), nn.MaxPool2d(2)),
         *(nn.Flatten(), nn.Linear(128, 120), ScaledTanh(), nn.Dropout(0.5), nn.Linear(120, 10)),
     )
+    same.start(net)
     matrices = [p for p in net.parameters() if p.ndim > 1]
     total = epochs * -(-len(x) // lenet.BATCH)
     solver = torch.optim.Adam(net.parameters(), 2e-3)
     rates = torch.optim.lr_scheduler.CosineAnnealingLR(solver, total)
-    start = time.perf_counter()
+    clock = jobs.Clock()
     for _ in range(epochs):
         for rows in torch.randperm(len(x)).split(lenet.BATCH):
             loss = F.cross_entropy(net(shifted(x[rows])), t[rows])
@@ -36,11 +36,11 @@ def run(epochs: int = lenet.EPOCHS) -> jobs.Result:
             loss.backward()
             solver.step()
             rates.step()
-    seconds = time.perf_counter() - start
+    clock.stop()
     net.eval()
     with torch.no_grad():
         accuracy = (net(x_test[:, :, 1:9, 1:9]).argmax(1) == t_test).double().mean().item()
-    return jobs.Result("test accuracy", accuracy, seconds, total)
+    return clock.result("test accuracy", accuracy, total)
 
 
 def shifted(x: torch.Tensor) -> torch.Tensor:
