@@ -33,13 +33,31 @@ class Result:
         )
 
 
+@dataclass(frozen=True)
+class Target:
+    """What a result must come to: `bound` or more, or if not `is_least`, or less."""
+
+    bound: float
+    is_least: bool = True
+
+    def reached(self, value: float) -> bool:
+        return value >= self.bound if self.is_least else value <= self.bound
+
+    def __str__(self) -> str:
+        return f"at {'least' if self.is_least else 'most'} {self.bound}"
+
+
 class Clock:
-    """Runs from when it is made until `stop`."""
+    """Adds up what passes inside `with clock:`."""
 
     def __init__(self) -> None:
-        self.seconds, self.work = -time.perf_counter(), -time.process_time()
+        self.seconds = self.work = 0.0
 
-    def stop(self) -> None:
+    def __enter__(self) -> None:
+        self.seconds -= time.perf_counter()
+        self.work -= time.process_time()
+
+    def __exit__(self, *exc: object) -> None:
         self.seconds += time.perf_counter()
         self.work += time.process_time()
 
@@ -62,16 +80,14 @@ def layers(stem: str = "job_layers") -> Any:
     return importlib.import_module(package.name)
 
 
-def solve(solver: Any, net: Net, total: int) -> Clock:
-    """Train under a bar, or ten lines where there is no terminal; returns what it took."""
+def solve(solver: Any, net: Net, total: int, clock: Clock, lines: int = 10) -> None:
+    """Train under a bar, or some lines where there is no terminal."""
     if sys.stderr.isatty():
         solver.add(ProgressBar(total))
-    else:
-        solver.add(Function(_line, every_n_iter=max(1, total // 10)))
-    clock = Clock()
-    solver.solve(net)
-    clock.stop()
-    return clock
+    elif lines:
+        solver.add(Function(_line, every_n_iter=max(1, total // lines)))
+    with clock:
+        solver.solve(net)
 
 
 def _line(solver: Any, net: Net) -> None:
@@ -100,9 +116,9 @@ def save(figure: Any, name: str) -> None:
     print(f"    picture: examples/out/{name}.png")
 
 
-def main(run: Callable[[], Result], reached: Callable[[float], bool], target: str) -> int:
+def main(run: Callable[[], Result], target: Target) -> int:
     """Run a job; exit status 0 if it reached what it is meant to reach."""
     result = run()
-    good = reached(result.value)
-    print(f"{'ok ' if good else 'BAD'} {result}   (wanted: {target})")
+    good = target.reached(result.value)
+    print(f"{'ok ' if good else 'BAD'} {result} (wanted: {target})")
     return 0 if good else 1

@@ -27,7 +27,7 @@ from layerc.runtime import (
 )
 
 EPOCHS, BATCH = 60, 64
-TARGET = 0.985
+TARGET = jobs.Target(0.985)
 
 
 def data() -> tuple[list[np.ndarray], list[np.ndarray]]:
@@ -65,7 +65,8 @@ def run(epochs: int = EPOCHS, picture: bool = True) -> jobs.Result:
     solver = Adam(max_epoch=epochs, lr=LRPolicy.Cosine(2e-3, total), regu_coef=1e-4)
     validation = ValidationPerformance(test, every_n_epoch=1)
     solver.add(validation)
-    clock = jobs.solve(solver, lenet, total)
+    clock = jobs.Clock()
+    jobs.solve(solver, lenet, total, clock)
     if picture:
         draw(lenet, solver, test)
     return clock.result("test accuracy", validation.statistics["accuracy.accuracy"], solver.state.iter)
@@ -99,4 +100,4 @@ def draw(lenet: Net, solver: Adam, test: list[np.ndarray]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(jobs.main(run, lambda accuracy: accuracy >= TARGET, f"{TARGET:.1%}"))
+    sys.exit(jobs.main(run, TARGET))

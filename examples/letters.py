@@ -25,7 +25,7 @@ from layerc.runtime import (
 )
 
 EPOCHS, STREAMS, STEPS, HIDDEN, EMBEDDED = 12, 32, 64, 160, 32
-TARGET = 1.75  # bits
+TARGET = jobs.Target(1.75, is_least=False)  # bits
 
 
 def text() -> str:
@@ -78,7 +78,8 @@ def run(epochs: int = EPOCHS, picture: bool = True) -> jobs.Result:
     solver = Adam(max_epoch=epochs, lr=LRPolicy.Cosine(4e-3, total), clip_global_norm=1.0)
     validation = ValidationPerformance(test, every_n_epoch=1)
     solver.add(validation)
-    clock = jobs.solve(solver, writer, total)
+    clock = jobs.Clock()
+    jobs.solve(solver, writer, total, clock)
     bits = validation.statistics["loss.loss"] / np.log(2)
     if picture:
         sample = write(writer, alphabet, "The for statement", 600)
@@ -127,4 +128,4 @@ def draw(solver: Adam, sample: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(jobs.main(run, lambda bits: bits <= TARGET, f"at most {TARGET}"))
+    sys.exit(jobs.main(run, TARGET))

@@ -3,7 +3,7 @@
     python examples/spiral.py            (or: make example-spiral)
 
 Chen et al., "Neural ordinary differential equations", 2018. The path is y' = A y³, integrated here. The net sees short
-noisy pieces of it only: a point, and four points that follow. Then it draws the whole path from its first point.
+noisy pieces of it only: a point, and the eight that follow. Then it draws the whole path from its first point.
 """
 
 import sys
@@ -13,9 +13,9 @@ import numpy as np
 
 from layerc.runtime import ODE, Adam, Gaussian, Input, LRPolicy, MemoryData, Net, SquareLoss
 
-EPOCHS, BATCH, HIDDEN = 60, 100, 50
-POINTS, STEP, AHEAD = 1000, 0.025, 4
-TARGET = 0.05
+EPOCHS, BATCH, HIDDEN = 160, 100, 50
+POINTS, STEP, AHEAD = 500, 0.02, 8
+TARGET = jobs.Target(0.1, is_least=False)
 _A = np.array([[-0.1, 2.0], [-2.0, -0.1]])
 
 
@@ -40,7 +40,7 @@ def path() -> np.ndarray:
 def data() -> list[np.ndarray]:
     """For each point, itself and the AHEAD following ones: 1 + AHEAD arrays (N, 2), with noise."""
     places = path()
-    places = (places + np.random.default_rng(0).normal(0, 0.01, places.shape)).astype(np.float32)
+    places = (places + np.random.default_rng(0).normal(0, 0.002, places.shape)).astype(np.float32)
     count = len(places) - AHEAD
     return [places[k : k + count] for k in range(1 + AHEAD)]
 
@@ -83,7 +83,8 @@ def run(epochs: int = EPOCHS, picture: bool = True) -> jobs.Result:
     spiral = net(pieces)
     total = epochs * -(-len(pieces[0]) // BATCH)
     solver = Adam(max_epoch=epochs, lr=LRPolicy.Cosine(1e-2, total))
-    clock = jobs.solve(solver, spiral, total)
+    clock = jobs.Clock()
+    jobs.solve(solver, spiral, total, clock)
     places = drawn(spiral)
     if picture:
         draw(places, pieces)
@@ -106,4 +107,4 @@ def draw(places: np.ndarray, pieces: list[np.ndarray]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(jobs.main(run, lambda e: e <= TARGET, f"at most {TARGET}"))
+    sys.exit(jobs.main(run, TARGET))

@@ -28,15 +28,15 @@ def run(epochs: int = lenet.EPOCHS) -> jobs.Result:
     solver = torch.optim.Adam(net.parameters(), 2e-3)
     rates = torch.optim.lr_scheduler.CosineAnnealingLR(solver, total)
     clock = jobs.Clock()
-    for _ in range(epochs):
-        for rows in torch.randperm(len(x)).split(lenet.BATCH):
-            loss = F.cross_entropy(net(shifted(x[rows])), t[rows])
-            loss = loss + 1e-4 * sum((w * w).sum() for w in matrices)
-            solver.zero_grad()
-            loss.backward()
-            solver.step()
-            rates.step()
-    clock.stop()
+    with clock:
+        for _ in range(epochs):
+            for rows in torch.randperm(len(x)).split(lenet.BATCH):
+                loss = F.cross_entropy(net(shifted(x[rows])), t[rows])
+                loss = loss + 1e-4 * sum((w * w).sum() for w in matrices)
+                solver.zero_grad()
+                loss.backward()
+                solver.step()
+                rates.step()
     net.eval()
     with torch.no_grad():
         accuracy = (net(x_test[:, :, 1:9, 1:9]).argmax(1) == t_test).double().mean().item()

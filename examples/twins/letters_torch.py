@@ -33,17 +33,17 @@ def run(epochs: int = letters.EPOCHS) -> jobs.Result:
     rates = torch.optim.lr_scheduler.CosineAnnealingLR(solver, total)
     hidden = None
     clock = jobs.Clock()
-    for _ in range(epochs):
-        for batch, target in zip(x.split(letters.STREAMS), t.split(letters.STREAMS)):
-            scores, hidden = net(batch, hidden)
-            hidden = hidden.detach()
-            loss = F.cross_entropy(scores.flatten(0, 1), target.flatten())
-            solver.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-            solver.step()
-            rates.step()
-    clock.stop()
+    with clock:
+        for _ in range(epochs):
+            for batch, target in zip(x.split(letters.STREAMS), t.split(letters.STREAMS)):
+                scores, hidden = net(batch, hidden)
+                hidden = hidden.detach()
+                loss = F.cross_entropy(scores.flatten(0, 1), target.flatten())
+                solver.zero_grad()
+                loss.backward()
+                nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+                solver.step()
+                rates.step()
     with torch.no_grad():
         scores, _ = net(x_test, None)
         bits = F.cross_entropy(scores.flatten(0, 1), t_test.flatten()).item() / math.log(2)

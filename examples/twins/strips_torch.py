@@ -27,18 +27,18 @@ def run(epochs: int = strips.EPOCHS) -> jobs.Result:
     solver = torch.optim.Adam(net.parameters(), 6e-3)
     rates = torch.optim.lr_scheduler.CosineAnnealingLR(solver, total)
     clock = jobs.Clock()
-    for _ in range(epochs):
-        for rows in torch.randperm(len(x)).split(strips.BATCH):
-            log_p = net(x[rows]).log_softmax(2).swapaxes(0, 1)
-            lengths = torch.full((len(rows),), strips.WIDTH)
-            targets = t[rows]
-            loss = F.ctc_loss(log_p, targets.clamp(min=0), lengths, (targets >= 0).sum(1), reduction="sum") / len(rows)
-            solver.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(net.parameters(), 5.0)
-            solver.step()
-            rates.step()
-    clock.stop()
+    with clock:
+        for _ in range(epochs):
+            for rows in torch.randperm(len(x)).split(strips.BATCH):
+                log_p = net(x[rows]).log_softmax(2).swapaxes(0, 1)
+                lengths = torch.full((len(rows),), strips.WIDTH)
+                targets = t[rows]
+                loss = F.ctc_loss(log_p, targets.clamp(min=0), lengths, (targets >= 0).sum(1), reduction="sum") / len(rows)
+                solver.zero_grad()
+                loss.backward()
+                nn.utils.clip_grad_norm_(net.parameters(), 5.0)
+                solver.step()
+                rates.step()
     with torch.no_grad():
         scores = net(x_test).numpy()
     return clock.result("digits read right", strips.right(scores, t_test.numpy()), total)
