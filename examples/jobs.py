@@ -28,9 +28,8 @@ class Result:
 
     def __str__(self) -> str:
         each = 1e3 * self.seconds / max(self.iterations, 1)
-        return (
-            f"{self.measure} {self.value:.4g} after {self.iterations} iterations in {self.seconds:.1f} s, {each:.2f} ms each"
-        )
+        took = f"{self.iterations} iterations in {self.seconds:.1f} s, {each:.2f} ms each"
+        return f"{self.measure} {self.value:.4g} after {took}"
 
 
 @dataclass(frozen=True)

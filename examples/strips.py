@@ -91,7 +91,9 @@ def run(epochs: int = EPOCHS, picture: bool = True) -> jobs.Result:
     solver = Adam(max_epoch=epochs, lr=LRPolicy.Cosine(6e-3, total), clip_global_norm=5.0)
     history: dict[int, float] = {}
     if picture:
-        note = Function(lambda s, n: history.update({s.state.iter: right(n.predict(test[0]), test[1])}), every_n_epoch=1)
+        note = Function(
+            lambda s, n: history.update({s.state.iter: right(n.predict(test[0]), test[1])}), every_n_epoch=1
+        )
         solver.add(note)
     clock = jobs.Clock()
     jobs.solve(solver, reader, total, clock)

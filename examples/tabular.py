@@ -2,9 +2,9 @@
 
     python examples/tabular.py            (or: make example-tabular)
 
-Both come with scikit-learn. Wine (178 rows, 13 columns, 3 growers) is told by how near it is to learnt centers: a compiled
-layer. Breast cancer (569 rows, 30 columns) by a small net whose loss is the hinge of a support vector machine. Accuracies
-are means over five parts, each the test of a net that was trained with the other four.
+Both come with scikit-learn. Wine (178 rows, 13 columns, 3 growers) is told by how near it is to learnt centers: a
+compiled layer. Breast cancer (569 rows, 30 columns) by a small net whose loss is the hinge of a support vector machine.
+Accuracies are means over five parts, each the test of a net that was trained with the other four.
 """
 
 import sys

@@ -2,8 +2,8 @@
 
     python examples/vae.py            (or: make example-vae)
 
-Kingma and Welling, "Auto-encoding variational Bayes", 2014. Ten numbers stand for an image of 8x8; they are drawn from a
-normal distribution that the encoder gives, by a compiled layer with a random generator.
+Kingma and Welling, "Auto-encoding variational Bayes", 2014. Ten numbers stand for an image of 8x8; they are drawn from
+a normal distribution that the encoder gives, by a compiled layer with a random generator.
 """
 
 import sys

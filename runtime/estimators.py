@@ -1,4 +1,4 @@
-"""`LayercClassifier`, `LayercRegressor`: nets with scikit-learn's interface, so that they stand in its pipelines and searches.
+"""`LayercClassifier`, `LayercRegressor`: nets with scikit-learn's interface, for its pipelines and searches.
 
 scikit-learn is imported by what is called, not by this module: it asks for methods, not for a base class.
 """
@@ -132,7 +132,9 @@ class Estimator:
 
     def _trained(self, x: np.ndarray, targets: np.ndarray) -> None:
         if self.solver is not None and not isinstance(self.solver, Solver):
-            raise TypeError(f"{type(self).__name__}: solver={self.solver!r} must be a solver, such as Adam(max_epoch=10)")
+            raise TypeError(
+                f"{type(self).__name__}: solver={self.solver!r} must be a solver, such as Adam(max_epoch=10)"
+            )
         self._dtype = x.dtype
         net = self._made([x, targets])
         solver = Adam(lr=0.01, max_epoch=100) if self.solver is None else copy.deepcopy(self.solver)

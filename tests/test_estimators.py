@@ -48,7 +48,8 @@ def test_classes_of_any_label_in_a_pipeline():
 def test_search_over_nets_and_solvers():
     x, t = load_iris(return_X_y=True)
     nets = [[InnerProduct(3)], [InnerProduct(8, neuron=Neurons.Tanh()), InnerProduct(3)]]
-    search = GridSearchCV(LayercClassifier(solver=QUICK), {"net": nets, "batch_size": [16, 150]}, cv=2, error_score="raise")
+    grid = {"net": nets, "batch_size": [16, 150]}
+    search = GridSearchCV(LayercClassifier(solver=QUICK), grid, cv=2, error_score="raise")
     search.fit(StandardScaler().fit_transform(x), t)
     assert len(search.cv_results_["mean_test_score"]) == 4
     assert QUICK.state.iter == 0  # a fit trains with a copy

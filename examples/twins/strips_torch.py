@@ -33,7 +33,9 @@ def run(epochs: int = strips.EPOCHS) -> jobs.Result:
                 log_p = net(x[rows]).log_softmax(2).swapaxes(0, 1)
                 lengths = torch.full((len(rows),), strips.WIDTH)
                 targets = t[rows]
-                loss = F.ctc_loss(log_p, targets.clamp(min=0), lengths, (targets >= 0).sum(1), reduction="sum") / len(rows)
+                loss = F.ctc_loss(log_p, targets.clamp(min=0), lengths, (targets >= 0).sum(1), reduction="sum") / len(
+                    rows
+                )
                 solver.zero_grad()
                 loss.backward()
                 nn.utils.clip_grad_norm_(net.parameters(), 5.0)
