@@ -11,15 +11,23 @@ N ?= 1000
 PLACE := $(shell pwd | cksum | cut -d' ' -f1)
 ready = .venv/.ready-$(PLACE)-$(1)
 
-.PHONY: help setup demo test test-all lint oracles bench fuzz sanitize docs wheel layers clean distclean
+COMPARE_ARGS ?=
+
+.PHONY: help setup demo compare test test-all lint oracles bench fuzz sanitize docs wheel layers clean distclean
 
 help:  ## this list
-	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
+	@sed -nE 's/^([a-z%-]+):.*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
 setup: $(call ready,test) layers  ## .venv with layerc in place and all that the tests need
 
 demo: $(call ready,demo) layers  ## compile the example layers and train a net with them
 	$(PY) examples/digits.py
+
+example-%: $(call ready,demo) layers  ## one training job: example-lenet, -letters, -spiral, -strips, -tabular, -vae
+	$(PY) examples/$*.py
+
+compare: $(call ready,demo) $(call ready,oracles) layers  ## all training jobs and their PyTorch twins, in a table
+	$(PY) examples/compare.py $(COMPARE_ARGS)
 
 test: $(call ready,test) layers  ## the quick test suite
 	$(PY) -m pytest -n $(JOBS) --dist loadfile -m "not slow" --ignore=tests/oracles $(PYTEST_ARGS)
@@ -45,9 +53,10 @@ sanitize: N = 200
 sanitize: $(call ready,test) layers  ## compiled code under AddressSanitizer and UBSan: tests and random programs (N=200)
 	.ci/sanitize $(N)
 
-docs: $(call ready,test)  ## write docs/language.md from the table of operations
+docs: $(call ready,test)  ## write what is generated in docs/
 	$(PY) docs/language.py
 	$(PY) docs/quoted.py
+	$(PY) docs/runtime.py
 
 wheel: $(call ready,test)  ## build the wheel into dist/
 	$(PY) -m pip wheel --no-build-isolation --no-deps --wheel-dir dist .

@@ -95,6 +95,8 @@ _MODULES = {
     "TensorBoard": "layerc.runtime.tensorboard",
     "Snapshot": "layerc.runtime.snapshot",
     "CoffeeLounge": "layerc.runtime.lounge",
+    "LayercClassifier": "layerc.runtime.estimators",
+    "LayercRegressor": "layerc.runtime.estimators",
 }
 
 __all__ = sorted(_MODULES)

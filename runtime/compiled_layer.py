@@ -9,7 +9,7 @@ import numpy as np
 
 from layerc.runtime.blob import Blob
 from layerc.runtime.fields import REQUIRED, Field, field, integer
-from layerc.runtime.initializers import Array, Xavier
+from layerc.runtime.initializers import Array, Constant, Xavier
 from layerc.runtime.layer import BadInput, Builtin, Layer, LayerState
 from layerc.runtime.parameters import Parameter
 from layerc.runtime.ports import Ports
@@ -313,11 +313,18 @@ class _FileInit:
 
 
 def parameter_of(name: str, given: Any) -> Parameter:
-    """A parameter of what `params=` says: an array, or (shape, initializer)."""
-    if isinstance(given, tuple) and len(given) == 2 and hasattr(given[1], "draw"):
-        shape = (given[0],) if isinstance(given[0], int) else tuple(integer(n) for n in given[0])
-        return Parameter(name, shape, given[1])
-    values = np.asarray(given)
+    """A parameter of what `params=` says: an array, or (shape, initializer), a number meaning `Constant`."""
+    if isinstance(given, tuple) and len(given) == 2:
+        size, start = given
+        if isinstance(start, int | float) and isinstance(size, tuple | list):  # (1, 2) is an array
+            start = Constant(start)
+        if hasattr(start, "draw"):
+            shape = (size,) if isinstance(size, int) else tuple(integer(n) for n in size)
+            return Parameter(name, shape, start)
+    try:
+        values = np.asarray(given)
+    except ValueError:
+        raise ValueError(f"params[{name!r}]={given!r} must be an array or (shape, initializer)") from None
     return Parameter(name, values.shape, Array(values))
 
 

@@ -5,7 +5,7 @@ The net trains on one `Track`; inference and validation run on forks of it, so t
 
 import copy
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -136,8 +136,10 @@ class Track:
                 if isinstance(target, Blob) and isinstance(top, Blob):
                     target.data = top.data
         inputs = state.own_inputs if step.in_place and not layer.is_builtin else [self.blobs[w] for w in step.bottoms]
+        learned = state.learned
+        own = _own_gradients(learned, touched, layer.is_builtin) if learned else nullcontext()
         choice = accelerated(getattr(self.backend, "acceleration", "auto"))
-        with self.blaming(i, "backward"), choice, _own_gradients(state.learned, touched, layer.is_builtin):
+        with self.blaming(i, "backward"), choice, own:
             layer.backward(self.backend, state, inputs, targets)
         for w, target in zip(step.bottoms, targets):
             if isinstance(target, Blob):
@@ -150,25 +152,11 @@ class Track:
 
     # -- errors --------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def blaming(self, i: int, doing: str) -> Iterator[None]:
+    def blaming(self, i: int, doing: str) -> "_Blame":
         """Errors of a layer say which layer it was; about bottoms, also who made them."""
-        layer = self.graph.steps[i].layer
-        try:
-            yield
-        except BadInput as error:
-            raise ValueError(self._both_ends(i, error)) from None
-        except BadType as error:
-            raise TypeError(self._both_ends(i, error)) from None
-        except BadLabel as error:
-            raise IndexError(self._both_ends(i, error)) from None
-        except Exception as error:
-            note = f"in {titled(getattr(layer, 'owner', layer))}, {doing}"
-            if note not in getattr(error, "__notes__", ()):
-                error.add_note(note)
-            raise
+        return _Blame(self, i, doing)
 
-    def _both_ends(self, i: int, error: Exception) -> str:
+    def both_ends(self, i: int, error: Exception) -> str:
         step = self.graph.steps[i]
         owner: Layer = getattr(step.layer, "owner", step.layer)
         ends = []
@@ -176,6 +164,29 @@ class Track:
             blob, name = self.blobs[w], self.graph.wires[w].name
             ends.append(f"blob {name!r} {blob.shape} {blob.dtype}, made by {titled(self.graph.maker(w))}")
         return f"{titled(owner)} cannot take {'; '.join(ends)}: {error}"
+
+
+class _Blame:
+    """What `Track.blaming` returns; a class, since every step of every pass enters one."""
+
+    __slots__ = ("doing", "i", "track")
+
+    def __init__(self, track: Track, i: int, doing: str) -> None:
+        self.track, self.i, self.doing = track, i, doing
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if not isinstance(error, Exception):
+            return
+        for own, shown in ((BadInput, ValueError), (BadType, TypeError), (BadLabel, IndexError)):
+            if isinstance(error, own):
+                raise shown(self.track.both_ends(self.i, error)) from None
+        layer = self.track.graph.steps[self.i].layer
+        note = f"in {titled(getattr(layer, 'owner', layer))}, {self.doing}"
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
 
 
 class _Sums:

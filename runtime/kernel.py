@@ -64,11 +64,13 @@ class Launch:
         at = self.seed_at
         if at is None:
             return self
-        made = Launch.__new__(Launch)
-        for name in Launch.__slots__:
-            setattr(made, name, getattr(self, name))
-        made.scalars = (*self.scalars[:at], seed or 0, *self.scalars[at + 1 :])
-        made.function = partial(made._kernel, *made.scalars)
+        return self.told((*self.scalars[:at], seed or 0, *self.scalars[at + 1 :]))
+
+    def told(self, scalars: tuple[float, ...]) -> "Launch":
+        """The same with other scalars before the arrays."""
+        made = _copied(self)
+        made.scalars = scalars
+        made.function = partial(made._kernel, *scalars)
         return made
 
     def __call__(self, addresses: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -99,7 +101,7 @@ class Case:
     """One combination of shapes, element types and config of a layer, with its launches."""
 
     __slots__ = (
-        *("_launches", "backward", "batch", "binding", "config", "core", "cotangent_key", "cotangents"),
+        *("_launches", "_like", "backward", "batch", "binding", "config", "core", "cotangents"),
         *("forward", "predict", "quick_backward", "quick_forward", "quick_predict", "real", "shapes"),
     )
 
@@ -116,6 +118,7 @@ class Case:
         self.core, self.real, self.binding, self.batch = core, real, binding, batch
         self.config, self.shapes = dict(config), dict(shapes)
         self._launches: dict[tuple[str, str], Launch] = {}
+        self._like: Case | None = None
         # What every call needs is kept as attributes: that is the quickest way to it.
         self.predict = self.launch("predict")
         self.forward = self.launch("vjp" if "vjp" in core.methods else "forward")
@@ -125,7 +128,6 @@ class Case:
         self.cotangents: tuple[Spec, ...] = tuple(
             (name, shape, dtype) for name, (_, shape, dtype) in zip(core.cotangent_names, outputs, strict=True)
         )
-        self.cotangent_key = tuple((np.ndarray, shape, dtype, True) for _, shape, dtype in outputs)
         self.quick_predict, self.quick_forward = self._quick(self.predict), self._quick(self.forward)
         self.quick_backward = self._quick(self.backward, pulls=True)
 
@@ -133,7 +135,11 @@ class Case:
         """The kernel of that method; want: "params" or "inputs" for only those gradients, if there is one."""
         found = self._launches.get((method, want))
         if found is None:
-            found = Launch(self, self.core.method(method, want), method)
+            spec = self.core.method(method, want)
+            if self._like is None:
+                found = Launch(self, spec, method)
+            else:
+                found = self._like.launch(method, want).told(self.scalars(spec)[0])
             self._launches[method, want] = found
         return found
 
@@ -154,6 +160,13 @@ class Case:
 
     def _dtype(self, declared: str) -> np.dtype:
         return DTYPES[self.real if declared == "real" else declared]
+
+    def told(self, config: Mapping[str, Any]) -> "Case":
+        """The same with other values of its configuration, none of which a shape depends on."""
+        made = _copied(self)
+        made.config, made._launches, made._like = dict(config), {}, self
+        made.quick_predict = made.quick_forward = made.quick_backward = refuse
+        return made
 
     def function(self, method: Mapping[str, Any], name: str) -> Callable[..., int]:
         """The kernel of a method of that name."""
@@ -217,6 +230,14 @@ class Case:
         shape = parse(output["shape"]).evaluate(self.binding)
         lead = (self.batch,) if self.batch is not None and output["role"] in _BATCHED_ROLES else ()
         return output["name"], (*lead, *shape), dtype
+
+
+def _copied(one: Any) -> Any:
+    """A shallow copy of an object with slots; copy.copy takes five times as long."""
+    made = object.__new__(type(one))
+    for name in type(one).__slots__:
+        setattr(made, name, getattr(one, name))
+    return made
 
 
 def receive(launch: Launch, into: Mapping[int, Destination]) -> list[np.ndarray]:

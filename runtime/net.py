@@ -350,6 +350,16 @@ class Net(Holdings):
         self._check_open()
         draw.draw(self, path)
 
+    def to_onnx(self, path: Any, top: str | None = None) -> None:
+        """Inference as an ONNX model: what `predict(x, top)` computes. Needs the package onnx.
+
+        ValueError naming the layers that have no standard form, and nothing is written.
+        """
+        from layerc.runtime import onnx_export
+
+        self._check_set_up()
+        onnx_export.write(self, path, self._output(top))
+
     def __str__(self) -> str:
         return describe.table(self)
 

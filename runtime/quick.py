@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from layerc.runtime import threads
+from layerc.runtime.library import Library
 
 if TYPE_CHECKING:
     from layerc.runtime.kernel import Launch
@@ -33,7 +34,7 @@ def quick(launch: "Launch", given: Sequence[Array], order: Sequence[int]) -> Run
     It returns NotImplemented for any other arrays.
     """
     library = launch.library
-    if _quick is None or launch.seed_at is not None or library.entry is None:
+    if _quick is None or launch.seed_at is not None or not isinstance(library, Library) or library.entry is None:
         return refuse
     number = library.number(launch.kernel)
     try:

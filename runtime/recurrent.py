@@ -1,7 +1,7 @@
 """`GRU`, `LSTM`: recurrent layers over (N, T, D).
 
-The step is a compiled function (runtime/layers/recurrent.py), and so are the products; the loop over time is here,
-over arrays with the time first.
+All of it is one compiled function (runtime/layers/recurrent.py), over arrays with the time first; what its gradient
+needs of the forward is kept by its pullback.
 """
 
 from typing import Any, ClassVar
@@ -15,7 +15,6 @@ from layerc.runtime.layer import BadInput, Builtin, LayerState, require_float
 from layerc.runtime.parameters import Parameter
 
 Arrays = dict[str, np.ndarray]
-_DENSE = "standard.inner_product"
 
 
 class Recurrent(Builtin):
@@ -30,7 +29,7 @@ class Recurrent(Builtin):
     param_names = ("weight", "bias")
     address: ClassVar[str]
     gates: ClassVar[int]
-    carried: ClassVar[tuple[str, ...]]  # h first
+    carried: ClassVar[tuple[str, ...]]  # h first, as the function's outputs
 
     output_dim: int = field(check=lambda n: n > 0, convert=integer)
     sequence: bool = field(True, convert=boolean)
@@ -77,96 +76,51 @@ class Recurrent(Builtin):
     def reset_states(self, state: LayerState) -> None:
         state.states = {name: np.zeros_like(a) for name, a in state.states.items()}
 
-    def _first(self, state: LayerState, inputs: list[Blob]) -> Arrays:
+    def _first(self, state: LayerState, inputs: list[Blob]) -> list[np.ndarray]:
         """What is carried into the first step."""
-        x = inputs[0]
         if len(inputs) > 1:
-            return {name: b.data for name, b in zip(self.carried, inputs[1:])}
-        if self.stateful and len(state.states["h"]) == x.shape[0]:
-            return state.states
-        return self._zeros(x)
+            return [b.data for b in inputs[1:]]
+        if self.stateful and len(state.states["h"]) == inputs[0].shape[0]:
+            return list(state.states.values())
+        return list(self._zeros(inputs[0]).values())
 
     def forward(self, backend: Any, state: LayerState, inputs: list[Blob]) -> None:
         self._check(inputs)
         (x, *_), (y,) = inputs, state.blobs
-        parameters = {p.name: p.data for p in state.parameters}
-        if x.shape[2] != len(parameters["weight_ih"]):
-            raise BadInput(f"weight_ih {parameters['weight_ih'].shape} takes {len(parameters['weight_ih'])} features")
-        n, steps, features = x.shape
-        size = self.gates * self.output_dim
-        flat = np.ascontiguousarray(x.data.swapaxes(0, 1)).reshape(steps * n, features)
-        a = builtin.run(_DENSE, _dense(flat, parameters, "ih"))["y"].reshape(steps, n, size)
-        b = np.empty_like(a)
-        carried = {name: np.empty((steps + 1, n, self.output_dim), x.dtype) for name in self.carried}
-        for name, first in self._first(state, inputs).items():
-            carried[name][0] = first
-        for t in range(steps):
-            builtin.run(_DENSE, _dense(carried["h"][t], parameters, "hh"), out={"y": b[t]})
-            step = {"a": a[t], "b": b[t], self.carried[-1]: carried[self.carried[-1]][t]}
-            builtin.run(self.address, step, out=self._outputs({k: c[t + 1] for k, c in carried.items()}))
-        state.run = (flat, a, b, carried)
+        weight = state.parameters[0].data
+        if x.shape[2] != len(weight):
+            raise BadInput(f"weight_ih {weight.shape} takes {len(weight)} features")
+        function = builtin.function(self.address)
+        given = (x.data, *self._first(state, inputs), *(p.data for p in state.parameters))
+        if state.phase == "train":
+            found, state.pullback = function.vjp(*given)
+        else:
+            found, state.pullback = function(*given), None
+        carried = found if isinstance(found, tuple) else (found,)
         if self.stateful and state.phase == "train":
-            state.states = {name: c[-1].copy() for name, c in carried.items()}
-        h = carried["h"]
+            state.states = {name: c[-1].copy() for name, c in zip(self.carried, carried)}
+        h = carried[0]
         y.adopt(np.ascontiguousarray(h[1:].swapaxes(0, 1)) if self.sequence else h[-1].copy())
-
-    def _outputs(self, arrays: Arrays, prefix: str = "") -> Arrays:
-        """What is carried, as the step's function names it: y, or y1, y2."""
-        if len(self.carried) == 1:
-            return {f"{prefix}y": arrays["h"]}
-        return {f"{prefix}y{k}": arrays[name] for k, name in enumerate(self.carried, 1)}
 
     def backward(self, backend: Any, state: LayerState, inputs: list[Blob], diffs: Any) -> None:
         (x, *_), (dy,) = inputs, state.blobs_diff
-        flat, a, b, carried = state.run
-        parameters = {p.name: p.data for p in state.parameters}
-        n, steps = x.shape[:2]
-        da, db = np.empty_like(a), np.empty_like(b)
-        last = self.carried[-1]
-        back = self._zeros(x)  # the gradients of what is carried
-        for t in reversed(range(steps)):
-            if self.sequence:
-                back["h"] = back["h"] + dy.data[:, t]
-            elif t == steps - 1:
-                back["h"] = back["h"] + dy.data
-            step = {
-                "a": a[t],
-                "b": b[t],
-                last: carried[last][t],
-                **self._outputs({k: c[t + 1] for k, c in carried.items()}),
-            }
-            found = builtin.pull(self.address, {**step, **self._outputs(back, "d")})
-            da[t], db[t] = found["a"], found["b"]
-            through = {**_dense(carried["h"][t], parameters, "hh"), "y": b[t], "dy": db[t]}
-            dh = builtin.pull(_DENSE, through, "inputs")["x"]
-            back = {last: found[last], "h": dh + found["h"] if last == "h" else dh}
-        if not steps and not self.sequence:
-            back["h"] = back["h"] + dy.data
-        rows = steps * n
-        self._learn(state, flat, da.reshape(rows, da.shape[2]), "ih", diffs[0], x)
-        self._learn(
-            state, carried["h"][:-1].reshape(rows, self.output_dim), db.reshape(rows, db.shape[2]), "hh", None, x
-        )
-        for name, dx in zip(self.carried, diffs[1:]):
-            if dx:
-                dx.adopt(back[name])
-
-    def _learn(self, state: LayerState, flat: np.ndarray, dy: np.ndarray, which: str, dx: Any, x: Blob) -> None:
-        """Gradients of one product over all steps."""
-        own = [p for p in state.parameters if p.name.endswith(which) and not p.frozen]
-        if not own and not dx:
-            return
-        arrays = {**_dense(flat, {p.name: p.data for p in state.parameters}, which), "y": dy, "dy": dy}
-        found = builtin.pull(_DENSE, arrays, "all" if own and dx else "inputs" if dx else "params")
-        for p in own:
-            p.gradient[...] += found[p.name.partition("_")[0]]
-        if dx:
-            n, steps, features = x.shape
-            dx.adopt(np.ascontiguousarray(found["x"].reshape(steps, n, features).swapaxes(0, 1)))
-
-
-def _dense(x: np.ndarray, parameters: Arrays, which: str) -> Arrays:
-    return {"x": x, "weight": parameters[f"weight_{which}"], "bias": parameters[f"bias_{which}"]}
+        pullback = state.pullback
+        if pullback is None:  # the gradient of an inference
+            given = (x.data, *self._first(state, inputs), *(p.data for p in state.parameters))
+            _, pullback = builtin.function(self.address).vjp(*given)
+        dh = np.zeros((x.shape[1] + 1, x.shape[0], self.output_dim), x.dtype)
+        if self.sequence:
+            dh[1:] = dy.data.swapaxes(0, 1)
+        else:
+            dh[-1] = dy.data
+        dx, *found = pullback(dh, *[None] * (len(self.carried) - 1))
+        first, of_parameters = found[: len(self.carried)], found[len(self.carried) :]
+        for diff, gradient in zip(diffs, [dx, *first]):
+            if diff:
+                diff.adopt(gradient)
+        for p, gradient in zip(state.parameters, of_parameters):
+            if not p.frozen:
+                p.gradient[...] += gradient
 
 
 class GRU(Recurrent):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from layerc import __all__ as face
+from layerc import runtime
 from layerc.transpile.source import FACE
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -46,3 +48,40 @@ def test_the_page_is_up_to_date() -> None:
 
 def test_what_a_layer_file_may_import_is_known_to_the_checker() -> None:
     assert set(FACE) - {"runtime"} == set(face)
+
+
+def test_what_is_compiled_is_counted_anew() -> None:
+    """The list at the end of docs/runtime.md is that of the layer files."""
+    done = subprocess.run([sys.executable, str(DOCS / "runtime.py"), "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+GUIDE = (DOCS / "runtime.md").read_text()
+UNSAID = {"get_num_threads", "set_num_threads", "setup_layer", "Parameter"}  # for those who write layers by hand
+
+
+@pytest.mark.parametrize("name", sorted({*runtime.__all__} - UNSAID))
+def test_every_name_of_the_runtime_is_in_its_guide(name: str) -> None:
+    assert re.search(rf"\b{name}\b", GUIDE)
+
+
+@pytest.mark.parametrize("name", sorted({*runtime.__all__}))
+def test_every_option_of_a_layer_is_in_its_row(name: str) -> None:
+    """The tables name each field that the class takes."""
+    kind = getattr(runtime, name)
+    if not (isinstance(kind, type) and issubclass(kind, runtime.Layer)) or kind is runtime.Layer:
+        return
+    rows = [row for row in GUIDE.splitlines() if re.match(rf"\| [^|]*`{name}[`(]", row)]
+    assert len(rows) == 1
+    said_once = {"weight", "normalize"} if kind.has_loss else set()  # above the table of losses
+    absent = [field for field in kind._fields if not re.search(rf"\b{field}\b", rows[0]) and field not in said_once]
+    assert not absent
+
+
+def _runnable() -> list[str]:
+    return re.findall(r"<!-- run -->\n```python\n(.*?)```\n", GUIDE, re.DOTALL)
+
+
+@pytest.mark.parametrize("code", _runnable())
+def test_blocks_of_the_guide_run(code: str) -> None:
+    exec(compile(code, "docs/runtime.md", "exec"), {})

@@ -528,6 +528,11 @@ def test_compiled_function_with_params(L):
         CompiledLayer(L.rbf, params={"centers": centers})
     with pytest.raises(ValueError, match="beta"):
         CompiledLayer(L.rbf, params={"beta": centers})
+    layer = CompiledLayer(L.rbf, name="y", bottoms=["x"], params={"centers": centers, "gamma": ((4,), 0.2)})
+    assert np.all(Net("n", [Input([(6,)], ["x"], name="in"), layer]).params["y"]["gamma"].data == np.float32(0.2))
+    layer = layer.replace(params={"centers": centers, "gamma": ((4,), "zero")})
+    with pytest.raises(ValueError, match=r"params\['gamma'\]=.*initializer"):
+        Net("n", [Input([(6,)], ["x"], name="in"), layer])
     with pytest.raises(ValueError, match="rate"):
         CompiledLayer(L.mish, config={"rate": 1})
     with pytest.raises(ValueError, match="fn"):
