@@ -54,6 +54,14 @@ class Blob:
         """A blob of that shape; the values are zeros, so that nothing unset is ever read."""
         return cls(np.zeros(shape, dtype))
 
+    def fresh(self, shape: Shape) -> "Blob":
+        """Another blob of this type; its values may be anything."""
+        return Blob.empty(shape, self.dtype)
+
+    def zeros(self, shape: Shape) -> np.ndarray:
+        """An array of this type."""
+        return np.zeros(shape, self.dtype)
+
     @property
     def shape(self) -> Shape:
         return self._data.shape

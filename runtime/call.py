@@ -9,10 +9,11 @@ import numpy as np
 from layerc.runtime import arrays as ar
 from layerc.runtime.core import Call, Core
 from layerc.runtime.generator import Random
-from layerc.runtime.kernel import Launch, receive
+from layerc.runtime.kernel import Case, Launch, receive
 from layerc.runtime.pullback import Pullback, no_gradient
 from layerc.runtime.seeds import seed_of
 from layerc.runtime.specialise import CacheInfo
+from layerc.runtime.stand_in import StandIn, as_stand_in, rehearsed
 
 if TYPE_CHECKING:
     from layerc.runtime.check import Report
@@ -76,7 +77,7 @@ class Described:
         """
         names = self.core.array_names
         case = self.core.by_name(names, self._all(names, arrays), config, batched)
-        return self._launch(case.launch(method).seeded(seed), arrays, out)
+        return self._launch(case.launch(method).seeded(seed), case, self.core.method(method), arrays, out)
 
     def pull(
         self,
@@ -102,7 +103,8 @@ class Described:
         case = core.by_name(names, self._all(names, arrays), config, batched)
         of = {output["name"]: output["of"] for output in core.method("backward", want)["outputs"]}
         given = None if out is None else {name: out[of[name]] for name in of if of[name] in out}
-        found = self._launch(case.launch("backward", want).seeded(seed), arrays, given)
+        method = core.method("backward", want)
+        found = self._launch(case.launch("backward", want).seeded(seed), case, method, arrays, given)
         role = {"params": "param", "inputs": "input"}.get(want)
         return {of[n]: array for n, array in found.items() if role is None or core.roles[of[n]] == role}
 
@@ -113,10 +115,18 @@ class Described:
             raise TypeError(f"{self.name}: argument {error.args[0]!r} is missing") from None
 
     def _launch(
-        self, launch: Launch, arrays: Mapping[str, np.ndarray], out: Mapping[str, np.ndarray] | None
+        self,
+        launch: Launch,
+        case: Case,
+        method: Mapping[str, Any],
+        arrays: Mapping[str, np.ndarray],
+        out: Mapping[str, np.ndarray] | None,
     ) -> dict[str, np.ndarray]:
         library = self.core.library
         read = self._all(launch.arguments, arrays)
+        stand_in = rehearsed(arrays.values())
+        if stand_in is not None:
+            return self._write_down(stand_in, launch, method["kernels"][case.real], read, out or {})
         into = {}
         if out:
             given = [out.get(name) for name, _, _ in launch.specs]
@@ -127,6 +137,17 @@ class Described:
         for i, one in into.items():
             outputs[i] = one.finish(outputs[i])
         return {name: array for (name, _, _), array in zip(launch.specs, outputs)}
+
+
+    def _write_down(
+        self, stand_in: StandIn, launch: Launch, symbol: str, read: Sequence[Any], out: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """In a rehearsal (`layerc.runtime.rehearse`): the call goes to the tape."""
+        tape = stand_in.tape
+        into = {i: out[name].view for i, (name, _, _) in enumerate(launch.specs) if name in out}
+        views = [as_stand_in(tape, array).view for array in read]
+        made = tape.kernel(self.package, symbol, launch.scalars, views, launch.made, into)
+        return {name: StandIn(tape, view) for (name, _, _), view in zip(launch.specs, made)}
 
 
 class CompiledFunction(Described):

@@ -6,6 +6,7 @@ The net trains on one `Track`; inference and validation run on forks of it, so t
 import copy
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,7 @@ class Track:
         inputs = self.inputs(i)
         with self.blaming(i, "forward"):
             layer.forward(self.backend, state, inputs)
-        if layer.has_loss and not isinstance(state.loss, float | int | np.number):
+        if layer.has_loss and not isinstance(state.loss, Number):
             raise TopologyError(f"{titled(layer)} has_loss, but forward set no state.loss (it is {state.loss!r})")
         if len(state.blobs) != len(step.tops):
             raise TopologyError(f"{titled(layer)} has {len(step.tops)} tops, but {len(state.blobs)} blobs")
@@ -187,7 +188,7 @@ class _Sums:
         shape, dtype = self.blobs[w].shape, self.blobs[w].dtype
         blob = self.diffs.get(w)
         if blob is None or blob.dtype != dtype:
-            blob = self.diffs[w] = Blob.empty(shape, dtype)
+            blob = self.diffs[w] = self.blobs[w].fresh(shape)
         if blob.shape != shape:
             blob.resize(shape)
         return blob
@@ -196,7 +197,7 @@ class _Sums:
         """Where a consumer writes: the gradient itself if it is the first, else a scratch blob."""
         blob = self.blob(w)
         if w in self.begun or any(blob is t for t in taken):
-            return Blob.empty(blob.shape, blob.dtype)
+            return blob.fresh(blob.shape)
         if clean:
             blob.fill(0)
         return blob
@@ -231,7 +232,7 @@ def _own_gradients(parameters: list[Parameter], touched: set[int], builtin: bool
     lent: list[tuple[Parameter, Any]] = []
     for p in parameters:
         if (p.frozen and not builtin) or (not p.frozen and id(p) in touched):
-            lent.append((p, p.lend_gradient(np.zeros(p.shape, p.data.dtype))))
+            lent.append((p, p.lend_gradient(np.zeros_like(p.data))))
         touched.add(id(p))
     try:
         yield

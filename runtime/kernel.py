@@ -29,20 +29,20 @@ class Launch:
     arguments: the names of the arrays it reads, in its own order; specs: of those it writes.
     keep: where those it reads are among the call's arrays followed by the forward's outputs; order: how they,
     followed by all cotangents, are arranged as arguments. None for either: as they come.
-    public: which of the outputs the caller gets.
+    scalars: its leading arguments; public: which of the outputs the caller gets.
     """
 
     __slots__ = (
-        *("_kernel", "_scalars", "arguments", "function", "keep", "library", "made"),
-        *("order", "public", "seed_at", "single", "specs", "where"),
+        *("_kernel", "arguments", "function", "keep", "library", "made", "order"),
+        *("public", "scalars", "seed_at", "single", "specs", "where"),
     )
 
     def __init__(self, case: "Case", method: Mapping[str, Any], name: str) -> None:
         core, outputs = case.core, method["outputs"]
         self.where, self.library = core.name, core.library
         self._kernel = case.function(method)
-        self._scalars, self.seed_at = case.scalars(method)
-        self.function = partial(self._kernel, *self._scalars)
+        self.scalars, self.seed_at = case.scalars(method)
+        self.function = partial(self._kernel, *self.scalars)
         self.arguments: tuple[str, ...] = tuple(method["arguments"])
         self.specs = tuple(case.spec(output) for output in outputs)
         self.made = tuple((shape, dtype) for _, shape, dtype in self.specs)
@@ -64,8 +64,8 @@ class Launch:
         made = Launch.__new__(Launch)
         for name in Launch.__slots__:
             setattr(made, name, getattr(self, name))
-        made._scalars = (*self._scalars[:at], seed or 0, *self._scalars[at + 1 :])
-        made.function = partial(made._kernel, *made._scalars)
+        made.scalars = (*self.scalars[:at], seed or 0, *self.scalars[at + 1 :])
+        made.function = partial(made._kernel, *made.scalars)
         return made
 
     def __call__(self, addresses: Sequence[Any], outputs: Sequence[Any]) -> None:

@@ -16,6 +16,7 @@ from layerc.runtime.holdings import Holdings, read_statistics, reset_statistics
 from layerc.runtime.layer import Backend, Layer
 from layerc.runtime.parameters import Parameter, ParameterBuffer
 from layerc.runtime.setup import Assembly
+from layerc.runtime.symbolic import number
 from layerc.runtime.topology import TopologyError, analyse, titled
 
 Arrays = Mapping[str, Any]
@@ -140,10 +141,10 @@ class Net(Holdings):
 
     def objective(self, regu_coef: float = 0.0) -> float:
         """The losses of the last forward and `regu_coef` times the regularizers."""
-        total = sum(float(s.loss) for s in self.track.states if s.layer.has_loss and s.loss is not None)
+        total = sum((number(s.loss) for s in self.track.states if s.layer.has_loss and s.loss is not None), 0.0)
         if regu_coef:
             total += regu_coef * sum(p.decay * p.regu.value(p.data) for p in self.buffer.parameters if p.decay)
-        return float(total)
+        return total
 
     def backward(self, regu_coef: float = 0.0, seed: Arrays | None = None) -> None:
         """Gradients for the last forward, each from zero. `seed={blob: dy}` adds <dy, blob> to the objective.

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from layerc.runtime import builtin
+from layerc.runtime.arrays import contiguous
 from layerc.runtime.blob import Blob
 from layerc.runtime.fields import boolean, field, integer
 from layerc.runtime.layer import BadInput, Builtin, LayerState, require_float
@@ -64,7 +65,7 @@ class Recurrent(Builtin):
         return (*shape[:2], self.output_dim) if self.sequence else (shape[0], self.output_dim)
 
     def _zeros(self, x: Blob) -> Arrays:
-        return {name: np.zeros((x.shape[0], self.output_dim), x.dtype) for name in self.carried}
+        return {name: x.zeros((x.shape[0], self.output_dim)) for name in self.carried}
 
     def _check(self, inputs: list[Blob]) -> None:
         require_float(inputs)
@@ -94,10 +95,10 @@ class Recurrent(Builtin):
             raise BadInput(f"weight_ih {parameters['weight_ih'].shape} takes {len(parameters['weight_ih'])} features")
         n, steps, features = x.shape
         size = self.gates * self.output_dim
-        flat = np.ascontiguousarray(x.data.swapaxes(0, 1)).reshape(steps * n, features)
+        flat = contiguous(x.data.swapaxes(0, 1)).reshape(steps * n, features)
         a = builtin.run(_DENSE, _dense(flat, parameters, "ih"))["y"].reshape(steps, n, size)
         b = np.empty_like(a)
-        carried = {name: np.empty((steps + 1, n, self.output_dim), x.dtype) for name in self.carried}
+        carried = {name: x.fresh((steps + 1, n, self.output_dim)).data for name in self.carried}
         for name, first in self._first(state, inputs).items():
             carried[name][0] = first
         for t in range(steps):
@@ -108,7 +109,7 @@ class Recurrent(Builtin):
         if self.stateful and state.phase == "train":
             state.states = {name: c[-1].copy() for name, c in carried.items()}
         h = carried["h"]
-        y.adopt(np.ascontiguousarray(h[1:].swapaxes(0, 1)) if self.sequence else h[-1].copy())
+        y.adopt(contiguous(h[1:].swapaxes(0, 1)) if self.sequence else h[-1].copy())
 
     def _outputs(self, arrays: Arrays, prefix: str = "") -> Arrays:
         """What is carried, as the step's function names it: y, or y1, y2."""
@@ -162,7 +163,7 @@ class Recurrent(Builtin):
             p.gradient[...] += found[p.name.partition("_")[0]]
         if dx:
             n, steps, features = x.shape
-            dx.adopt(np.ascontiguousarray(found["x"].reshape(steps, n, features).swapaxes(0, 1)))
+            dx.adopt(contiguous(found["x"].reshape(steps, n, features).swapaxes(0, 1)))
 
 
 def _dense(x: np.ndarray, parameters: Arrays, which: str) -> Arrays:
