@@ -66,7 +66,12 @@ def _stage(text: str) -> str:
 
 # -- commands ---------------------------------------------------------------------------------------------
 def build(options: argparse.Namespace) -> None:
-    source = _file(Path(options.file))
+    path, name = _split(options.file)
+    if name is not None:
+        return _build_net(options, path, name)
+    if options.solver or options.top:
+        raise Usage("--solver and --top are for a net: layerc build net.py:NAME")
+    source = _file(path)
     target = Path(options.output) if options.output else None
     stage = _stage(options.dump) if options.dump else None
     with _Progress() as progress:
@@ -87,6 +92,34 @@ def build(options: argparse.Namespace) -> None:
         arguments = ", ".join(p["name"] for p in first["parameters"] if p["role"] != "config")
         use = f"L.{first['name']}({arguments})" if first["kind"] == "function" else f"L.{first['name']}()"
         print(f"next: import {made.name} as L; {use}" + (f"  (in {made.parent})" if str(made.parent) != "." else ""))
+
+
+def _build_net(options: argparse.Namespace, path: Path, name: str) -> None:
+    from layerc import nets
+
+    for option in ("f32_only", "checked", "portable", "dump"):
+        if getattr(options, option):
+            raise Usage(f"--{option.replace('_', '-')} is for layer files; {options.file} names a net")
+    script = _file(path)
+    target = Path(options.output) if options.output else None
+    with _Progress() as progress:
+        try:
+            made, plan = nets.build(script, name, target, options.solver, options.top, progress)
+        except nets.NoSuch as error:
+            raise Usage(str(error)) from None
+        except nets.BadScript as error:
+            raise Failed(str(error)) from None
+    prefix, predict = nets.prefix_of(name), plan["predict"]
+    arguments = ", ".join(p["name"] for p in predict["inputs"])
+    print(f"built {made}: {prefix}.c, {prefix}.h, lib{prefix}.so, weights.safetensors")
+    print(f"predict({arguments}) -> {predict['outputs'][0]['name']}")
+    if plan["train"]:
+        arguments = ", ".join(p["name"] for p in plan["train"]["inputs"])
+        print(f"train_step({arguments}) -> loss, by {plan['solver']}")
+    else:
+        print("no train_step: the script makes no solver")
+    if plan["left_out"]:
+        print(f"left out, as no loss needs them: {', '.join(plan['left_out'])}")
 
 
 class _Progress:

@@ -9,11 +9,13 @@ import numpy as np
 from layerc.runtime import arrays as ar
 from layerc.runtime.core import Call, Core
 from layerc.runtime.generator import Random
-from layerc.runtime.kernel import Case, Launch, receive
+from layerc.runtime.kernel import Launch, receive
 from layerc.runtime.pullback import Pullback, no_gradient
 from layerc.runtime.seeds import seed_of
 from layerc.runtime.specialise import CacheInfo
 from layerc.runtime.stand_in import StandIn, as_stand_in, rehearsed
+from layerc.runtime.symbolic import Scalar
+from layerc.runtime.tape import Tape
 
 if TYPE_CHECKING:
     from layerc.runtime.check import Report
@@ -76,8 +78,11 @@ class Described:
         write outputs to, by name. seed: of the layer's random numbers.
         """
         names = self.core.array_names
+        stand_in = rehearsed(arrays.values())
+        if stand_in is not None:
+            return self._write_down(stand_in.tape, (method, "all"), names, arrays, config, batched, out or {}, seed)
         case = self.core.by_name(names, self._all(names, arrays), config, batched)
-        return self._launch(case.launch(method).seeded(seed), case, self.core.method(method), arrays, out)
+        return self._launch(case.launch(method).seeded(seed), arrays, out)
 
     def pull(
         self,
@@ -100,11 +105,15 @@ class Described:
         if "backward" not in core.methods:
             raise no_gradient(core.name)
         names = tuple(name for name in core.all_names if name in arrays)
-        case = core.by_name(names, self._all(names, arrays), config, batched)
         of = {output["name"]: output["of"] for output in core.method("backward", want)["outputs"]}
         given = None if out is None else {name: out[of[name]] for name in of if of[name] in out}
-        method = core.method("backward", want)
-        found = self._launch(case.launch("backward", want).seeded(seed), case, method, arrays, given)
+        stand_in = rehearsed(arrays.values())
+        if stand_in is None:
+            case = core.by_name(names, self._all(names, arrays), config, batched)
+            found = self._launch(case.launch("backward", want).seeded(seed), arrays, given)
+        else:
+            method = ("backward", want)
+            found = self._write_down(stand_in.tape, method, names, arrays, config, batched, given or {}, seed)
         role = {"params": "param", "inputs": "input"}.get(want)
         return {of[n]: array for n, array in found.items() if role is None or core.roles[of[n]] == role}
 
@@ -117,16 +126,11 @@ class Described:
     def _launch(
         self,
         launch: Launch,
-        case: Case,
-        method: Mapping[str, Any],
         arrays: Mapping[str, np.ndarray],
         out: Mapping[str, np.ndarray] | None,
     ) -> dict[str, np.ndarray]:
         library = self.core.library
         read = self._all(launch.arguments, arrays)
-        stand_in = rehearsed(arrays.values())
-        if stand_in is not None:
-            return self._write_down(stand_in, launch, method["kernels"][case.real], read, out or {})
         into = {}
         if out:
             given = [out.get(name) for name, _, _ in launch.specs]
@@ -140,13 +144,27 @@ class Described:
 
 
     def _write_down(
-        self, stand_in: StandIn, launch: Launch, symbol: str, read: Sequence[Any], out: Mapping[str, Any]
+        self,
+        tape: Tape,
+        method: tuple[str, str],
+        names: Sequence[str],
+        arrays: Mapping[str, Any],
+        config: Mapping[str, Any],
+        batched: bool,
+        out: Mapping[str, Any],
+        seed: Any,
     ) -> dict[str, Any]:
-        """In a rehearsal (`layerc.runtime.rehearse`): the call goes to the tape."""
-        tape = stand_in.tape
+        """In a rehearsal (`layerc.runtime.rehearse`): the call goes to the tape. method: its name, and what of it."""
+        core = self.core
+        plain = {key: 1 if isinstance(value, Scalar) else value for key, value in config.items()}
+        case = core.by_name(names, self._all(names, arrays), plain, batched)
+        spec, launch = core.method(*method), case.launch(*method).seeded(seed)
+        scalars = list(launch.scalars)
+        for at, key in enumerate(spec["config"], len(scalars) - len(spec["config"])):
+            scalars[at] = config[key] if isinstance(config.get(key), Scalar) else scalars[at]
+        read = [as_stand_in(tape, array).view for array in self._all(launch.arguments, arrays)]
         into = {i: out[name].view for i, (name, _, _) in enumerate(launch.specs) if name in out}
-        views = [as_stand_in(tape, array).view for array in read]
-        made = tape.kernel(self.package, symbol, launch.scalars, views, launch.made, into)
+        made = tape.kernel(self.package, spec["kernels"][case.real], scalars, read, launch.made, into)
         return {name: StandIn(tape, view) for (name, _, _), view in zip(launch.specs, made)}
 
 

@@ -64,7 +64,7 @@ class Launch:
         made = Launch.__new__(Launch)
         for name in Launch.__slots__:
             setattr(made, name, getattr(self, name))
-        made.scalars = (*self.scalars[:at], seed or 0, *self.scalars[at + 1 :])
+        made.scalars = (*self.scalars[:at], 0 if seed is None else seed, *self.scalars[at + 1 :])
         made.function = partial(made._kernel, *made.scalars)
         return made
 

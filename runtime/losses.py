@@ -10,7 +10,7 @@ from layerc.runtime.blob import Blob
 from layerc.runtime.fields import field, one_of
 from layerc.runtime.layer import BadInput, Builtin, LayerState, require_float
 from layerc.runtime.statistics import RunningMeans
-from layerc.runtime.symbolic import choose, number
+from layerc.runtime.symbolic import choose, number, ratio
 
 
 class Loss(RunningMeans, Builtin):
@@ -32,7 +32,7 @@ class Loss(RunningMeans, Builtin):
 
         state.scale: what each term's gradient is multiplied by.
         """
-        shared = choose(count != 0, lambda: self.weight / count, lambda: 0.0)
+        shared = choose(count != 0, lambda: ratio(self.weight, count), lambda: 0.0)
         state.scale = self.weight if self.normalize == "sum" else shared
         # 0 times an infinite total is 0 too
         state.loss = choose(state.scale != 0, lambda: number(total * state.scale), lambda: 0.0)

@@ -66,6 +66,7 @@ class Function:
     inputs: list[Port]
     outputs: list[Port]
     ops: list[Op]
+    makers: list[str]
     least: int = 1
     why: str = ""  # what a smaller batch is an error for
     result: Any = None
@@ -105,8 +106,7 @@ def _check_same(net: Net, one: Function | None, other: Function | None) -> None:
     pairs = zip([*map(_told, one.ops), len(one.ops)], [*map(_told, other.ops), len(other.ops)])
     differ = next((k for k, (a, b) in enumerate(pairs) if a != b), None)
     if differ is not None:
-        op = one.ops[min(differ, len(one.ops) - 1)]
-        where = getattr(op, "where", "") or f"net {net.name!r}"
+        where = one.makers[min(differ, len(one.ops) - 1)] or f"net {net.name!r}"
         raise Unrecordable(f"{where}: it does not work alike for all batch sizes, or grows faster than the batch")
 
 
@@ -256,7 +256,7 @@ class _Rehearsal:
         target = View(Buffer("output", _size(shape), made.dtype, name), 0, shape, row_major(shape))
         self.tape.where = f"the output {name!r}"
         self.tape.copy(made.view, target)
-        return Function(ports, [Port(name, tuple(shape[1:]), made.dtype)], self.tape.ops)
+        return Function(ports, [Port(name, tuple(shape[1:]), made.dtype)], self.tape.ops, self.tape.makers)
 
     def _train(self, twin: "_Twin", solver: Solver) -> Function:
         graph = self.net.graph
@@ -268,11 +268,10 @@ class _Rehearsal:
         learner = self._learner(twin, solver)
         twin.check_trainable()
         objective = learner.iterate(twin, learner.options["regu_coef"])
-        self.tape.where = f"solver {solver.kind}"
         learner._constrain(twin)
         self._store_states()
         draws = [s.rng.draws for s in twin.track.states if s.rng.draws.each]
-        return Function(ports, [], self.tape.ops, result=as_scalar(objective).node, draws=draws)
+        return Function(ports, [], self.tape.ops, self.tape.makers, result=as_scalar(objective).node, draws=draws)
 
     def _learner(self, twin: "_Twin", solver: Solver) -> Solver:
         """The solver, with the iteration as a number that is known later."""
@@ -331,7 +330,9 @@ class _Twin(Net):
         analysis = self._analysis()
         analysis.check()
         self.track.backward(analysis.plan, {}, self.buffer)
+        self.track.tape.where = "the regularizers"  # type: ignore[attr-defined]
         self._add_regularizers(regu_coef)
+        self.track.tape.where = "the solver"  # type: ignore[attr-defined]
 
     @property
     def is_set_up(self) -> bool:

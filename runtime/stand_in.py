@@ -176,8 +176,8 @@ class StandIn(np.lib.mixins.NDArrayOperatorsMixin):
         if method != "__call__" or options or ufunc.__name__ not in KNOWN:
             raise Unrecordable(f"np.{ufunc.__name__}{'' if method == '__call__' else '.' + method} is called")
         given = tuple(_kind(x) for x in inputs)
-        wanted = None if dtype is None else (*[None] * len(given), np.dtype(dtype))
-        types = ufunc.resolve_dtypes((*given, None), signature=wanted)
+        signature = {} if dtype is None else {"signature": (*[None] * len(given), np.dtype(dtype))}
+        types = ufunc.resolve_dtypes((*given, None), **signature)
         shape = np.broadcast_shapes(*(() if np.isscalar(x) or isinstance(x, Scalar) else x.shape for x in inputs))
         shape = _with_extents(shape, inputs)
         made = self.fresh(shape, types[-1]) if out is None else out

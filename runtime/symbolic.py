@@ -206,6 +206,11 @@ def choose(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]
     return Scalar(kind, ("choose", condition.node, one.node, two.node))
 
 
+def ratio(a: Any, b: Any) -> Any:
+    """a / b (a float would take an `Extent` for a plain integer)."""
+    return as_scalar(a) / b if isinstance(b, Extent) else a / b
+
+
 def sqrt(x: Any) -> Any:
     return Scalar("float", ("sqrt", x.node)) if isinstance(x, Scalar) else math.sqrt(x)
 
@@ -214,4 +219,4 @@ def cos(x: Any) -> Any:
     return Scalar("float", ("cos", x.node)) if isinstance(x, Scalar) else math.cos(x)
 
 
-__all__ = ["Extent", "Node", "Scalar", "Unrecordable", "as_scalar", "choose", "cos", "number", "parts", "sqrt"]
+__all__ = ["Extent", "Node", "Scalar", "Unrecordable", "as_scalar", "choose", "cos", "number", "parts", "ratio", "sqrt"]

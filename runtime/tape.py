@@ -60,7 +60,6 @@ class Kernel:
     scalars: tuple[Node, ...]
     reads: tuple[View, ...]
     writes: tuple[View, ...]
-    where: str
 
 
 @dataclass
@@ -146,6 +145,7 @@ class Tape:
     """Operations as they are written down. `where`: who does what comes now."""
 
     ops: list[Op] = field(default_factory=list)
+    makers: list[str] = field(default_factory=list)  # of each operation
     where: str = ""
     constants: dict[Any, View] = field(default_factory=dict)
     names: int = 0
@@ -165,6 +165,7 @@ class Tape:
 
     def put(self, op: Op) -> None:
         self.ops.append(op)
+        self.makers.append(self.where)
 
     def copy(self, source: View, target: View) -> None:
         """source may be of another type; broadcast as it is."""
@@ -201,7 +202,7 @@ class Tape:
             else:
                 made.append(target)
         nodes = tuple(as_scalar(s).node for s in scalars)
-        self.put(Kernel(package, symbol, nodes, read, tuple(made), self.where))
+        self.put(Kernel(package, symbol, nodes, read, tuple(made)))
         for source, given in late:
             self.copy(source, given)
         return [into.get(i, view) for i, view in enumerate(made)]
