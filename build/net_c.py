@@ -245,9 +245,10 @@ class _Function:
         self.put(f"int code = lcn_begin(net, batch, given, {count}, {f['least']}, {_quoted(f['why'])}, {int(training)});")
         self.put("if (code) return code;")
         if training:
-            self.put("const int64_t iteration = net->iteration;")
             self.put("const double learning_rate = net->learning_rate, momentum = net->momentum;")
-            self.put("(void)iteration; (void)learning_rate; (void)momentum;")
+            self.put("(void)learning_rate; (void)momentum;")
+        self.put("const int64_t iteration = net->iteration;")
+        self.put("(void)iteration;")
         self.buffers()
         where = None
         for op in f["ops"]:

@@ -144,6 +144,9 @@ class _Rehearsal:
     def schedule(self, solver: Solver | None, top: str | None) -> Schedule:
         predict = self.record(None, top)
         train = None if solver is None else self.record(solver, top)
+        steps = {d.root: d.each for d in train.draws} if train else {}
+        for d in predict.draws:  # what predict draws changes nothing; training goes on
+            d.each = steps.get(d.root, 0)
         name = "" if solver is None else repr(solver)
         held, kept = self.held, self.buffers
         return Schedule(self.net.name, self.net.dtype, held, kept, predict, train, name, self.left_out)
@@ -165,14 +168,13 @@ class _Rehearsal:
         """The net with stand-ins for its parameters, gradients and states."""
         net = self.net
         self.held = []
-        names = {id(p): name for name, p in net.named_parameters().items()}
         copies = {id(p): copy.copy(p) for p in net.buffer.parameters}
         data = self._keep("parameters", net.buffer.data.size, net.dtype)
         gradient = self._keep("gradients", net.buffer.data.size, net.dtype)
         buffer = _buffer(net.buffer, copies, data, gradient)
-        for p in net.buffer.parameters:
+        for name, p in net.named_parameters().items():  # one that is shared has several names
             place = net.buffer.places[id(p)]
-            self.held.append(Held(names.get(id(p), p.name), p.shape, net.dtype, "parameters", place.start))
+            self.held.append(Held(name, p.shape, net.dtype, "parameters", place.start))
         twin: _Twin = object.__new__(_Twin)
         vars(twin).update(vars(net))
         states = [self._state(state, copies) for state in net.track.states]
@@ -256,7 +258,8 @@ class _Rehearsal:
         target = View(Buffer("output", _size(shape), made.dtype, name), 0, shape, row_major(shape))
         self.tape.where = f"the output {name!r}"
         self.tape.copy(made.view, target)
-        return Function(ports, [Port(name, tuple(shape[1:]), made.dtype)], self.tape.ops, self.tape.makers)
+        port = Port(name, tuple(shape[1:]), made.dtype)
+        return Function(ports, [port], self.tape.ops, self.tape.makers, draws=_drawing(twin))
 
     def _train(self, twin: "_Twin", solver: Solver) -> Function:
         graph = self.net.graph
@@ -270,8 +273,8 @@ class _Rehearsal:
         objective = learner.iterate(twin, learner.options["regu_coef"])
         learner._constrain(twin)
         self._store_states()
-        draws = [s.rng.draws for s in twin.track.states if s.rng.draws.each]
-        return Function(ports, [], self.tape.ops, self.tape.makers, result=as_scalar(objective).node, draws=draws)
+        result = as_scalar(objective).node
+        return Function(ports, [], self.tape.ops, self.tape.makers, result=result, draws=_drawing(twin))
 
     def _learner(self, twin: "_Twin", solver: Solver) -> Solver:
         """The solver, with the iteration as a number that is known later."""
@@ -353,8 +356,8 @@ class _Track(Track):
     def blaming(self, i: int, doing: str) -> Iterator[None]:
         layer = self.graph.steps[i].layer
         before, self.tape.where = self.tape.where, titled(getattr(layer, "owner", layer))
-        if not layer.is_builtin:
-            raise Unrecordable(f"{self.tape.where} is written by hand in Python, which C cannot call")
+        if not layer.is_recordable:
+            raise Unrecordable("it is written by hand in Python, which C cannot call; compile it with layerc")
         with super().blaming(i, doing):
             yield
         self.tape.where = before
@@ -373,6 +376,10 @@ class _Stream:
     def next_seed(self) -> Scalar:
         self.draws.each += 1
         return Scalar("int", ("seed", self.draws, self.draws.each))
+
+
+def _drawing(twin: _Twin) -> list[Draws]:
+    return [s.rng.draws for s in twin.track.states if s.rng.draws.each]
 
 
 def _or_given(policy: Any, name: str) -> Any:
