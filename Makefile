@@ -11,7 +11,7 @@ N ?= 1000
 PLACE := $(shell pwd | cksum | cut -d' ' -f1)
 ready = .venv/.ready-$(PLACE)-$(1)
 
-.PHONY: help setup demo test test-all lint oracles bench fuzz docs wheel layers clean distclean
+.PHONY: help setup demo aot test test-all lint oracles bench fuzz docs wheel layers clean distclean
 
 help:  ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -20,6 +20,9 @@ setup: $(call ready,test) layers  ## .venv with layerc in place and all that the
 
 demo: $(call ready,demo) layers  ## compile the example layers and train a net with them
 	$(PY) examples/digits.py
+
+aot: $(call ready,demo) layers  ## train a net, build it whole, run it from a C program
+	$(PY) examples/ahead.py
 
 test: $(call ready,test) layers  ## the quick test suite
 	$(PY) -m pytest -n $(JOBS) --dist loadfile -m "not slow" --ignore=tests/oracles $(PYTEST_ARGS)
