@@ -406,6 +406,7 @@ _NODES: dict[str, Any] = {
     "div": lambda x, y: f"((double){x} / (double){y})",
     "floordiv": lambda x, y: f"floor((double){x} / (double){y})",
     "floordiv_int": lambda x, y: f"lc_floor_div_i64({x}, {y})",
+    "mod": lambda x, y: f"lc_mod_i64({x}, {y})",
     "pow": lambda x, y: f"pow({x}, {y})",
     "neg": lambda x: f"(-{x})",
     "sqrt": lambda x: f"sqrt({x})",

@@ -1,5 +1,6 @@
 """`layerc build net.py:net`: run the script that makes the net, and build the net whole."""
 
+import linecache
 import re
 import runpy
 import sys
@@ -55,8 +56,9 @@ def build(
 
 def prefix_of(name: str) -> str:
     """What the C functions start with."""
-    made = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return made if made == c_name(made) or made == "net" else f"net_{made}"
+    made = re.sub(r"\W", "_", name, flags=re.ASCII).strip("_")
+    is_free = re.match(r"(?!lc)[A-Za-z]", made) and (made == c_name(made) or made == "net")
+    return made if is_free else f"net_{made}".rstrip("_")
 
 
 def _run(script: Path) -> dict[str, Any]:
@@ -80,7 +82,8 @@ def _drawn(script: Path, error: Exception) -> str:
         frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(script)]
         if not frames:
             return f"{script}: {type(error).__name__}: {error}"
-        line, text = frames[-1].lineno or 1, (frames[-1]._original_line if hasattr(frames[-1], "_original_line") else frames[-1].line) or ""
+        line = frames[-1].lineno or 1
+        text = linecache.getline(str(script), line).rstrip()
         column = len(text) - len(text.lstrip())
     message = error.msg if isinstance(error, SyntaxError) else str(error)
     head = f"{script}:{line}:{column + 1}: error[{type(error).__name__}]: {message}"

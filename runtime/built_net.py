@@ -176,7 +176,7 @@ class _Ports:
             if array.ndim == 0 or array.shape[1:] != shape:
                 raise ValueError(f"{self.name}: blob {name!r} has shape {shape} without the batch, cannot take {array.shape}")
             if array.dtype != dtype:
-                if not (array.dtype.kind == dtype.kind or (dtype.kind == "f" and array.dtype.kind in "iub")):
+                if array.dtype.kind not in ("fiub" if dtype.kind == "f" else "iu"):
                     raise TypeError(f"{self.name}: blob {name!r} is {dtype}, cannot take {array.dtype}")
                 array = array.astype(dtype)
             if batch >= 0 and len(array) != batch:

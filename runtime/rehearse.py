@@ -159,8 +159,9 @@ class _Rehearsal:
             twin = self._twin()
             return self._predict(twin, top) if solver is None else self._train(twin, solver)
         except Unrecordable as error:
-            where = "; ".join([*getattr(error, "__notes__", ()), self.tape.where][:1])
-            raise Unrecordable(f"{where or 'the net'}: {error}") from None
+            raise Unrecordable(f"{self.tape.where or 'the net'}: {error}") from None
+        except (ArithmeticError, AttributeError, LookupError, TypeError) as error:  # what a stand-in has no answer to
+            raise Unrecordable(f"{self.tape.where or 'the net'}: it does what C has not been taught: {error}") from error
 
     # -- the twin ------------------------------------------------------------------------------------------
 
@@ -249,7 +250,7 @@ class _Rehearsal:
         steps = self.net.graph.ancestors([wire], set())
         sources = self._sources(steps)
         given, ports = self._feed(twin, sources)
-        if wire in given:
+        if self.net.graph.steps[self.net.graph.wires[wire].maker].layer.is_source:
             raise Unrecordable(f"blob {self.net.graph.wires[wire].name!r} is an input: there is nothing to compute")
         twin.track.forward("predict", given, {i for i in steps if not self.net.graph.steps[i].layer.is_source})
         made = twin.track.blobs[wire].data
@@ -268,6 +269,7 @@ class _Rehearsal:
         self.left_out = [s.layer.name for i, s in enumerate(graph.steps) if i not in steps and not s.is_hidden]
         twin.fed, ports = self._feed(twin, self._sources(steps))
         twin.steps = {i for i in steps if not graph.steps[i].layer.is_source}
+        self.tape.where = f"solver {solver.kind}"
         learner = self._learner(twin, solver)
         twin.check_trainable()
         objective = learner.iterate(twin, learner.options["regu_coef"])
@@ -278,8 +280,6 @@ class _Rehearsal:
 
     def _learner(self, twin: "_Twin", solver: Solver) -> Solver:
         """The solver, with the iteration as a number that is known later."""
-        if solver.options["patience"] or solver.options["target"]:
-            pass  # they end `solve`, which is the caller's loop here
         learner = copy.copy(solver)
         learner.state = copy.copy(solver.state)
         learner.state.iter = it = Scalar("int", ("name", "iteration"))
@@ -372,6 +372,10 @@ class _Stream:
 
     def next(self) -> Any:
         raise Unrecordable("it draws random numbers with NumPy, of which C has no twin")
+
+    @property
+    def count(self) -> int:
+        raise Unrecordable("it goes back to an earlier iteration, which C cannot")
 
     def next_seed(self) -> Scalar:
         self.draws.each += 1

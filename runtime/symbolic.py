@@ -141,6 +141,9 @@ class Scalar(Number):
     def __floordiv__(self, other: Any) -> "Scalar":
         return self._joined("floordiv", other)
 
+    def __mod__(self, other: Any) -> "Scalar":
+        return self._joined("mod", other)
+
     def __pow__(self, other: Any) -> "Scalar":
         return self._joined("pow", other, kind="float")
 
