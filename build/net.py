@@ -1,4 +1,4 @@
-"""From a net's schedule to a package: one C file and its header, a shared library, an importable module, the weights."""
+"""From a net's schedule to a package: one C file and its header, a shared library, a module, the weights."""
 
 import hashlib
 import json

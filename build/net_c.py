@@ -96,7 +96,7 @@ def prototypes(net: Mapping[str, Any], prefix: str, for_cffi: bool = False) -> l
     lines = [
         f"enum {{ {codes} }};",
         f"struct {prefix};",
-        f"struct {prefix} *{prefix}_open(void); /* parameters are zero until they are loaded or set; NULL: no memory */",
+        f"struct {prefix} *{prefix}_open(void); /* with parameters of zero; NULL: no memory */",
         f"void {prefix}_close(struct {prefix} *net);",
         f"const char *{prefix}_message(const struct {prefix} *net);",
         f"int {prefix}_load_safetensors(struct {prefix} *net, const char *path); /* all, or nothing */",
@@ -127,9 +127,9 @@ def c_name(name: str) -> str:
 
 
 _TAKEN = frozenset(
-    "net batch loss auto break case char const continue default do double else enum extern float for goto if inline int "
-    "long register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
-    "main errno NULL NAN INFINITY".split()
+    "net batch loss auto break case char const continue default do double else enum extern float for goto if inline "
+    "int long register restrict return short signed sizeof static struct switch typedef union unsigned void volatile "
+    "while main errno NULL NAN INFINITY".split()
 )
 
 
@@ -147,7 +147,9 @@ def _kernels(net: Mapping[str, Any], version: str) -> dict[tuple[int, str], str]
     for number, symbol in wanted:
         package = net["packages"][number]
         if package["layerc"] != version:
-            raise OtherVersion(f"{package['stem']} was built by layerc {package['layerc']}, this is {version}: build it again")
+            raise OtherVersion(
+                f"{package['stem']} was built by layerc {package['layerc']}, this is {version}: build it again"
+            )
         match = next(m for m in _KERNEL.finditer(package["c"]) if m[1] == symbol)
         own = kernel_name(net, number, symbol)
         found[number, symbol] = match[0].replace(f"int LC_NAME({symbol})", f"static int {own}", 1)
@@ -168,7 +170,11 @@ def _tables(net: Mapping[str, Any], prefix: str) -> str:
     """What `net.h` is about: tensors, memory that stays, sizes, errors of kernels."""
     kept = net["kept"]
     upper = prefix.upper()
-    lines = [f"#define NET struct {prefix}", f"#define NET_FN(name) {prefix}_##name", f"#define NET_CODE(name) {upper}_##name"]
+    lines = [
+        f"#define NET struct {prefix}",
+        f"#define NET_FN(name) {prefix}_##name",
+        f"#define NET_CODE(name) {upper}_##name",
+    ]
     widest = max(sum(map(abs, b["size"])) for f in _functions(net) for b in f["buffers"] if isinstance(b["size"], list))
     lines += [f"#define LCN_WIDEST {8 * widest}", f"#define LCN_TRAINS {int(bool(net['train']))}"]
     lines += ["typedef struct { const char *name, *shape; int type; int kept; int64_t offset, count; } lcn_tensor;"]
@@ -177,7 +183,8 @@ def _tables(net: Mapping[str, Any], prefix: str) -> str:
     for h in net["held"]:
         count = _product(h["shape"])
         shape = ",".join(map(str, h["shape"]))
-        rows.append(f'    {{{_quoted(h["name"])}, "{shape}", {_TYPES[h["dtype"]]}, {names.index(h["buffer"])}, {h["offset"]}, {count}}},')
+        fields = [_quoted(h["name"]), f'"{shape}"', _TYPES[h["dtype"]], names.index(h["buffer"]), h["offset"], count]
+        rows.append(f"    {{{', '.join(map(str, fields))}}},")
     lines += ["static const lcn_tensor lcn_tensors[] = {", *rows, "    {0, 0, 0, 0, 0, 0}", "};"]
     lines += [f"#define LCN_TENSORS {len(rows)}"]
     trains = [name == "gradients" or name.startswith("history ") for name in names]
@@ -242,7 +249,9 @@ class _Function:
         ports = ", ".join(c_name(p["name"]) for p in (*f["inputs"], *f["outputs"]))
         self.put(f"const void *const given[] = {{{ports}}};")
         count = len(f["inputs"]) + len(f["outputs"])
-        self.put(f"int code = lcn_begin(net, batch, given, {count}, {f['least']}, {_quoted(f['why'])}, {int(training)});")
+        self.put(
+            f"int code = lcn_begin(net, batch, given, {count}, {f['least']}, {_quoted(f['why'])}, {int(training)});"
+        )
         self.put("if (code) return code;")
         if training:
             self.put("const double learning_rate = net->learning_rate, momentum = net->momentum;")
@@ -346,7 +355,9 @@ class _Function:
         self.put(f"const int64_t i = (int64_t){self.base(view)}[{loop.index(0)}];", 1 + loop.depth)
         message = _quoted(op["message"])
         code = f"{self.prefix.upper()}_INDEX"
-        self.put(f"if ((i < {low} || i >= {high}){skip}) return lcn_outside(net, {code}, {message}, i);", 1 + loop.depth)
+        self.put(
+            f"if ((i < {low} || i >= {high}){skip}) return lcn_outside(net, {code}, {message}, i);", 1 + loop.depth
+        )
         self.close(loop)
 
     def op_trap(self, op: Mapping[str, Any]) -> None:
@@ -387,9 +398,8 @@ class _Function:
             return str(rest[0])
         if kind == "seed":
             stream = self.f["draws"][rest[0]]
-            return (
-                f"lcn_seed(UINT64_C({stream['root']}), (uint64_t)({stream['count']} + {rest[1]} + iteration * {stream['each']}))"
-            )
+            count = f"{stream['count'] + rest[1]} + iteration * {stream['each']}"
+            return f"lcn_seed(UINT64_C({stream['root']}), (uint64_t)({count}))"
         a = [self.node(n) for n in rest]
         return _NODES[kind](*a)
 
@@ -399,8 +409,15 @@ _NODES: dict[str, Any] = {
     **{
         name: (lambda x, y, sign=sign: f"({x} {sign} {y})")
         for name, sign in (
-            ("add", "+"), ("sub", "-"), ("mul", "*"), ("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">="),
-            ("eq", "=="), ("ne", "!="),
+            ("add", "+"),
+            ("sub", "-"),
+            ("mul", "*"),
+            ("lt", "<"),
+            ("le", "<="),
+            ("gt", ">"),
+            ("ge", ">="),
+            ("eq", "=="),
+            ("ne", "!="),
         )
     },
     "div": lambda x, y: f"((double){x} / (double){y})",

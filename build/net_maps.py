@@ -85,4 +85,6 @@ def number_text(n: Any) -> str:
         return str(n)
     times, plus = n
     text = "batch" if times == 1 else f"{times} * batch"
-    return f"({text} + {plus})" if plus > 0 else f"({text} - {-plus})" if plus < 0 else text if times == 1 else f"({text})"
+    return (
+        f"({text} + {plus})" if plus > 0 else f"({text} - {-plus})" if plus < 0 else text if times == 1 else f"({text})"
+    )

@@ -24,7 +24,7 @@ BUILT = OUT / "digits_ahead"
 def shell(*command: Any) -> str:
     words = [str(word).replace(f"{HERE}/", "") for word in command]
     print(f"    $ {shlex.join(words).replace(shlex.quote(sys.executable) + ' -m layerc.cli', 'layerc')}", flush=True)
-    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr)
     return done.stdout
@@ -39,7 +39,9 @@ def train(L: Any, training: list[np.ndarray], test: list[np.ndarray]) -> Net:
     solver.solve(net)
     accuracy = net.evaluate(test)["accuracy.accuracy"]
     net.save(OUT / "digits.safetensors")
-    print(f"    {solver.state.iter} iterations, test accuracy {accuracy:.2%}; the weights are in out/digits.safetensors")
+    print(
+        f"    {solver.state.iter} iterations, test accuracy {accuracy:.2%}; the weights are in out/digits.safetensors"
+    )
     return net
 
 
@@ -57,8 +59,13 @@ def main() -> int:
     np.savetxt(OUT / "digits.csv", test[0], fmt="%.9g", delimiter=",")
     flags = ["-O3", "-march=native", "-fopenmp", "-lm"]
     shell("cc", HERE / "digits_main.c", BUILT / "net.c", f"-I{BUILT}", *flags, "-o", OUT / "digits")
-    lines = [line.split() for line in shell(OUT / "digits", OUT / "digits.safetensors", OUT / "digits.csv").splitlines()]
-    classes, scores = np.array([int(w[0]) for w in lines]), np.array([w[1:] for w in lines], np.float64).astype(np.float32)
+    lines = [
+        line.split() for line in shell(OUT / "digits", OUT / "digits.safetensors", OUT / "digits.csv").splitlines()
+    ]
+    classes, scores = (
+        np.array([int(w[0]) for w in lines]),
+        np.array([w[1:] for w in lines], np.float64).astype(np.float32),
+    )
     for row in lines[:3]:
         print(f"    {row[0]}   {' '.join(f'{float(score):7.2f}' for score in row[1:])}")
     print(f"    ... {len(lines)} digits")

@@ -42,7 +42,7 @@ class Blob:
 
     __slots__ = ("_buffer", "_data", "_diff")
     _buffer: np.ndarray
-    _data: np.ndarray
+    _data: Any  # an array
 
     def __init__(self, array: Any, diff: Any = NullBlob()) -> None:
         self._diff: Blob | NullBlob = NullBlob()

@@ -1,8 +1,8 @@
 """A net that `layerc build net.py:net` made, seen from Python: its library and its memory as NumPy arrays.
 
-    import net_compiled as N
-    y = N.predict(x);  loss = N.train_step(x, label);  N.params["ip1.weight"];  N.save("new.safetensors")
-    other = N.open()          # another net of the kind, with arrays of its own
+import net_compiled as N
+y = N.predict(x);  loss = N.train_step(x, label);  N.params["ip1.weight"];  N.save("new.safetensors")
+other = N.open()          # another net of the kind, with arrays of its own
 """
 
 import json
@@ -29,7 +29,7 @@ _ERRORS: dict[str, type[Exception]] = {
 
 
 def load(file: str) -> Callable[[], "BuiltNet"]:
-    """What opens nets of the package whose `__init__.py` is `file`. ImportError, saying what to do, if that cannot be."""
+    """What opens nets of the package whose `__init__.py` is `file`. ImportError, saying what to do, if none can be."""
     directory = Path(file).parent
     path = directory / "manifest.json"
     try:
@@ -174,7 +174,9 @@ class _Ports:
         for given, (name, shape, dtype) in zip(inputs, self.ports):
             array = np.asarray(given)
             if array.ndim == 0 or array.shape[1:] != shape:
-                raise ValueError(f"{self.name}: blob {name!r} has shape {shape} without the batch, cannot take {array.shape}")
+                raise ValueError(
+                    f"{self.name}: blob {name!r} has shape {shape} without the batch, cannot take {array.shape}"
+                )
             if array.dtype != dtype:
                 if array.dtype.kind not in ("fiub" if dtype.kind == "f" else "iu"):
                     raise TypeError(f"{self.name}: blob {name!r} is {dtype}, cannot take {array.dtype}")
@@ -184,7 +186,7 @@ class _Ports:
             if not len(array):
                 raise ValueError(f"{self.name}: blob {name!r} has no examples")
             batch = len(array)
-            arrays.append(np.require(array, requirements="CA"))
+            arrays.append(np.require(array, requirements=["C", "A"]))
         return [self.net._ffi.from_buffer(a) for a in arrays], batch, arrays
 
 

@@ -142,7 +142,6 @@ class Described:
             outputs[i] = one.finish(outputs[i])
         return {name: array for (name, _, _), array in zip(launch.specs, outputs)}
 
-
     def _write_down(
         self,
         tape: Tape,

@@ -32,7 +32,11 @@ def tidied(ops: Sequence[Op]) -> list[int]:
     _accumulate_first(found)
     for k in range(len(found)):
         op = found[k]
-        if isinstance(op, Map) and _is_plain_copy(op) and (_read_at_source(found, kept, k) or _made_in_place(found, kept, k)):
+        if (
+            isinstance(op, Map)
+            and _is_plain_copy(op)
+            and (_read_at_source(found, kept, k) or _made_in_place(found, kept, k))
+        ):
             kept.discard(k)
     _drop_dead(found, kept)
     if isinstance(ops, list):
@@ -116,7 +120,8 @@ def _accumulate_first(ops: list[Op]) -> None:
     for k, op in enumerate(ops):
         if not (isinstance(op, Map) and op.function == "copy" and op.args == (("const", 0),) and op.write.whole):
             continue
-        buffer, first, covered = op.write.buffer, [], 0
+        buffer, covered = op.write.buffer, 0
+        first: list[View] = []
         for i in range(k + 1, len(ops)):
             if not _touches(ops[i], buffer, False):
                 continue
@@ -206,7 +211,7 @@ def places(ops: Sequence[Op]) -> tuple[dict[Buffer, tuple[bool, int]], tuple[int
 
 
 def _bytes(buffer: Buffer) -> int:
-    """In whole cache lines: of one example where it grows with the batch (a N + b is at most (a + b) N), else of all."""
+    """In whole cache lines: of one example where it grows with the batch (a N + b <= (a + b) N), else of all."""
     times, plus = parts(buffer.size)
     size = (times + max(plus, 0) if times else plus) * buffer.dtype.itemsize
     return -(-size // ALIGN) * ALIGN

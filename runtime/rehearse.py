@@ -10,7 +10,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -115,7 +115,9 @@ def _told(op: Op) -> str:
     values = []
     for name, value in vars(op).items():
         views = value if isinstance(value, tuple) else (value,)
-        told = [(v.buffer.kind, v.buffer.size, v.offset, v.shape, v.strides) if isinstance(v, View) else v for v in views]
+        told = [
+            (v.buffer.kind, v.buffer.size, v.offset, v.shape, v.strides) if isinstance(v, View) else v for v in views
+        ]
         values.append((name, told))
     return repr((type(op).__name__, values))
 
@@ -161,7 +163,9 @@ class _Rehearsal:
         except Unrecordable as error:
             raise Unrecordable(f"{self.tape.where or 'the net'}: {error}") from None
         except (ArithmeticError, AttributeError, LookupError, TypeError) as error:  # what a stand-in has no answer to
-            raise Unrecordable(f"{self.tape.where or 'the net'}: it does what C has not been taught: {error}") from error
+            raise Unrecordable(
+                f"{self.tape.where or 'the net'}: it does what C has not been taught: {error}"
+            ) from error
 
     # -- the twin ------------------------------------------------------------------------------------------
 
@@ -201,7 +205,7 @@ class _Rehearsal:
         made.blobs_diff = []
         made.rng = _Stream(self, state)
         made.is_fork = True
-        for key, value in vars(state).items():  # a net inside of the layer
+        for value in list(vars(state).values()):  # a net inside of the layer
             if isinstance(value, Track):
                 own = {id(p): copy.copy(p) for s in value.states for p in s.parameters}
                 inner = _Track(value.graph, value.backend, [self._state(s, own) for s in value.states], [], self.tape)
@@ -219,7 +223,7 @@ class _Rehearsal:
                 full = f"{state.layer.name}.{name}"
                 arrays[name] = self._keep(full, array.size, array.dtype).reshape(array.shape)
                 self.held.append(Held(full, array.shape, array.dtype, full, 0))
-            state.states = dict(arrays)
+            state.states = cast(Any, dict(arrays))
             self.first.append((state, arrays))
 
     # -- the runs ------------------------------------------------------------------------------------------
@@ -231,7 +235,9 @@ class _Rehearsal:
             blob, wire = self.net.track.blobs[w], self.net.graph.wires[w]
             source = self.net.graph.steps[wire.maker].layer
             if not isinstance(source, DataLayer | Input):
-                raise Unrecordable(f"{titled(source)} makes data of its own: feed blob {wire.name!r} by an Input instead")
+                raise Unrecordable(
+                    f"{titled(source)} makes data of its own: feed blob {wire.name!r} by an Input instead"
+                )
             shape = (self.n, *blob.shape[1:])
             ports.append(Port(wire.name, blob.shape[1:], blob.dtype))
             buffer = Buffer("input", _size(shape), blob.dtype, wire.name)
@@ -253,7 +259,7 @@ class _Rehearsal:
         if self.net.graph.steps[self.net.graph.wires[wire].maker].layer.is_source:
             raise Unrecordable(f"blob {self.net.graph.wires[wire].name!r} is an input: there is nothing to compute")
         twin.track.forward("predict", given, {i for i in steps if not self.net.graph.steps[i].layer.is_source})
-        made = twin.track.blobs[wire].data
+        made: Any = twin.track.blobs[wire].data
         name = self.net.graph.wires[wire].name
         shape = (self.n, *made.shape[1:])
         target = View(Buffer("output", _size(shape), made.dtype, name), 0, shape, row_major(shape))
@@ -282,9 +288,11 @@ class _Rehearsal:
         """The solver, with the iteration as a number that is known later."""
         learner = copy.copy(solver)
         learner.state = copy.copy(solver.state)
-        learner.state.iter = it = Scalar("int", ("name", "iteration"))
+        it: Any = Scalar("int", ("name", "iteration"))
+        learner.state.iter = it
         size, dtype = self.net.buffer.data.size, self.net.dtype
-        learner.history = {slot: self._keep(f"history {slot}", size, dtype) for slot in solver.slots}
+        history: Any = {slot: self._keep(f"history {slot}", size, dtype) for slot in solver.slots}
+        learner.history = history
         learner.updates = {id(p): it for p in twin.buffer.parameters}
         for key, name in (("lr", "learning_rate"), ("momentum", "momentum")):
             policy = getattr(solver, key)
@@ -307,7 +315,7 @@ class _Rehearsal:
         """New states take the place of the old at the end, when nothing can fail any more."""
         for state, before in self.first:
             for name, array in before.items():
-                new = state.states[name]
+                new: Any = state.states[name]
                 if new is not array:
                     if new.shape != array.shape:
                         raise Unrecordable(f"{titled(state.layer)}: its state {name!r} has the size of the batch")
@@ -416,4 +424,4 @@ def _size(shape: Sequence[int]) -> int:
     return size
 
 
-__all__ = ["Function", "Held", "Port", "Schedule", "schedule", "Map"]
+__all__ = ["Function", "Held", "Map", "Port", "Schedule", "schedule"]

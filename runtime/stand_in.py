@@ -4,6 +4,7 @@ goes to its `Tape`; what the tape has no word for is Unrecordable, by name.
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +15,8 @@ from layerc.runtime.tape import Map, Range, Shape, Sum, Tape, View, broadcast, r
 
 # NumPy's functions of elements that C is taught (`layerc.build.net_maps`).
 KNOWN = frozenset(
-    "absolute add divide equal exp greater greater_equal less less_equal log logical_and logical_not logical_or maximum "
-    "minimum multiply negative not_equal sign sqrt square subtract tanh bitwise_and bitwise_or invert".split()
+    "absolute add divide equal exp greater greater_equal less less_equal log logical_and logical_not logical_or "
+    "maximum minimum multiply negative not_equal sign sqrt square subtract tanh bitwise_and bitwise_or invert".split()
 )
 _PYTHON = {"float": float, "int": int, "bool": bool}
 
@@ -55,7 +56,7 @@ class StandIn(np.lib.mixins.NDArrayOperatorsMixin):
         return _Flags(self.view.contiguous)
 
     @property
-    def T(self) -> "StandIn":  # noqa: N802
+    def T(self) -> "StandIn":
         return self.transpose()
 
     def __len__(self) -> int:
@@ -176,7 +177,7 @@ class StandIn(np.lib.mixins.NDArrayOperatorsMixin):
         if method != "__call__" or options or ufunc.__name__ not in KNOWN:
             raise Unrecordable(f"np.{ufunc.__name__}{'' if method == '__call__' else '.' + method} is called")
         given = tuple(_kind(x) for x in inputs)
-        signature = {} if dtype is None else {"signature": (*[None] * len(given), np.dtype(dtype))}
+        signature: Any = {} if dtype is None else {"signature": (*[None] * len(given), np.dtype(dtype))}
         types = ufunc.resolve_dtypes((*given, None), **signature)
         shape = np.broadcast_shapes(*(() if np.isscalar(x) or isinstance(x, Scalar) else x.shape for x in inputs))
         shape = _with_extents(shape, inputs)
@@ -362,7 +363,7 @@ def _concatenate(arrays: Sequence[Any], axis: int = 0) -> StandIn:
 def _split(a: StandIn, ends: Any, axis: int = 0) -> list[StandIn]:
     places = [0, *(int(e) for e in ends), a.shape[axis]]
     lead = [slice(None)] * (axis % a.ndim)
-    return [a[(*lead, slice(low, high))] for low, high in zip(places[:-1], places[1:])]
+    return [a[(*lead, slice(low, high))] for low, high in pairwise(places)]
 
 
 def _moveaxis(a: StandIn, source: int, destination: int) -> StandIn:

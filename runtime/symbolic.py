@@ -112,7 +112,9 @@ class Scalar(Number):
             return NotImplemented
         one, two = (as_scalar(other), self) if swapped else (self, as_scalar(other))
         wide = "float" if "float" in (one.kind, two.kind) else "int"
-        return Scalar(kind or wide, (f"{name}_int" if name == "floordiv" and wide == "int" else name, one.node, two.node))
+        return Scalar(
+            kind or wide, (f"{name}_int" if name == "floordiv" and wide == "int" else name, one.node, two.node)
+        )
 
     def __add__(self, other: Any) -> "Scalar":
         return self._joined("add", other)

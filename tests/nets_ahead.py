@@ -62,9 +62,11 @@ net = Net("sequences", [
     LayerNorm(name="norm", bottoms=["lstm"]),
     GRU(5, sequence=False, name="gru", bottoms=["norm"]),
     InnerProduct(4, name="ip", bottoms=["gru"]),
-    SoftmaxLoss(name="loss", bottoms=["ip", "label"], class_weights=[1.0, 0.5, 2.0, 0.0], normalize="weights", ignore_label=3),
+    SoftmaxLoss(class_weights=[1.0, 0.5, 2.0, 0.0], normalize="weights", ignore_label=3, name="loss",
+                bottoms=["ip", "label"]),
 ], seed=2)
-solver = RMSprop(lr=LRPolicy.Staged((2, 0.01), (2, LRPolicy.Step(0.02, 0.5, 2)), (9, 0.001)), momentum=0.5, clip_norm=0.1)
+rate = LRPolicy.Staged((2, 0.01), (2, LRPolicy.Step(0.02, 0.5, 2)), (9, 0.001))
+solver = RMSprop(lr=rate, momentum=0.5, clip_norm=0.1)
 """,
     "shapes": """
 FLOAT = np.float64
@@ -97,7 +99,7 @@ net = Net("images", [
     Pooling("mean", kernel=5, name="all", bottoms=["c"]),
     Reshape((3,), name="flat", bottoms=["all"]),
     Softmax(name="p", bottoms=["flat"]),
-    WassersteinLoss(np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0))), 3.0, 8, name="move", bottoms=["p", "mass"]),
+    WassersteinLoss([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]], 3.0, 8, name="move", bottoms=["p", "mass"]),
     SoftlabelSoftmaxLoss(name="soft", bottoms=["flat", "mass"]),
 ], seed=6)
 solver = AdamW(lr=0.01, weight_decay=0.1, lr_factors=[("c.bias", 2.0)], decay_factors=[("c.bias", 0.0)])
@@ -120,10 +122,13 @@ solver = Adadelta()
 """,
     "functions": """
 DATA = [floats(18, 6), np.abs(floats(18, 6)) + 0.5]
+def fn(x):
+    return np.maximum(x, 0.1) * 2 - np.sqrt(np.square(x) + 1)
+def d_fn(x, dy):
+    return dy * (2 * np.where(x > 0.1, 1.0, 0.0) - x / np.sqrt(x * x + 1))
 net = Net("functions", [
     Input([(6,), (6,)], ["x", "sigma"], name="data"),
-    FunctionLayer(lambda x: np.maximum(x, 0.1) * 2 - np.sqrt(np.square(x) + 1), lambda x, y, dy: dy * (2 * np.where(x > 0.1, 1.0, 0.0) - x / np.sqrt(x * x + 1)),
-                  name="fn", bottoms=["x"], tops=["fn"]),
+    FunctionLayer(fn, d_fn, name="fn", bottoms=["x"], tops=["fn"]),
     InnerProduct(6, name="ip", bottoms=["fn"]),
     GaussianKLLoss(name="kl", bottoms=["ip", "sigma"]),
 ], seed=8)
