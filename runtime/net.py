@@ -16,6 +16,7 @@ from layerc.runtime.holdings import Holdings, read_statistics, reset_statistics
 from layerc.runtime.layer import Backend, Layer
 from layerc.runtime.parameters import Parameter, ParameterBuffer
 from layerc.runtime.setup import Assembly
+from layerc.runtime.shortcut import Shortcuts
 from layerc.runtime.symbolic import number
 from layerc.runtime.topology import TopologyError, analyse, titled
 
@@ -52,6 +53,7 @@ class Net(Holdings):
         self.track: Track = self._assembly.track
         self.buffer = ParameterBuffer([], self.dtype)
         self._has_run = False
+        self._shortcuts = Shortcuts()
         self._analysed: tuple[tuple[Any, ...], Analysis] | None = None
         self._seeded: frozenset[int] = frozenset()  # wires that the last backward had seeds for
         self._pending: list[tuple[dict[str, np.ndarray], bool]] = []
@@ -226,6 +228,10 @@ class Net(Holdings):
         self._check_open()
         wire = self._output(top)
         given = feeding.for_predict(self, x, wire)
+        if self.is_set_up:
+            made = self._shortcuts.predict(self, top, wire, given)
+            if made is not None:
+                return made
         steps = self.graph.ancestors([wire], set(given))
         self._set_up(given)
         if any(self.track.states[i] is None for i in steps):
@@ -360,8 +366,10 @@ class Net(Holdings):
         self._closed = True
         for i, state in enumerate(self.track.states):
             if state is not None:
-                with self.track.blaming(i, "shutdown"):
+                try:
                     state.layer.shutdown(self.backend, state)
+                except Exception as error:
+                    self.track.blame(i, "shutdown", error)
 
     def __enter__(self) -> "Net":
         return self

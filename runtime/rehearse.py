@@ -7,8 +7,7 @@ sure of by a second rehearsal with another size. What cannot be written down is 
 """
 
 import copy
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -91,6 +90,8 @@ def schedule(net: Net, solver: Solver | None = None, top: str | None = None) -> 
     """The schedule of a net. Unrecordable (naming layer and reason); ValueError, KeyError, TopologyError as the net."""
     if not net.is_set_up:
         raise Unrecordable(f"net {net.name!r} does not know its shapes: give its Input all sizes, or its data")
+    if not any(step.layer.has_loss for step in net.graph.steps):
+        solver = None
     made = [_Rehearsal(net, n).schedule(solver, top) for n in _SIZES]
     for one, other in ((made[0].predict, made[1].predict), (made[0].train, made[1].train)):
         _check_same(net, one, other)
@@ -360,15 +361,19 @@ class _Track(Track):
         super().__init__(graph, backend, states, blobs)
         self.tape = tape
 
-    @contextmanager
-    def blaming(self, i: int, doing: str) -> Iterator[None]:
+    def run(self, i: int, phase: str, keep: Collection[int] = ()) -> None:
+        self._enter(i)
+        super().run(i, phase, keep)
+
+    def _pull(self, i: int, *rest: Any) -> None:
+        self._enter(i)
+        super()._pull(i, *rest)
+
+    def _enter(self, i: int) -> None:
         layer = self.graph.steps[i].layer
-        before, self.tape.where = self.tape.where, titled(getattr(layer, "owner", layer))
+        self.tape.where = titled(getattr(layer, "owner", layer))
         if not layer.is_recordable:
             raise Unrecordable("it is written by hand in Python, which C cannot call; compile it with layerc")
-        with super().blaming(i, doing):
-            yield
-        self.tape.where = before
 
 
 class _Stream:

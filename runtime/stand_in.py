@@ -254,7 +254,9 @@ def as_stand_in(tape: Tape, array: Any) -> StandIn:
 
 def rehearsed(arrays: Any) -> StandIn | None:
     """The first stand-in among arrays."""
-    return next((a for a in arrays if isinstance(a, StandIn)), None)
+    if StandIn not in set(map(type, arrays)):
+        return None
+    return next(a for a in arrays if isinstance(a, StandIn))
 
 
 # -- arguments of element functions -----------------------------------------------------------------------------

@@ -41,6 +41,14 @@ def test_a_second_build_writes_nothing_and_a_failed_one_leaves_the_first(mlp, ca
     assert {p.name: (p.stat().st_mtime_ns, p.read_bytes()) for p in folder.iterdir() if p.is_file()} == before
 
 
+def test_info(mlp, capsys):
+    assert main(["info", str(mlp[0])]) == 0
+    text = capsys.readouterr().out
+    assert "net_predict(data: float32[batch, 12]) -> ip2: float32[batch, 5]\n    arena 128 bytes an example" in text
+    assert "net_train_step(data: float32[batch, 12], label: int64[batch]) -> loss" in text
+    assert "param   ip1.weight: float32[12, 9]" in text
+
+
 def test_it_needs_numpy_and_cffi_only(mlp):
     probe = (
         f"import sys; sys.path.insert(0, {str(mlp[0].parent)!r}); import numpy as np, built\n"
