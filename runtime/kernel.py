@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -105,12 +105,21 @@ class Launch:
         return outputs, written
 
 
+class Quick(NamedTuple):
+    """A kernel called by name, with nothing left to look up: the positions of what it reads among the arrays given, and
+    of its outputs, by the names under which the caller gets them."""
+
+    launch: Launch
+    read: tuple[int, ...]
+    results: tuple[tuple[str, int], ...]
+
+
 class Case:
     """One combination of shapes, element types and config of a layer, with its launches."""
 
     __slots__ = (
         *("_launches", "backward", "batch", "binding", "config", "core", "cotangent_key", "cotangents"),
-        *("forward", "predict", "real", "shapes"),
+        *("forward", "predict", "quick", "real", "shapes"),
     )
 
     def __init__(
@@ -126,6 +135,7 @@ class Case:
         self.core, self.real, self.binding, self.batch = core, real, binding, batch
         self.config, self.shapes = dict(config), dict(shapes)
         self._launches: dict[tuple[str, str], Launch] = {}
+        self.quick: dict[tuple[str, str], Quick] = {}
         # What every call needs is kept as attributes: that is the quickest way to it.
         self.predict = self.launch("predict")
         self.forward = self.launch("vjp" if "vjp" in core.methods else "forward")

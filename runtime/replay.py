@@ -70,7 +70,7 @@ class Bound:
                 return self._map(op)
             case Sum(arg, write):
                 return self._sum, (self._array(arg), self._array(write))
-            case Let(name, kind, value):
+            case Let(name, _, value):
                 source = self._array(value) if isinstance(value, View) else value
                 return self._let, (name, source)
             case Range():
