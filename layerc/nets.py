@@ -1,5 +1,6 @@
 """`layerc build net.py:net`: run the script that makes the net, and build the net whole."""
 
+import ast
 import linecache
 import re
 import runpy
@@ -33,6 +34,7 @@ def build(
     script: Path, name: str, output: Path | None, solver: str | None, top: str | None, tell: Progress
 ) -> tuple[Path, dict[str, Any]]:
     """The package's directory and the plan of the net. NoSuch, BadScript; what the C compiler and the writer raise."""
+    _refuse_layers(script, name)
     tell(f"running {script.name}")
     found = _run(script)
     net = _named(script, found, name, Net, "net")
@@ -59,6 +61,16 @@ def prefix_of(name: str) -> str:
     made = re.sub(r"\W", "_", name, flags=re.ASCII).strip("_")
     is_free = re.match(r"(?!lc)[A-Za-z]", made) and (made == c_name(made) or made == "net")
     return made if is_free else f"net_{made}".rstrip("_")
+
+
+def _refuse_layers(script: Path, name: str) -> None:
+    """A layer file is never run: NoSuch where the name is that of a function or class in it."""
+    try:
+        body = ast.parse(script.read_bytes()).body
+    except (SyntaxError, ValueError):
+        return  # running it says what is wrong
+    if any(isinstance(stmt, ast.FunctionDef | ast.ClassDef) and stmt.name == name for stmt in body):
+        raise NoSuch(f"{script}: {name} is no net; to build the layers of a file: layerc build {script}")
 
 
 def _run(script: Path) -> dict[str, Any]:

@@ -81,8 +81,22 @@ def memory(net: "Net") -> str:
         f"parameters           {parameters} bytes, their gradients {parameters}",
         f"training             {whole} bytes of blobs, {diffs} of their gradients",
         f"inference            {arena} bytes in one arena (without reuse: {whole})",
+        *_ahead(net),
     ]
     return "\n".join(lines)
+
+
+def _ahead(net: "Net") -> list[str]:
+    """The arena of `predict` in the net that `layerc build` makes, temporaries of the layers included."""
+    from layerc.runtime.rehearse import schedule
+    from layerc.runtime.replay import Replay
+    from layerc.runtime.symbolic import Unrecordable
+
+    try:
+        each, more = Replay(schedule(net).predict).arena
+    except (Unrecordable, ValueError, TypeError):
+        return []
+    return [f"built ahead of time  {each} bytes for each example" + (f", {more} for all" if more else "")]
 
 
 def edges(net: "Net") -> list[tuple[str, str, str]]:

@@ -380,6 +380,10 @@ def test_what_lives_together_lies_apart(triples):
     assert total >= busiest
 
 
+def test_the_net_tells_the_same_plan(mlp):
+    assert "built ahead of time  128 bytes for each example" in mlp[1]["net"].memory()
+
+
 def test_the_arena_is_smaller_than_its_parts(mlp, opened):
     manifest = json.loads((mlp[0] / "manifest.json").read_text())["net"]
     assert opened.predict.__self__.arena_size(100) == 100 * manifest["predict"]["arena"][0]

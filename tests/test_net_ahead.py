@@ -89,6 +89,7 @@ BAD = {
     "another name": (changed(("net = Net", "other = Net")), 2, "has no net net; it has other"),
     "no net by that name": (MLP + "net, keep = 3, net\n", 2, "net is a int, no net; it has keep"),
     "two solvers": (MLP + "second = Adam()\n", 2, "has the solvers solver, second; name the one that trains"),
+    "a layer": ("import os\nos.abort()\ndef net(x):\n    pass\n", 2, "net is no net; to build the layers of a file"),
     "raises": ("x = 1\nif x:\n    y = 1 / 0\n", 1, "net.py:3:5: error[ZeroDivisionError]: division by zero"),
     "drawn": ("y = undefined_name\n", 1, "    1 | y = undefined_name\n      | ^^^^^^^^^^^^^^^^^^"),
     "syntax": ("x = (1,\n", 1, "net.py:1:5: error[SyntaxError]"),
