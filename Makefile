@@ -13,7 +13,7 @@ ready = .venv/.ready-$(PLACE)-$(1)
 
 COMPARE_ARGS ?=
 
-.PHONY: help setup demo compare test test-all lint oracles bench fuzz sanitize docs wheel layers clean distclean
+.PHONY: help setup demo aot compare test test-all lint oracles bench fuzz sanitize docs wheel layers clean distclean
 
 help:  ## this list
 	@sed -nE 's/^([a-z%-]+):.*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -28,6 +28,9 @@ example-%: $(call ready,demo) layers  ## one training job: example-lenet, -lette
 
 compare: $(call ready,demo) $(call ready,oracles) layers  ## all training jobs and their PyTorch twins, in a table
 	$(PY) examples/compare.py $(COMPARE_ARGS)
+
+aot: $(call ready,demo) layers  ## train a net, build it whole, run it from a C program
+	$(PY) examples/ahead.py
 
 test: $(call ready,test) layers  ## the quick test suite
 	$(PY) -m pytest -n $(JOBS) --dist loadfile -m "not slow" --ignore=tests/oracles $(PYTEST_ARGS)

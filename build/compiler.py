@@ -56,6 +56,7 @@ class Unit:
     source: str
     flags: tuple[str, ...] = ()
     anywhere: bool = False
+    python: bool = True  # and then includes Python.h
 
     @property
     def object(self) -> str:
@@ -93,7 +94,7 @@ class Compiler:
 
     def _compile(self, unit: Unit) -> list[str]:
         flags = WRAPPER_FLAGS if unit.anywhere else (*self.flags, *self.native)
-        include = ("-I" + python_include(),) if unit.anywhere else ()
+        include = ("-I" + python_include(),) if unit.anywhere and unit.python else ()
         return [*self.command, *flags, *unit.flags, "-I.", *include, "-c", unit.source, "-o", unit.object]
 
     def _link(self, objects: Sequence[str], output: str) -> list[str]:

@@ -17,7 +17,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import cffi
 from cffi.recompiler import make_c_source
@@ -56,7 +56,7 @@ def write_package(
 
     Raises NoCompiler, CompilerFailed, UnusableOutput; the package that was there is then as it was.
     """
-    target = _target(Path(directory))
+    target = target_of(directory)
     stem = Path(manifest["source"]).stem
     compiler = compiler or find(portable)
     inputs = _Native(stem, c_text, h_text, cdef, compiler, portable, prototypes)
@@ -69,18 +69,35 @@ def write_package(
         f"{stem}.c": c_text,
         f"{stem}.h": h_text,
     }
-    native = _still_good(target, inputs.digest)
+    return put(target, manifest, texts, inputs)
+
+
+class Native(Protocol):
+    """A library to be: its file's name, a digest of all it is made of, and how it is made."""
+
+    library: str
+    digest: str
+
+    def build(self, into: Path) -> dict[str, Any]:
+        """Leave the library in a directory; the manifest's "native"."""
+        ...
+
+
+def put(target: Path, manifest: Mapping[str, Any], texts: Mapping[str, str | bytes], inputs: Native) -> bool:
+    """Make a directory of these files and the library, where it is not so already (False)."""
+    library = inputs.library
+    native = _still_good(target, inputs)
     if native is not None and _same(target, {**texts, "manifest.json": _json(manifest, native)}):
         return False
     with _beside(target) as fresh:
         if native is None:
             native = inputs.build(fresh)
         else:
-            _carry(target / LIBRARY, fresh / LIBRARY)
+            _carry(target / library, fresh / library)
         for name, text in {**texts, "manifest.json": _json(manifest, native)}.items():
-            _write(fresh / name, text, target / name)
-        if (fresh / LIBRARY).read_bytes() == _bytes(target / LIBRARY):
-            _carry(target / LIBRARY, fresh / LIBRARY)
+            _write(fresh / name, _encoded(text), target / name)
+        if (fresh / library).read_bytes() == _bytes(target / library):
+            _carry(target / library, fresh / library)
         _swap(fresh, target)
     importlib.invalidate_caches()  # so that this process can import what was not there before
     return True
@@ -88,6 +105,8 @@ def write_package(
 
 class _Native:
     """What goes into the library, and how it is made."""
+
+    library = LIBRARY
 
     def __init__(
         self,
@@ -145,8 +164,9 @@ def _wrapper(header: str, cdef: str, guard_text: str) -> str:
     return text.getvalue()
 
 
-def _target(directory: Path) -> Path:
+def target_of(path: Path | str) -> Path:
     """The real path of the package, if it can be written; what is no built package is never replaced."""
+    directory = Path(path)
     try:
         target = directory.resolve()
         if target.exists() and not target.is_dir():
@@ -165,12 +185,12 @@ def _is_package(directory: Path) -> bool:
         return False
 
 
-def _still_good(target: Path, digest: str) -> dict[str, Any] | None:
+def _still_good(target: Path, inputs: Native) -> dict[str, Any] | None:
     """The "native" of the package that is there, if its library is what a build would make again."""
     try:
         native = json.loads((target / "manifest.json").read_bytes())["native"]
-        library = hashlib.sha256((target / LIBRARY).read_bytes()).hexdigest()
-        good = native["inputs"] == digest and native["library"] == library
+        library = hashlib.sha256((target / inputs.library).read_bytes()).hexdigest()
+        good = native["inputs"] == inputs.digest and native["library"] == library
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return native if good else None
@@ -180,8 +200,12 @@ def _json(manifest: Mapping[str, Any], native: Mapping[str, Any]) -> str:
     return json.dumps({**manifest, "native": native}, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
 
 
-def _same(target: Path, texts: Mapping[str, str]) -> bool:
-    return all(_bytes(target / name) == text.encode() for name, text in texts.items())
+def _same(target: Path, texts: Mapping[str, str | bytes]) -> bool:
+    return all(_bytes(target / name) == _encoded(text) for name, text in texts.items())
+
+
+def _encoded(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else text
 
 
 def _bytes(path: Path) -> bytes | None:
@@ -191,12 +215,12 @@ def _bytes(path: Path) -> bytes | None:
         return None
 
 
-def _write(path: Path, text: str, old: Path) -> None:
-    if _bytes(old) == text.encode():
+def _write(path: Path, text: bytes, old: Path) -> None:
+    if _bytes(old) == text:
         _carry(old, path)
     else:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode())
+        path.write_bytes(text)
 
 
 def _carry(old: Path, new: Path) -> None:

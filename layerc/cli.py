@@ -30,6 +30,14 @@ layerc compiles neural-network layers written in NumPy to C, with their gradient
   layerc grad layers.py prints the gradients as source; layerc --help lists all commands.
 """
 
+NET = """
+
+layerc build layers.py       reads the file, and never runs it.
+layerc build net.py:net      RUNS net.py, as Python: a Net is an object that it makes. From its variable `net` comes a
+                             package with one C file (predict, train_step, load_safetensors; no Python), a shared
+                             library, the weights that the net has then, and a module. `if __name__ == "__main__":`
+                             is not entered."""
+
 EXIT_CODES = "exit status: 0 done, 1 mistakes in the layer file, 2 usage, 3 no working C compiler"
 
 
@@ -37,8 +45,10 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="layerc", description=TEACH, epilog=EXIT_CODES, formatter_class=_Formatter)
     top.add_argument("--version", action="version", version=f"layerc {__version__}")
     found = top.add_subparsers(dest="command", metavar="command", title="commands")
-    build = _command(found, "build", commands.build, "compile a layer file to a package")
-    build.add_argument("file", metavar="layers.py")
+    build = _command(found, "build", commands.build, "compile a layer file, or a whole net, to a package", NET)
+    build.add_argument("file", metavar="layers.py | net.py:NET", help="a layer file; or a script and its Net")
+    build.add_argument("--solver", metavar="NAME", help="of a net: what train_step updates by (default: the only one)")
+    build.add_argument("--top", metavar="BLOB", help="of a net: what predict gives (default: what the loss compares)")
     build.add_argument(
         "-o",
         "--output",
@@ -96,12 +106,12 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
 
 def _command(
-    parsers: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, run: object, help: str
+    parsers: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, run: object, help: str, more: str = ""
 ) -> argparse.ArgumentParser:
     made: argparse.ArgumentParser = parsers.add_parser(
         name,
         help=help,
-        description=f"{help[0].upper()}{help[1:]}.",
+        description=f"{help[0].upper()}{help[1:]}.{more}",
         epilog=EXIT_CODES,
         formatter_class=_Formatter,
     )

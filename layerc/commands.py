@@ -66,7 +66,12 @@ def _stage(text: str) -> str:
 
 # -- commands ---------------------------------------------------------------------------------------------
 def build(options: argparse.Namespace) -> None:
-    source = _file(Path(options.file))
+    path, name = _split(options.file)
+    if name is not None:
+        return _build_net(options, path, name)
+    if options.solver or options.top:
+        raise Usage("--solver and --top are for a net: layerc build net.py:NAME")
+    source = _file(path)
     target = Path(options.output) if options.output else None
     stage = _stage(options.dump) if options.dump else None
     with _Progress() as progress:
@@ -87,6 +92,34 @@ def build(options: argparse.Namespace) -> None:
         arguments = ", ".join(p["name"] for p in first["parameters"] if p["role"] != "config")
         use = f"L.{first['name']}({arguments})" if first["kind"] == "function" else f"L.{first['name']}()"
         print(f"next: import {made.name} as L; {use}" + (f"  (in {made.parent})" if str(made.parent) != "." else ""))
+
+
+def _build_net(options: argparse.Namespace, path: Path, name: str) -> None:
+    from layerc import nets
+
+    for option in ("f32_only", "checked", "portable", "dump"):
+        if getattr(options, option):
+            raise Usage(f"--{option.replace('_', '-')} is for layer files; {options.file} names a net")
+    script = _file(path)
+    target = Path(options.output) if options.output else None
+    with _Progress() as progress:
+        try:
+            made, plan = nets.build(script, name, target, options.solver, options.top, progress)
+        except nets.NoSuch as error:
+            raise Usage(str(error)) from None
+        except nets.BadScript as error:
+            raise Failed(str(error)) from None
+    prefix, predict = nets.prefix_of(name), plan["predict"]
+    arguments = ", ".join(p["name"] for p in predict["inputs"])
+    print(f"built {made}: {prefix}.c, {prefix}.h, lib{prefix}.so, weights.safetensors")
+    print(f"predict({arguments}) -> {predict['outputs'][0]['name']}")
+    if plan["train"]:
+        arguments = ", ".join(p["name"] for p in plan["train"]["inputs"])
+        print(f"train_step({arguments}) -> loss, by {plan['solver']}")
+    else:
+        print("no train_step: the script makes no solver, or the net has no loss")
+    if plan["left_out"]:
+        print(f"left out, as no loss needs them: {', '.join(plan['left_out'])}")
 
 
 class _Progress:
@@ -212,13 +245,37 @@ def info(options: argparse.Namespace) -> None:
         raise Usage(f"{directory} is not a package built by layerc: it has no manifest.json")
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
-        print(f"{directory.name}: built from {manifest['source']} by layerc {manifest['layerc']}")
+        source = manifest.get("net", {}).get("script", manifest["source"])
+        print(f"{directory.name}: built from {source} by layerc {manifest['layerc']}")
         native = manifest.get("native", {})
         print(f"  compiler  {native.get('compiler', '?')}, {' '.join(native.get('flags', []))}")
         for layer in manifest["layers"]:
             _print_layer(layer)
+        if "net" in manifest:
+            _print_net(manifest["net"])
     except (ValueError, KeyError) as error:
         raise Usage(f"{path} cannot be read ({error}); build the package again") from None
+
+
+def _print_net(net: dict[str, Any]) -> None:
+    """A net that was built whole."""
+    for name, title in (("predict", "predict"), ("train", "train_step")):
+        function = net[name]
+        if function is None:
+            continue
+        inputs, outputs = (
+            ", ".join(f"{p['name']}: {p['dtype']}{['batch', *p['shape']]}".replace("'", "") for p in function[key])
+            for key in ("inputs", "outputs")
+        )
+        times, plus = function["arena"]
+        print(f"\n  {net['prefix']}_{title}({inputs}) -> {outputs or 'loss'}")
+        print(f"    arena {times} bytes an example" + (f" and {plus} more" if plus else ""))
+        if name == "train":
+            print(f"    by {net['solver']}")
+    print()
+    for held in net["held"]:
+        role = "param" if held["buffer"] == "parameters" else "state"
+        print(f"    {role:<7} {held['name']}: {held['dtype']}{held['shape']}")
 
 
 def _print_layer(layer: dict[str, Any]) -> None:

@@ -4,13 +4,14 @@ L.mish(x, acceleration="none"); s.vjp(x, acceleration="none"); Net(name, layers,
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
 CHOICES = ("auto", "none")
 
 _none: ContextVar[bool] = ContextVar("none", default=False)
+_AS_IT_IS = nullcontext()
 
 
 def checked(where: str, choice: Any) -> str:
@@ -20,15 +21,18 @@ def checked(where: str, choice: Any) -> str:
     return choice
 
 
-@contextmanager
-def accelerated(choice: str) -> Iterator[None]:
+def accelerated(choice: str) -> AbstractContextManager[None]:
     """What nets run inside is computed so; "auto" leaves it as it is, as in a net within a net."""
-    token = _none.set(True) if choice == "none" else None
+    return _with_numpy() if choice == "none" else _AS_IT_IS
+
+
+@contextmanager
+def _with_numpy() -> Iterator[None]:
+    token = _none.set(True)
     try:
         yield
     finally:
-        if token is not None:
-            _none.reset(token)
+        _none.reset(token)
 
 
 def is_none() -> bool:

@@ -23,6 +23,11 @@ DTYPES: dict[str, np.dtype] = {
 REALS = {DTYPES["f32"]: "f32", DTYPES["f64"]: "f64"}
 
 
+def contiguous(array: Any) -> Any:
+    """The array in row-major order: itself where it is so already."""
+    return array if array.flags.c_contiguous else array.copy(order="C")
+
+
 def is_weak(value: object) -> bool:
     """Whether a value takes the type it meets: Python numbers and (nested) lists of them."""
     return type(value) in (float, int, bool, list, tuple)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from layerc.runtime.arrays import contiguous
 from layerc.runtime.layer import BadInput
 
 Shape = tuple[int, ...]
@@ -29,7 +30,7 @@ def as_rows(array: np.ndarray, axis: int) -> np.ndarray:
     copy pays."""
     axis = channel_axis(axis, array.shape)
     count = math.prod(array.shape[:axis]) * math.prod(array.shape[axis + 1 :])
-    return np.ascontiguousarray(np.moveaxis(array, axis, -1)).reshape(count, array.shape[axis])
+    return contiguous(np.moveaxis(array, axis, -1)).reshape(count, array.shape[axis])
 
 
 def from_rows(rows: np.ndarray, axis: int, shape: Shape) -> np.ndarray:

@@ -41,8 +41,8 @@ class Blob:
     """
 
     __slots__ = ("_buffer", "_data", "_diff")
-    _buffer: np.ndarray
-    _data: np.ndarray
+    _buffer: Any  # the array it lies in, flat; None: made when it is needed
+    _data: Any  # an array
 
     def __init__(self, array: Any, diff: Any = NullBlob()) -> None:
         self._diff: Blob | NullBlob = NullBlob()
@@ -53,6 +53,14 @@ class Blob:
     def empty(cls, shape: Shape, dtype: Any = np.float32) -> "Blob":
         """A blob of that shape; the values are zeros, so that nothing unset is ever read."""
         return cls(np.zeros(shape, dtype))
+
+    def fresh(self, shape: Shape) -> "Blob":
+        """Another blob of this type; its values may be anything."""
+        return Blob.empty(shape, self.dtype)
+
+    def zeros(self, shape: Shape) -> np.ndarray:
+        """An array of this type."""
+        return np.zeros(shape, self.dtype)
 
     @property
     def shape(self) -> Shape:
@@ -111,14 +119,19 @@ class Blob:
         if any(n < 0 for n in shape):
             raise ValueError(f"cannot resize a blob to {shape}")
         count = math.prod(shape)
+        if self._buffer is None:
+            self._buffer = self._data.reshape(-1)
         if count > self._buffer.size:
             self._buffer = np.zeros(count, self.dtype)
         self._data = self._buffer[:count].reshape(shape)
 
     def adopt(self, array: np.ndarray) -> None:
         """Take a freshly made array as the values, without a copy."""
-        self._data = np.ascontiguousarray(array).reshape(array.shape)  # ascontiguousarray makes 0-d 1-d
-        self._buffer = self._data.reshape(-1)
+        if type(array) is np.ndarray and array.flags.c_contiguous:
+            self._data = array
+        else:
+            self._data = np.ascontiguousarray(array).reshape(array.shape)  # ascontiguousarray makes 0-d 1-d
+        self._buffer = None
 
     def copy_in(self, array: np.ndarray) -> None:
         """Take a copy of the values, and the type."""

@@ -62,7 +62,7 @@ class _Compiled(Builtin):
         arrays = {**ports.arrays(inputs), **{p.name: p.data for p in state.parameters}, **state.states}
         training = state.phase == "train"
         if ports.random:
-            state.random = int(state.rng.next().integers(2**63 - 1))
+            state.random = state.rng.next_seed()
         # The shapes and types are checked first: a ValueError of the function's own is not the bottoms'
         # fault.
         ports.output_specs("forward" if training else "predict", arrays)

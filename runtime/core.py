@@ -179,6 +179,10 @@ class Core:
             self._cases.pop(next(iter(self._cases)), None)
         self._cases[key] = case
 
+    def known(self, key: Any) -> Case:
+        """The case of that key; KeyError."""
+        return self._cases[key]
+
     def prepare(
         self,
         where: str,

@@ -46,6 +46,8 @@ class Crop(Mapped):
         for k, name in enumerate(("top", "left")):
             free = x.shape[2 + k] - self.crop_size[k]
             drawn = state.draws is not None and self.random_crop
-            places[name] = (state.draws[k] * (free + 1)).astype(np.int64) if drawn else np.full(n, free // 2, np.int64)
+            places[name] = (
+                (state.draws[k] * (free + 1)).astype(np.int64) if drawn else x.zeros((n,)).astype(np.int64) + free // 2
+            )
         mirrored = state.draws is not None and self.random_mirror
-        return {**places, "is_mirrored": state.draws[2] < 0.5 if mirrored else np.zeros(n, bool)}
+        return {**places, "is_mirrored": state.draws[2] < 0.5 if mirrored else x.zeros((n,)).astype(bool)}

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from layerc.runtime.arena import Lifetime, pack
 from layerc.runtime.data import DataLayer, Input
 
 if TYPE_CHECKING:
@@ -67,21 +68,8 @@ def memory(net: "Net") -> str:
     graph, blobs = net.graph, net.track.blobs
     end = {w: max(wire.readers, default=len(graph.steps)) for w, wire in enumerate(graph.wires)}
     order = sorted(end, key=lambda w: graph.wires[w].maker)
-    places: dict[int, int] = {}
-    for w in order:  # first fit among those that live at the same time
-        size = blobs[w].data.nbytes
-        taken = sorted(
-            (places[v], places[v] + blobs[v].data.nbytes)
-            for v in places
-            if graph.wires[v].maker <= end[w] and end[v] >= graph.wires[w].maker
-        )
-        at = 0
-        for start, stop in taken:
-            if at + size <= start:
-                break
-            at = max(at, stop)
-        places[w] = at
-    arena = max((places[w] + blobs[w].data.nbytes for w in places), default=0)
+    found, arena = pack([Lifetime(blobs[w].data.nbytes, graph.wires[w].maker, end[w]) for w in order])
+    places = dict(zip(order, found))
     whole = sum(b.data.nbytes for b in blobs)
     diffs = sum(b.data.nbytes for b in net.track.diffs.values())
     lines = [f"memory of net {net.name!r}", f"{'blob':<20} {'shape':<18} {'bytes':>10} {'at':>10}"]
@@ -93,8 +81,22 @@ def memory(net: "Net") -> str:
         f"parameters           {parameters} bytes, their gradients {parameters}",
         f"training             {whole} bytes of blobs, {diffs} of their gradients",
         f"inference            {arena} bytes in one arena (without reuse: {whole})",
+        *_ahead(net),
     ]
     return "\n".join(lines)
+
+
+def _ahead(net: "Net") -> list[str]:
+    """The arena of `predict` in the net that `layerc build` makes, temporaries of the layers included."""
+    from layerc.runtime.rehearse import schedule
+    from layerc.runtime.replay import Replay
+    from layerc.runtime.symbolic import Unrecordable
+
+    try:
+        each, more = Replay(schedule(net).predict).arena
+    except (Unrecordable, ValueError, TypeError):
+        return []
+    return [f"built ahead of time  {each} bytes for each example" + (f", {more} for all" if more else "")]
 
 
 def edges(net: "Net") -> list[tuple[str, str, str]]:

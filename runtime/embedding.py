@@ -8,9 +8,9 @@ from layerc.runtime import builtin
 from layerc.runtime.blob import Blob
 from layerc.runtime.fields import field, integer
 from layerc.runtime.initializers import Gaussian
+from layerc.runtime.labels import check_range
 from layerc.runtime.layer import BadType, Builtin, LayerState
 from layerc.runtime.regularizers import L2Regu
-from layerc.runtime.softmax import check_range
 
 
 class Embedding(Builtin):

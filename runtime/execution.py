@@ -4,9 +4,9 @@ The net trains on one `Track`; inference and validation run on forks of it, so t
 """
 
 import copy
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from typing import Any
+from collections.abc import Collection, Mapping
+from numbers import Number
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from layerc.runtime.blob import Blob, NullBlob
 from layerc.runtime.layer import BadInput, BadLabel, BadType, Layer, LayerState
 from layerc.runtime.parameters import Parameter, ParameterBuffer
 from layerc.runtime.topology import Graph, Step, TopologyError, titled
+
+_NOTHING = NullBlob()
 
 
 class Track:
@@ -48,8 +50,9 @@ class Track:
                 self.blobs[w] = Blob.empty(array.shape, array.dtype)
             self.blobs[w].data = array
         batch = next((array.shape[0] for array in given.values()), None)
+        fed = {self.graph.wires[w].maker for w in given}
         for i, step in enumerate(self.graph.steps):
-            if (steps is not None and i not in steps) or self._is_given(step, given):
+            if (steps is not None and i not in steps) or (i in fed and self._is_given(step, given)):
                 continue
             state = self.states[i]
             state.batch_size = batch
@@ -70,9 +73,12 @@ class Track:
         state.phase = phase
         state.loss = None
         inputs = self.inputs(i)
-        with self.blaming(i, "forward"), accelerated(getattr(self.backend, "acceleration", "auto")):
-            layer.forward(self.backend, state, inputs)
-        if layer.has_loss and not isinstance(state.loss, float | int | np.number):
+        try:
+            with accelerated(getattr(self.backend, "acceleration", "auto")):
+                layer.forward(self.backend, state, inputs)
+        except Exception as error:
+            self.blame(i, "forward", error)
+        if layer.has_loss and not isinstance(state.loss, Number):
             raise TopologyError(f"{titled(layer)} has_loss, but forward set no state.loss (it is {state.loss!r})")
         if len(state.blobs) != len(step.tops):
             raise TopologyError(f"{titled(layer)} has {len(step.tops)} tops, but {len(state.blobs)} blobs")
@@ -120,7 +126,8 @@ class Track:
         """The backward of one step."""
         step, state = self.graph.steps[i], self.states[i]
         layer = step.layer
-        tops = [diffs.complete(w) if w in plan.needed else NullBlob() for w in step.tops]
+        needed, is_builtin = plan.needed, layer.is_builtin
+        tops = [diffs.complete(w) if w in needed else _NOTHING for w in step.tops]
         if state.owns_diffs:
             for own, top in zip(state.blobs_diff, tops):
                 if isinstance(own, Blob) and isinstance(top, Blob):
@@ -129,20 +136,22 @@ class Track:
             state.blobs_diff = tops
         targets: list[Any] = []
         for w in step.bottoms:
-            needed = w in plan.needed
-            targets.append(diffs.target(w, [t for t in targets if t], not layer.is_builtin) if needed else NullBlob())
-        if step.in_place and not layer.is_builtin:  # it may change the top's gradient into the bottom's
+            targets.append(diffs.target(w, targets, not is_builtin) if w in needed else _NOTHING)
+        if step.in_place and not is_builtin:  # it may change the top's gradient into the bottom's
             for target, top in zip(targets, tops):
                 if isinstance(target, Blob) and isinstance(top, Blob):
                     target.data = top.data
-        inputs = state.own_inputs if step.in_place and not layer.is_builtin else [self.blobs[w] for w in step.bottoms]
-        learned = state.learned
-        own = _own_gradients(learned, touched, layer.is_builtin) if learned else nullcontext()
-        choice = accelerated(getattr(self.backend, "acceleration", "auto"))
-        with self.blaming(i, "backward"), choice, own:
-            layer.backward(self.backend, state, inputs, targets)
+        inputs = state.own_inputs if step.in_place and not is_builtin else [self.blobs[w] for w in step.bottoms]
+        lent = _lend_own(state.learned, touched, is_builtin)
+        try:
+            with accelerated(getattr(self.backend, "acceleration", "auto")):
+                layer.backward(self.backend, state, inputs, targets)
+        except Exception as error:
+            self.blame(i, "backward", error)
+        finally:
+            _take_own(lent)
         for w, target in zip(step.bottoms, targets):
-            if isinstance(target, Blob):
+            if target is not _NOTHING:
                 if target.shape != self.blobs[w].shape:
                     raise ValueError(
                         f"{titled(layer)}: backward gave blob {self.graph.wires[w].name!r} a gradient "
@@ -152,11 +161,18 @@ class Track:
 
     # -- errors --------------------------------------------------------------------------------------------
 
-    def blaming(self, i: int, doing: str) -> "_Blame":
-        """Errors of a layer say which layer it was; about bottoms, also who made them."""
-        return _Blame(self, i, doing)
+    def blame(self, i: int, doing: str, error: Exception) -> NoReturn:
+        """Raise the error of a layer, saying which layer it was; about bottoms, also who made them."""
+        layer = self.graph.steps[i].layer
+        for kind, told in ((BadInput, ValueError), (BadType, TypeError), (BadLabel, IndexError)):
+            if isinstance(error, kind):
+                raise told(self._both_ends(i, error)) from None
+        note = f"in {titled(getattr(layer, 'owner', layer))}, {doing}"
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
+        raise error
 
-    def both_ends(self, i: int, error: Exception) -> str:
+    def _both_ends(self, i: int, error: Exception) -> str:
         step = self.graph.steps[i]
         owner: Layer = getattr(step.layer, "owner", step.layer)
         ends = []
@@ -164,29 +180,6 @@ class Track:
             blob, name = self.blobs[w], self.graph.wires[w].name
             ends.append(f"blob {name!r} {blob.shape} {blob.dtype}, made by {titled(self.graph.maker(w))}")
         return f"{titled(owner)} cannot take {'; '.join(ends)}: {error}"
-
-
-class _Blame:
-    """What `Track.blaming` returns; a class, since every step of every pass enters one."""
-
-    __slots__ = ("doing", "i", "track")
-
-    def __init__(self, track: Track, i: int, doing: str) -> None:
-        self.track, self.i, self.doing = track, i, doing
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if not isinstance(error, Exception):
-            return
-        for own, shown in ((BadInput, ValueError), (BadType, TypeError), (BadLabel, IndexError)):
-            if isinstance(error, own):
-                raise shown(self.track.both_ends(self.i, error)) from None
-        layer = self.track.graph.steps[self.i].layer
-        note = f"in {titled(getattr(layer, 'owner', layer))}, {self.doing}"
-        if note not in getattr(error, "__notes__", ()):
-            error.add_note(note)
 
 
 class _Sums:
@@ -200,16 +193,18 @@ class _Sums:
         shape, dtype = self.blobs[w].shape, self.blobs[w].dtype
         blob = self.diffs.get(w)
         if blob is None or blob.dtype != dtype:
-            blob = self.diffs[w] = Blob.empty(shape, dtype)
+            blob = self.diffs[w] = self.blobs[w].fresh(shape)
         if blob.shape != shape:
             blob.resize(shape)
         return blob
 
-    def target(self, w: int, taken: list[Blob], clean: bool) -> Blob:
+    def target(self, w: int, taken: list[Any], clean: bool) -> Blob:
         """Where a consumer writes: the gradient itself if it is the first, else a scratch blob."""
+        if w in self.begun:
+            return self.diffs[w].fresh(self.diffs[w].shape)
         blob = self.blob(w)
-        if w in self.begun or any(blob is t for t in taken):
-            return Blob.empty(blob.shape, blob.dtype)
+        if taken and any(blob is t for t in taken):
+            return blob.fresh(blob.shape)
         if clean:
             blob.fill(0)
         return blob
@@ -221,38 +216,36 @@ class _Sums:
         self.begun.add(w)
 
     def add(self, w: int, dy: np.ndarray) -> None:
-        blob = self.blob(w)
         if w in self.begun:
-            blob.data += dy
+            self.diffs[w].data += dy
         else:
-            blob.data = dy
+            self.blob(w).data = dy
             self.begun.add(w)
 
     def complete(self, w: int) -> Blob:
         """The sum; zeros where nobody gave anything."""
-        blob = self.blob(w)
         if w not in self.begun:
-            blob.fill(0)
+            self.blob(w).fill(0)
             self.begun.add(w)
-        return blob
+        return self.diffs[w]
 
 
-@contextmanager
-def _own_gradients(parameters: list[Parameter], touched: set[int], builtin: bool) -> Iterator[None]:
+def _lend_own(parameters: list[Parameter], touched: set[int], builtin: bool) -> list[tuple[Parameter, Any]]:
     """While a layer runs, each of its gradients starts from zero; then it is added to what others that share
     the parameter gave. A layer by hand may also write the gradient of a frozen parameter: it is dropped."""
     lent: list[tuple[Parameter, Any]] = []
     for p in parameters:
         if (p.frozen and not builtin) or (not p.frozen and id(p) in touched):
-            lent.append((p, p.lend_gradient(np.zeros(p.shape, p.data.dtype))))
+            lent.append((p, p.lend_gradient(np.zeros_like(p.data))))
         touched.add(id(p))
-    try:
-        yield
-    finally:
-        for p, before in lent:
-            given = p.lend_gradient(before)
-            if not p.frozen:
-                before += given
+    return lent
+
+
+def _take_own(lent: list[tuple[Parameter, Any]]) -> None:
+    for p, before in lent:
+        given = p.lend_gradient(before)
+        if not p.frozen:
+            before += given
 
 
 def fork_state(state: LayerState) -> LayerState:

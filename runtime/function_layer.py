@@ -7,6 +7,7 @@ import numpy as np
 from layerc.runtime.blob import Blob
 from layerc.runtime.fields import Field, field
 from layerc.runtime.layer import Builtin, LayerState
+from layerc.runtime.stand_in import StandIn
 
 
 class FunctionLayer(Builtin):
@@ -18,6 +19,7 @@ class FunctionLayer(Builtin):
 
     has_neuron = True
     is_builtin = False  # its backward may leave a gradient out
+    is_recordable = True
     bottom_counts = (1, None)
     positional = ("fn", "backward")
 
@@ -51,7 +53,7 @@ class FunctionLayer(Builtin):
             blob.data = array
 
     def backward(self, backend: Any, state: LayerState, inputs: list[Blob], diffs: Any) -> None:
-        dys = [d.data if d else np.zeros(b.shape, b.dtype) for d, b in zip(state.blobs_diff, state.blobs)]
+        dys = [d.data if d else b.zeros(b.shape) for d, b in zip(state.blobs_diff, state.blobs)]
         found = self.backward_fn(*(x.data for x in inputs), *dys)
         found = tuple(found) if isinstance(found, tuple | list) else (found,)
         if len(found) != len(inputs):
@@ -64,11 +66,13 @@ class FunctionLayer(Builtin):
         """fn's arrays, floats in the float type of the bottoms. The bottoms are handed out read-only."""
         arrays = []
         for x in inputs:
-            view = x.data.view()
-            view.flags.writeable = False
+            view = x.data
+            if isinstance(view, np.ndarray):
+                view = view.view()
+                view.flags.writeable = False
             arrays.append(view)
         made = self.fn(*arrays)
         floats = [x.dtype for x in inputs if x.dtype.kind == "f"] or [np.dtype(np.float32)]
         made = tuple(made) if isinstance(made, tuple | list) else (made,)
-        made = tuple(np.asarray(a) for a in made)
+        made = tuple(a if isinstance(a, StandIn) else np.asarray(a) for a in made)
         return tuple(a if a.dtype.kind in "iu" else a.astype(floats[0], copy=False) for a in made)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from layerc.runtime.arrays import contiguous
 from layerc.runtime.axes import Shape
 from layerc.runtime.blob import Blob
 from layerc.runtime.fields import boolean, field, integer
@@ -34,7 +35,7 @@ class InnerProduct(Weighted):
         return "standard.inner_product", {}
 
     def view(self, x: np.ndarray) -> np.ndarray:
-        return x.reshape(len(x), math.prod(x.shape[1:]))
+        return rows_of(x)
 
     def parameter_arrays(self, state: LayerState, dtype: np.dtype) -> dict[str, np.ndarray]:
         return {"bias": np.zeros(self.output_dim, dtype), **super().parameter_arrays(state, dtype)}
@@ -69,15 +70,20 @@ class TiedInnerProduct(Weighted):
         return "standard.inner_product", {}
 
     def view(self, x: np.ndarray) -> np.ndarray:
-        return x.reshape(len(x), math.prod(x.shape[1:]))
+        return rows_of(x)
 
     def parameter_arrays(self, state: LayerState, dtype: np.dtype) -> dict[str, np.ndarray]:
-        weight = np.ascontiguousarray(state.borrowed[0].data.T)
+        weight = contiguous(state.borrowed[0].data.T)
         bias = state.parameters[0].data if self.bias else np.zeros(weight.shape[1], dtype)
         return {"weight": weight, "bias": bias}
 
     def gradient(self, p: Parameter, found: dict[str, np.ndarray]) -> np.ndarray:
         return found["weight"].T if p.name == "weight" else found["bias"]
+
+
+def rows_of(x: np.ndarray) -> np.ndarray:
+    """(N, ...) as a matrix of N rows."""
+    return x.reshape(x.shape[0], math.prod(x.shape[1:]))
 
 
 def check_features(shape: Shape, weight: Shape) -> None:

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class Launch:
     arguments: the names of the arrays it reads, in its own order; specs: of those it writes.
     keep: where those it reads are among the call's arrays followed by the forward's outputs; order: how they,
     followed by all cotangents, are arranged as arguments. None for either: as they come.
-    public: which of the outputs the caller gets.
+    scalars: its leading arguments; public: which of the outputs the caller gets.
     """
 
     __slots__ = (
@@ -64,7 +64,7 @@ class Launch:
         at = self.seed_at
         if at is None:
             return self
-        return self.told((*self.scalars[:at], seed or 0, *self.scalars[at + 1 :]))
+        return self.told((*self.scalars[:at], 0 if seed is None else seed, *self.scalars[at + 1 :]))
 
     def told(self, scalars: tuple[float, ...]) -> "Launch":
         """The same with other scalars before the arrays."""
@@ -97,12 +97,21 @@ class Launch:
         return results[0] if len(results) == 1 else tuple(results)
 
 
+class Named(NamedTuple):
+    """A kernel called by name, with nothing left to look up: how it is run, and where among its outputs those are that
+    the caller gets, by their names."""
+
+    run: Run
+    single: bool
+    results: tuple[tuple[str, int], ...]
+
+
 class Case:
     """One combination of shapes, element types and config of a layer, with its launches."""
 
     __slots__ = (
         *("_launches", "_like", "backward", "batch", "binding", "config", "core", "cotangents"),
-        *("forward", "predict", "quick_backward", "quick_forward", "quick_predict", "real", "shapes"),
+        *("forward", "named", "predict", "quick_backward", "quick_forward", "quick_predict", "real", "shapes"),
     )
 
     def __init__(
@@ -119,6 +128,7 @@ class Case:
         self.config, self.shapes = dict(config), dict(shapes)
         self._launches: dict[tuple[str, str], Launch] = {}
         self._like: Case | None = None
+        self.named: dict[tuple[str, str], Named] = {}
         # What every call needs is kept as attributes: that is the quickest way to it.
         self.predict = self.launch("predict")
         self.forward = self.launch("vjp" if "vjp" in core.methods else "forward")
@@ -165,6 +175,7 @@ class Case:
         """The same with other values of its configuration, none of which a shape depends on."""
         made = _copied(self)
         made.config, made._launches, made._like = dict(config), {}, self
+        made.named = {}
         made.quick_predict = made.quick_forward = made.quick_backward = refuse
         return made
 

@@ -13,6 +13,7 @@ from layerc.runtime.fields import field, integer, one_of
 from layerc.runtime.labels import labels_of
 from layerc.runtime.layer import BadInput, BadType, LayerState, require_float
 from layerc.runtime.losses import Loss, TermLoss
+from layerc.runtime.symbolic import number
 
 
 def _class_weights(value: Any) -> np.ndarray:
@@ -60,10 +61,15 @@ class LabelLoss(Loss):
         counted = labels >= 0
         state.weights = counted.astype(np.float64)
         if self.class_weights is not None:
-            state.weights[counted] = self.class_weights[labels[counted]]
+            state.weights = builtin.run("losses.class_weight", {"label": labels, "weights": self.class_weights})["y"]
         terms = np.where(state.weights > 0, state.terms, 0)  # a term that weighs nothing may be infinite
-        total = float(np.dot(terms, state.weights))
-        divisor = float(np.sum(state.weights)) if self.normalize == "weights" else float(np.sum(counted))
+        total = number(np.sum(terms * state.weights))
+        if self.normalize == "weights":
+            divisor = number(np.sum(state.weights))
+        elif self.ignore_label is None:
+            divisor = labels.shape[0]
+        else:
+            divisor = number(np.sum(counted))
         self.settle(state, total, divisor, divisor)
 
     def backward(self, backend: Any, state: LayerState, inputs: list[Blob], diffs: Any) -> None:
@@ -102,7 +108,7 @@ class SoftlabelSoftmaxLoss(TermLoss):
         return {name: as_rows(x.data, self.axis) for name, x in zip(("scores", "t"), inputs)}
 
     def count(self, state: LayerState, inputs: list[Blob]) -> int:
-        return len(state.terms)
+        return state.terms.shape[0]
 
     def gradient(self, k: int, found: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         return from_rows(found, self.axis, shape)

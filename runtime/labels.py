@@ -4,6 +4,7 @@ import numpy as np
 
 from layerc.runtime.axes import as_rows, channel_axis
 from layerc.runtime.layer import BadInput, BadLabel, BadType
+from layerc.runtime.stand_in import StandIn
 
 
 def labels_of(label: np.ndarray, shape: tuple[int, ...], axis: int, ignore: int | None) -> np.ndarray:
@@ -21,9 +22,19 @@ def labels_of(label: np.ndarray, shape: tuple[int, ...], axis: int, ignore: int 
     if label.shape not in (without, with_one):
         raise BadInput(f"labels for scores {shape} with the classes along axis {at} have shape {without}")
     wide = label.astype(np.int64)
-    ignored = wide == ignore if ignore is not None else np.zeros(wide.shape, bool)
-    bad = ((wide < 0) | (wide >= shape[at])) & ~ignored
-    if bad.any():
-        raise BadLabel(f"label {wide[bad][0]} is outside 0..{shape[at] - 1}")
-    wide[ignored] = -1
+    check_range(wide, shape[at], "label", ignore)
+    if ignore is not None:
+        wide = np.where(wide == ignore, -1, wide)
     return as_rows(wide.reshape(with_one), at).reshape(-1)
+
+
+def check_range(index: np.ndarray, bound: int, what: str, ignore: int | None = None) -> None:
+    """BadLabel for an index outside 0..bound-1 that is not `ignore`."""
+    message = f"{what} {{0}} is outside 0..{bound - 1}"
+    if isinstance(index, StandIn):
+        return index.require_range(0, bound, ignore, message)
+    bad = (index < 0) | (index >= bound)
+    if ignore is not None:
+        bad &= index != ignore
+    if bad.any():
+        raise BadLabel(message.format(index[bad][0]))

@@ -112,6 +112,7 @@ class Layer:
     follows_batch: ClassVar[bool] = False  # a source whose N is that of the data layer
     is_multi: ClassVar[bool] = False  # k bottoms make k tops
     is_builtin: ClassVar[bool] = False  # assigns every diff it is given, so nothing need be zeroed first
+    is_recordable: ClassVar[bool] = False  # a function of arrays, states and seeds: `layerc build net.py:net` takes it
     bottom_counts: ClassVar[tuple[int, int | None]] = (0, None)
     top_count: ClassVar[int | None] = None  # None: whatever `setup` makes
     param_names: ClassVar[tuple[str, ...]] = ()
@@ -262,7 +263,7 @@ class Layer:
 class Builtin(Layer):
     """Base of the layers that come with layerc."""
 
-    is_builtin = True
+    is_builtin = is_recordable = True
     integer_bottoms: ClassVar[tuple[int, ...]] = ()
 
     def bottom_kind(self, k: int) -> str | None:

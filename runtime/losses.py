@@ -10,6 +10,7 @@ from layerc.runtime.blob import Blob
 from layerc.runtime.fields import field, one_of
 from layerc.runtime.layer import BadInput, Builtin, LayerState, require_float
 from layerc.runtime.statistics import RunningMeans
+from layerc.runtime.symbolic import choose, number, ratio
 
 
 class Loss(RunningMeans, Builtin):
@@ -31,8 +32,10 @@ class Loss(RunningMeans, Builtin):
 
         state.scale: what each term's gradient is multiplied by.
         """
-        state.scale = self.weight if self.normalize == "sum" else self.weight / count if count else 0.0
-        state.loss = float(total * state.scale) if state.scale else 0.0  # 0 times an infinite total is 0 too
+        shared = choose(count != 0, lambda: ratio(self.weight, count), lambda: 0.0)
+        state.scale = self.weight if self.normalize == "sum" else shared
+        # 0 times an infinite total is 0 too
+        state.loss = choose(state.scale != 0, lambda: number(total * state.scale), lambda: 0.0)
         self.record(state, "loss", state.loss, samples)
 
 
@@ -71,10 +74,10 @@ class TermLoss(Loss):
         state.arrays = self.arrays(inputs)
         state.terms = builtin.run(self.address, state.arrays, **self.config())["y"]
         n = self.count(state, inputs)
-        self.settle(state, float(np.sum(state.terms, dtype=np.float64)), n, n)
+        self.settle(state, number(np.sum(state.terms, dtype=np.float64)), n, n)
 
     def backward(self, backend: Any, state: LayerState, inputs: list[Blob], diffs: Any) -> None:
-        dy = np.full(state.terms.shape, state.scale, state.terms.dtype)
+        dy = np.full_like(state.terms, state.scale)
         arrays = {**state.arrays, "y": state.terms, "dy": dy}
         found = builtin.pull(self.address, arrays, "inputs", **self.config())
         for k, name in zip(range(len(inputs)), state.arrays):

@@ -17,6 +17,8 @@ from layerc.runtime.holdings import Holdings, read_statistics, reset_statistics
 from layerc.runtime.layer import Backend, Layer
 from layerc.runtime.parameters import Parameter, ParameterBuffer
 from layerc.runtime.setup import Assembly
+from layerc.runtime.shortcut import Shortcuts
+from layerc.runtime.symbolic import number
 from layerc.runtime.topology import TopologyError, analyse, titled
 
 Arrays = Mapping[str, Any]
@@ -55,6 +57,7 @@ class Net(Holdings):
         self.track: Track = self._assembly.track
         self.buffer = ParameterBuffer([], self.dtype)
         self._has_run = False
+        self._shortcuts = Shortcuts()
         self._analysed: tuple[tuple[Any, ...], Analysis] | None = None
         self._seeded: frozenset[int] = frozenset()  # wires that the last backward had seeds for
         self._pending: list[tuple[dict[str, np.ndarray], bool]] = []
@@ -144,10 +147,10 @@ class Net(Holdings):
 
     def objective(self, regu_coef: float = 0.0) -> float:
         """The losses of the last forward and `regu_coef` times the regularizers."""
-        total = sum(float(s.loss) for s in self.track.states if s.layer.has_loss and s.loss is not None)
+        total = sum((number(s.loss) for s in self.track.states if s.layer.has_loss and s.loss is not None), 0.0)
         if regu_coef:
             total += regu_coef * sum(p.decay * p.regu.value(p.data) for p in self.buffer.parameters if p.decay)
-        return float(total)
+        return total
 
     def backward(self, regu_coef: float = 0.0, seed: Arrays | None = None) -> None:
         """Gradients for the last forward, each from zero. `seed={blob: dy}` adds <dy, blob> to the objective.
@@ -229,6 +232,10 @@ class Net(Holdings):
         self._check_open()
         wire = self._output(top)
         given = feeding.for_predict(self, x, wire)
+        if self.is_set_up:
+            made = self._shortcuts.predict(self, top, wire, given)
+            if made is not None:
+                return made
         steps = self.graph.ancestors([wire], set(given))
         self._set_up(given)
         if any(self.track.states[i] is None for i in steps):
@@ -373,8 +380,10 @@ class Net(Holdings):
         self._closed = True
         for i, state in enumerate(self.track.states):
             if state is not None:
-                with self.track.blaming(i, "shutdown"):
+                try:
                     state.layer.shutdown(self.backend, state)
+                except Exception as error:
+                    self.track.blame(i, "shutdown", error)
 
     def __enter__(self) -> "Net":
         return self

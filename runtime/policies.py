@@ -5,6 +5,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from layerc.runtime.symbolic import choose, cos
+
 
 class Policy(Protocol):
     """A rate as a function of the number of updates done (0 before the first)."""
@@ -72,7 +74,8 @@ class Linear:
         _positive(self, "n_iter")
 
     def __call__(self, it: int) -> float:
-        return self.base + (self.end - self.base) * it / self.n_iter if it < self.n_iter else self.end
+        straight = lambda: self.base + (self.end - self.base) * it / self.n_iter  # noqa: E731
+        return choose(it < self.n_iter, straight, lambda: self.end)
 
 
 @dataclass(frozen=True)
@@ -87,9 +90,8 @@ class Cosine:
         _positive(self, "n_iter")
 
     def __call__(self, it: int) -> float:
-        if it >= self.n_iter:
-            return self.end
-        return self.end + (self.base - self.end) * (1 + math.cos(math.pi * it / self.n_iter)) / 2
+        half = lambda: self.end + (self.base - self.end) * (1 + cos(math.pi * it / self.n_iter)) / 2  # noqa: E731
+        return choose(it >= self.n_iter, lambda: self.end, half)
 
 
 class Staged:
@@ -101,12 +103,14 @@ class Staged:
         self.stages = tuple((int(n), as_policy(policy, "Staged")) for n, policy in stages)
 
     def __call__(self, it: int) -> float:
-        end = 0
-        for n, policy in self.stages[:-1]:
-            end += n
-            if it < end:
-                return policy(it)
-        return self.stages[-1][1](it)
+        return self._from(0, 0, it)
+
+    def _from(self, stage: int, start: int, it: int) -> float:
+        """The rate, if the stages before are over."""
+        n, policy = self.stages[stage]
+        if stage + 1 == len(self.stages):
+            return policy(it)
+        return choose(it < start + n, lambda: policy(it), lambda: self._from(stage + 1, start + n, it))
 
     def __repr__(self) -> str:
         return f"Staged({', '.join(map(repr, self.stages))})"
@@ -125,7 +129,8 @@ class CappedStep:
         _positive(self, "stepsize")
 
     def __call__(self, it: int) -> float:
-        return min(self.base * self.gamma ** (it // self.stepsize), self.max)
+        rate = self.base * self.gamma ** (it // self.stepsize)
+        return choose(self.max < rate, lambda: self.max, lambda: rate)
 
 
 @dataclass(frozen=True)
@@ -141,7 +146,8 @@ class CappedLinear:
         _positive(self, "stepsize")
 
     def __call__(self, it: int) -> float:
-        return min(self.base + (it // self.stepsize) * self.gamma, self.max)
+        rate = self.base + (it // self.stepsize) * self.gamma
+        return choose(self.max < rate, lambda: self.max, lambda: rate)
 
 
 @dataclass

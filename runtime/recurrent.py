@@ -63,7 +63,7 @@ class Recurrent(Builtin):
         return (*shape[:2], self.output_dim) if self.sequence else (shape[0], self.output_dim)
 
     def _zeros(self, x: Blob) -> Arrays:
-        return {name: np.zeros((x.shape[0], self.output_dim), x.dtype) for name in self.carried}
+        return {name: x.zeros((x.shape[0], self.output_dim)) for name in self.carried}
 
     def _check(self, inputs: list[Blob]) -> None:
         require_float(inputs)

@@ -5,6 +5,8 @@ from typing import Protocol
 
 import numpy as np
 
+from layerc.runtime.symbolic import number
+
 
 class Regularizer(Protocol):
     """What the net asks of a regularizer: a value, and its gradient with respect to w."""
@@ -32,7 +34,7 @@ class L2Regu:
     c: float = 1.0
 
     def value(self, w: np.ndarray) -> float:
-        return self.c * float(np.sum(np.square(w, dtype=np.float64)))
+        return self.c * number(np.sum(np.square(w, dtype=np.float64)))
 
     def gradient(self, w: np.ndarray) -> np.ndarray | None:
         return (2 * self.c) * w
@@ -45,7 +47,7 @@ class L1Regu:
     c: float = 1.0
 
     def value(self, w: np.ndarray) -> float:
-        return self.c * float(np.sum(np.abs(w), dtype=np.float64))
+        return self.c * number(np.sum(np.abs(w), dtype=np.float64))
 
     def gradient(self, w: np.ndarray) -> np.ndarray | None:
         return self.c * np.sign(w)

@@ -100,8 +100,10 @@ class Assembly:
         diffs = [
             Blob.empty(b.shape, b.dtype) if w in self._needed else NullBlob() for w, b in zip(step.bottoms, inputs)
         ]
-        with track.blaming(i, "setup"):
+        try:
             state = setup_layer(self._backend_for(i), layer, inputs, diffs)
+        except Exception as error:
+            track.blame(i, "setup", error)
         if not isinstance(state, LayerState):
             raise TypeError(f"{titled(layer)}: setup returned {type(state).__name__}, not a LayerState")
         if own:

@@ -178,7 +178,7 @@ def evaluate(tree: ast.expr, binding: Mapping[str, Sizes]) -> int:
 
 def _integer(name: str, value: object) -> int:
     if isinstance(value, int):
-        return int(value)
+        return int(value) if isinstance(value, bool) else value  # a size of a rehearsal stays what it is
     raise ValueError(f"dimension {name} must be an integer, not {value!r}")
 
 

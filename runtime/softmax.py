@@ -8,7 +8,8 @@ from layerc.runtime import builtin
 from layerc.runtime.axes import as_rows, channel_axis, from_rows
 from layerc.runtime.blob import Blob
 from layerc.runtime.fields import field, integer
-from layerc.runtime.layer import BadInput, BadLabel, BadType, Builtin, LayerState, require_float
+from layerc.runtime.labels import check_range
+from layerc.runtime.layer import BadInput, BadType, Builtin, LayerState, require_float
 from layerc.runtime.mapped import Mapped, Shape
 
 
@@ -88,10 +89,3 @@ class Index2Onehot(Builtin):
             index = x.data.astype(np.int64).reshape(-1)
             rows = builtin.run("standard.one_hot", {"index": index}, n_class=self.n_class)["y"]
             y.adopt(from_rows(rows, self.axis, shape).astype(y.dtype))
-
-
-def check_range(index: np.ndarray, bound: int, what: str) -> None:
-    """BadLabel for an index outside 0..bound-1."""
-    bad = (index < 0) | (index >= bound)
-    if bad.any():
-        raise BadLabel(f"{what} {index[bad][0]} is outside 0..{bound - 1}")

@@ -15,6 +15,7 @@ from layerc.runtime.lounge import CoffeeLounge
 from layerc.runtime.parameters import Parameter
 from layerc.runtime.policies import DecayOnValidation, Policy, as_policy
 from layerc.runtime.stops import Stops
+from layerc.runtime.symbolic import Scalar, choose, number, sqrt
 
 if TYPE_CHECKING:
     from layerc.runtime.coffee import CoffeeBreak
@@ -195,8 +196,8 @@ class Solver:
 
     def _show_rates(self) -> None:
         """Rate and momentum of the iteration to come."""
-        self.state.learning_rate = float(self.lr(self.state.iter))
-        self.state.momentum = float(self.momentum(self.state.iter)) if self.momentum else 0.0
+        self.state.learning_rate = number(self.lr(self.state.iter))
+        self.state.momentum = number(self.momentum(self.state.iter)) if self.momentum else 0.0
 
     # -- the parameters ------------------------------------------------------------------------------------
 
@@ -248,7 +249,8 @@ class Solver:
 
     def _constrain(self, net: "Net") -> None:
         for p in net.buffer.parameters:
-            if not p.frozen and (self.state.iter + 1) % p.cons.every_n_iter == 0:
+            every = p.cons.every_n_iter
+            if not p.frozen and (every == 1 or (self.state.iter + 1) % every == 0):
                 p.cons.apply(p.data)
 
     def __repr__(self) -> str:
@@ -288,7 +290,7 @@ class Adam(Solver):
             "adam",
             arrays,
             step_size=lr / (1 - b1**count),
-            root_correction=math.sqrt(1 - b2**count),
+            root_correction=sqrt(1 - b2**count),
             beta1=b1,
             beta2=b2,
             epsilon=epsilon,
@@ -342,10 +344,11 @@ class Adadelta(Solver):
 
 def _scale_to(threshold: float, gradients: list[np.ndarray]) -> None:
     """Scale them together to the threshold where their norm exceeds it."""
-    norm = math.sqrt(sum(float(np.sum(np.square(g, dtype=np.float64))) for g in gradients))
-    if norm > threshold:
+    norm = sqrt(sum(number(np.sum(np.square(g, dtype=np.float64))) for g in gradients))
+    scale = choose(norm > threshold, lambda: threshold / norm, lambda: 1.0)
+    if isinstance(scale, Scalar) or scale != 1.0:
         for g in gradients:
-            g *= threshold / norm
+            g *= scale
 
 
 def _has_epochs(net: "Net") -> bool:

@@ -10,6 +10,7 @@ from layerc.runtime.blob import Blob
 from layerc.runtime.fields import field, integer
 from layerc.runtime.labels import labels_of
 from layerc.runtime.layer import BadInput, BadType, Builtin, LayerState, require_float
+from layerc.runtime.symbolic import choose
 
 
 class RunningMeans:
@@ -24,7 +25,8 @@ class RunningMeans:
         totals = getattr(state, "totals", {})
         total, count = totals.get(statistic, (0.0, 0.0))
         # Multiplying by a weight of 0 would turn an infinite value into a NaN.
-        state.totals = {**totals, statistic: (total + value * weight if weight else total, count + weight)}
+        sum_ = choose(weight != 0, lambda: total + value * weight, lambda: total)
+        state.totals = {**totals, statistic: (sum_, count + weight)}
 
     def dump_statistics(self, storage: Any, state: LayerState, show: bool) -> None:
         for statistic in self.statistic_names():

@@ -8,6 +8,8 @@ import hashlib
 
 import numpy as np
 
+from layerc.runtime import seeds
+
 
 def generator(seed: int, *names: str | int) -> np.random.Generator:
     """The generator of that place: the same arguments, the same numbers, on every machine."""
@@ -24,3 +26,8 @@ class Stream:
     def next(self) -> np.random.Generator:
         self.count += 1
         return generator(self.seed, self.name, "draw", self.count)
+
+    def next_seed(self) -> int:
+        """A seed for compiled code, which draws on its own."""
+        self.count += 1
+        return seeds.nth(seeds.root(self.seed, self.name), self.count)

@@ -14,6 +14,7 @@ from layerc.runtime.layer import BadInput, Builtin, LayerState
 from layerc.runtime.parameters import Parameter, ParameterBuffer
 from layerc.runtime.setup import Assembly
 from layerc.runtime.streams import Stream
+from layerc.runtime.symbolic import number
 
 
 class Subnet(Builtin):
@@ -94,7 +95,7 @@ class Subnet(Builtin):
             inner.bind(outer.data)
         _set_states(track, state.states)
         # One draw of this layer's own stream holds for all inside: nothing else has to be saved.
-        seed = int(state.rng.next().integers(2**63 - 1))
+        seed = state.rng.next_seed()
         for one in track.states:
             one.rng = Stream(seed, one.layer.name)
             one.is_fork = state.is_fork
@@ -104,7 +105,7 @@ class Subnet(Builtin):
         if state.phase == "train":
             state.states = _states_of(track)
         if self.has_loss:
-            state.loss = sum(float(s.loss or 0.0) for s in track.states if s.layer.has_loss)
+            state.loss = sum(number(s.loss) for s in track.states if s.layer.has_loss and s.loss is not None)
 
     def backward(self, backend: Any, state: LayerState, inputs: list[Blob], diffs: Any) -> None:
         track: Track = state.track

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 Tensors = dict[str, np.ndarray]
 _META = "layerc"
 _H5 = (".h5", ".hdf5")
+_SAFE_TYPES = {"float32": "F32", "float64": "F64", "int64": "I64", "int32": "I32", "bool": "BOOL"}
 
 
 def collect(net: "Net") -> Tensors:
@@ -92,6 +93,20 @@ def _write_safetensors(path: str, tensors: Mapping[str, np.ndarray], meta: Mappi
     numpy = _need("safetensors.numpy", "safetensors", "all")
     contiguous = {name: np.ascontiguousarray(a).reshape(np.shape(a)) for name, a in tensors.items()}
     numpy.save_file(contiguous, path, metadata=None if meta is None else {_META: json.dumps(meta)})
+
+
+def packed(tensors: Mapping[str, np.ndarray]) -> bytes:
+    """A safetensors file of these arrays, in their order."""
+    header, parts, at = {}, [], 0
+    for name, array in tensors.items():
+        data = np.ascontiguousarray(array).tobytes()
+        shape, end = list(np.shape(array)), at + len(data)
+        header[name] = {"dtype": _SAFE_TYPES[array.dtype.name], "shape": shape, "data_offsets": [at, end]}
+        parts.append(data)
+        at = end
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return b"".join([len(text).to_bytes(8, "little"), text, *parts])
 
 
 def _read_safetensors(path: Path) -> tuple[Tensors, dict[str, Any] | None]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from layerc import i64, layer, real
+from layerc import State, i64, layer, real
 
 # Below it a logarithm is under -100: there `binary_cross_entropy` clamps.
 _TINY = 3.720075976020836e-44
@@ -61,3 +61,9 @@ def soft_label_softmax(scores: real["C"], t: real["C"]) -> real[""]:
     log_p = shifted - np.log(np.sum(np.exp(shifted)))
     is_void = np.isinf(log_p) & (t == 0)
     return -np.sum(np.where(is_void, 0.0, t * log_p))
+
+
+@layer(backward=None)
+def class_weight(label: i64, weights: State[real["C"]]) -> real[""]:
+    """weights[label]; 0 for a label of -1, which is ignored."""
+    return np.where(label >= 0, weights[max(label, 0)], 0.0)

@@ -5,7 +5,7 @@ Functions without `batched=True` describe one example, or one row of it.
 
 import numpy as np
 
-from layerc import Param, bool_, f64, i64, layer, real
+from layerc import Param, Random, bool_, f64, i64, layer, real
 
 
 @layer(batched=True)
@@ -15,9 +15,9 @@ def inner_product(x: real["N D"], weight: Param[real["D K"]], bias: Param[real["
 
 
 @layer
-def masked(x: real["*S"], mask: real["*S"]) -> real["*S"]:
-    """Dropout, given what it multiplies by."""
-    return x * mask
+def dropout(x: real["*S"], rng: Random, ratio: float, scale: float) -> real["*S"]:
+    """0 with probability `ratio`, else `scale` x."""
+    return np.where(rng.random(x.shape) >= ratio, scale * x, 0.0)
 
 
 @layer
