@@ -281,7 +281,7 @@ class Expressions(SpecialCalls):
         )
 
     def _no_number(self, base: Expr, node: Any) -> None:
-        if base.type.is_weak and isinstance(base, (Name, construct.Const)):
+        if base.type.is_weak and not base.type.rank and isinstance(base, (Name, construct.Const)):
             what = f"a Python number ({base.type.dtype}) has no {node.attr}"
             raise self.fail(node, "type", what, "np.asarray(...) makes an array of it")
 
