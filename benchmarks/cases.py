@@ -74,7 +74,7 @@ def module(name: str, inputs: int = 1, batched: bool = False) -> Callable:
     def bind(package, arguments: dict[str, np.ndarray]) -> Bound:
         names, values = list(arguments)[inputs:], tuple(arguments.values())[:inputs]
         layer = getattr(package, name)(name="bench")
-        layer.initialize(*(v.shape if batched else v.shape[1:] for v in values), dtype=np.float32)
+        layer.initialize(*(v.shape if batched else v.shape[1:] for v in values), dtype=values[0].dtype)
         for parameter in names:
             layer.params[parameter] = arguments[parameter]
 

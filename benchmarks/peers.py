@@ -97,6 +97,11 @@ class Layerc(Peer):
     def bind(self, case, variant):
         return case.layerc(self.package(case.source), case.draw())
 
+    def bind_exact(self, case: Case) -> Bound:
+        """The same in float64."""
+        draw = {n: a.astype(np.float64) if a.dtype.kind == "f" else a for n, a in case.draw().items()}
+        return case.layerc(self.package(case.source), draw)
+
 
 def _layerc_command() -> list[str]:
     script = Path(sysconfig.get_path("scripts")) / "layerc"
