@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .dims import ONE, ZERO, Dim, Facts, maximum, minimum, nonnegative, product
+from .dims import ONE, ZERO, Dim, Facts, maximum, minimum, nonnegative, nonnegative_beside, product
 from .operations import ROWS
 from .program import NOWHERE, At, Call, Const, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, Span, Type
 from .typing import TypingError, shape_text
@@ -101,7 +101,7 @@ def slice_of(
         first = begin = bound(start, ZERO)
         end = bound(stop, extent)
         first = first if proven(first) else maximum(first, ZERO, facts)
-        end = end if proven(extent - end) else minimum(end, extent, facts)
+        end = end if proven(extent - end) or nonnegative_beside(extent, extent - end, facts) else minimum(end, extent, facts)
         span = end - first
         behind = extent - begin
         if end == extent and first.symbol is not None and behind.value is not None:  # x[-3:] has min(3, n) elements

@@ -14,12 +14,42 @@ from .dims import Dim, product
 from .errors import Mistake, Suppressed, span_of
 from .fold import fold
 from .operations import BY_SPELLING, ROWS, Argument, Row
-from .program import Assert, At, Call, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, Span, Stmt, Type
+from .program import (
+    Assert,
+    Assign,
+    At,
+    Call,
+    Expr,
+    Gather,
+    Index,
+    Item,
+    Mask,
+    Name,
+    NewAxis,
+    Slice,
+    Span,
+    Stmt,
+    Type,
+    names,
+    stored,
+)
 from .source import CONSTANTS, Source
 from .special_calls import SpecialCalls
 from .suggestions import UNSUPPORTED, nearest
 from .typing import TypingError, promote
-from .values import Broken, Closure, Collected, Generator, Later, ListValue, Static, Tuple, Value, View
+from .values import (
+    Broken,
+    Closure,
+    Collected,
+    Generator,
+    Later,
+    ListValue,
+    Static,
+    Tuple,
+    Value,
+    View,
+    map_leaves,
+)
 
 _DTYPES = {
     "np.float32": "f32",
@@ -97,8 +127,10 @@ class Expressions(SpecialCalls):
         found: list[Value] = []
         failed = False
         for node in nodes:
+            mark = len(self.out)
             try:
                 found.append(self.value(node))
+                found[:-1] = [self._before(v, mark, node) for v in found[:-1]]
             except Mistake as mistake:
                 self.keep(mistake)
                 failed = True
@@ -107,6 +139,22 @@ class Expressions(SpecialCalls):
         if failed:
             raise Suppressed
         return found
+
+    def _before(self, value: Value, mark: int, node: Any) -> Value:
+        """A value as it was before what has been emitted since: a call in an expression may write into an array that
+        an operand on its left was computed from. An array itself, or a view of it, sees that."""
+        written = stored(tuple(self.out[mark:])) if len(self.out) > mark else set()
+        if not written:
+            return value
+
+        def held(path: tuple[int, ...], v: Value) -> Value:
+            if not isinstance(v, (Call, Index)) or self._is_view(v) or not names(v) & written:
+                return v
+            name = self.fresh("held")
+            self.out.insert(mark, Assign(name, v, self.span(node)))
+            return Name(name, v.type, value_of(v), self.span(node))
+
+        return map_leaves(value, held)
 
     def _value(self, node: Any) -> Value:
         match node:
@@ -251,7 +299,7 @@ class Expressions(SpecialCalls):
         )
 
     def _no_number(self, base: Expr, node: Any) -> None:
-        if base.type.is_weak and isinstance(base, (Name, construct.Const)):
+        if base.type.is_weak and not base.type.rank and isinstance(base, (Name, construct.Const)):
             what = f"a Python number ({base.type.dtype}) has no {node.attr}"
             raise self.fail(node, "type", what, "np.asarray(...) makes an array of it")
 
@@ -556,6 +604,7 @@ class Expressions(SpecialCalls):
 
     # -- lists: only a function's body has them ----------------------------------------------------------------
     frame: object = None
+    out: list[Stmt] = []  # noqa: RUF012 (a template emits nothing)
 
     def comprehension(self, node: Any) -> Value:
         raise NotImplementedError
@@ -571,6 +620,7 @@ class Expressions(SpecialCalls):
         static = {a.name: a.default for a in row.signature if a.kind not in ("array", "arrays")}
         failed = False
         for name, given in bound.items():  # in the order in which they are written
+            mark = len(self.out)
             try:
                 match kinds[name].kind:
                     case "array":
@@ -579,6 +629,8 @@ class Expressions(SpecialCalls):
                         found[name] = self._arrays(given, node)
                     case _:
                         static[name] = self.static(kinds[name], given, node)
+                for other in [o for o in found if o != name]:
+                    found[other] = [self.as_expr(self._before(v, mark, node), node) for v in found[other]]
             except Mistake as mistake:  # the other arguments may have mistakes of their own
                 self.keep(mistake)
                 failed = True

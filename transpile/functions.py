@@ -312,6 +312,10 @@ class FunctionChecker(Iteration, Joins, Inlining, Lists, Writes, Views, Draws, E
             view: Value = self._as_view(value, node)
             self.env[id] = view
             return view
+        if id in self.mutated and not value.type.rank and isinstance(value, Call) and self._shows(value):
+            raise self.fail(
+                node, "aliasing", f"{plain(id)} shows an element of an array, and is updated in place", "index it: x[0]"
+            )
         name = self.fresh(base or plain(id))
         self.emit(Assign(name, value, self.span(node)))
         self.born[name] = self.loops
