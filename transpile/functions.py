@@ -523,10 +523,10 @@ def _with_flag(node: Any) -> list[Any]:
         return gast.copy_location(made, node.test)
 
     def assigned(value: Any) -> Any:
-        name = gast.Name(id="<going while>", ctx=gast.Store(), annotation=None, type_comment=None)
+        name = gast.Name(id=f"<going while {node.lineno}>", ctx=gast.Store(), annotation=None, type_comment=None)
         return at(gast.Assign(targets=[at(name)], value=value, type_comment=None))
 
-    going = at(gast.Name(id="<going while>", ctx=gast.Load(), annotation=None, type_comment=None))
+    going = at(gast.Name(id=f"<going while {node.lineno}>", ctx=gast.Load(), annotation=None, type_comment=None))
     inner = [assigned(node.test), gast.copy_location(gast.If(test=going, body=node.body, orelse=[]), node)]
     return [
         assigned(at(gast.Constant(value=True, kind=None))),
