@@ -278,6 +278,8 @@ class Expressions(SpecialCalls):
                     nearest(node.attr, [*module.functions, *module.constants]),
                 )
             return self._defined(node, *member)
+        if self.is_array_list(node.value):
+            raise self.fail(node, "type", f"a list has no {node.attr}", "len(ys), or stack it first: np.stack(ys)")
         base = self.typed(node.value)
         self._no_number(base, node)
         match node.attr:
