@@ -108,6 +108,26 @@ def turned_once(x: real["N N"], y: real["K N"]):  # N=3 K=2
     return np.transpose(x, (0, 1)).T * x, y * 2
 
 
+def added_to_itself(w: real["M K"]):  # M=3 K=2
+    w -= w[0] - w
+    w[0, 0] += w[0, 0] * w[1, 1]
+    w[1] += w[1] * w[2] * w[1]
+    return w * 2
+
+
+def kept_past_a_loop(z: real["M N"], g: real[""]):  # M=3 N=2
+    h = np.exp(z[0] @ z.T)
+    y = np.zeros((z.shape[0], z.shape[1]))
+    for t in range(z.shape[0]):
+        y[t] = h[t] * z[t]
+    k = 0
+    while k < 1:
+        k += 1
+        if g <= 0.3:
+            y = np.arctan(z)
+    return y * g
+
+
 def named_on_a_branch(x: real["N"], y: real["N"]):  # N=3
     y -= 1.0
     if x[0] > 0:

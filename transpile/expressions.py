@@ -742,8 +742,11 @@ class Expressions(SpecialCalls):
         if isinstance(value, Static) and value.value is None:
             return None
         if isinstance(value, Tuple) and argument.kind == "axes":
-            return tuple(self._axes(v, node, argument) for v in value.items)
-        number = value_of(self.as_expr(value, node))
+            axes = tuple(self._axes(v, node, argument) for v in value.items)
+            if None in axes:
+                raise self.fail(node, "type", f"None is no {argument.name} beside others", "an integer")
+            return axes
+        number = None if isinstance(value, Static) else value_of(self.as_expr(value, node))
         if number is None or number.value is None:
             raise self.fail(node, "type", f"{argument.name} must be an integer known at build time")
         return number.value
