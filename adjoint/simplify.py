@@ -82,7 +82,10 @@ def _step(expr: Expr) -> Expr | None:
             return construct.call("broadcast_to", a, shape=expr.type.shape)
         case Call(op="reshape", args=[a]) if a.type == expr.type:
             return a
-        case Call(op="transpose", args=[a]) if expr.get("axes") in (tuple(range(a.type.rank)), list(range(a.type.rank))):
+        case Call(op="transpose", args=[a]) if expr.get("axes") in (
+            tuple(range(a.type.rank)),
+            list(range(a.type.rank)),
+        ):
             return a
         case Call(op="transpose", args=[Call(op="transpose", args=[a]) as inner]) if a.type.rank == 2:
             return a if _turns(inner) == _turns(expr) else construct.call("transpose", a, axes=None)

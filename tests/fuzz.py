@@ -102,7 +102,9 @@ def _run(options: argparse.Namespace, notes: Notes) -> tuple[Counter[str], Count
     counts: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     written: dict[str, Path] = {}
-    jobs = iter([*((check_again, one) for one in notes.failed.values()), *((check_round, *r) for r in _rounds(options, notes))])
+    jobs = iter(
+        [*((check_again, one) for one in notes.failed.values()), *((check_round, *r) for r in _rounds(options, notes))]
+    )
     with (
         ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool,
         tqdm(total=options.n, initial=notes.counts["programs"], unit=" programs", disable=None) as bar,

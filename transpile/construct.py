@@ -101,7 +101,8 @@ def slice_of(
         first = begin = bound(start, ZERO)
         end = bound(stop, extent)
         first = first if proven(first) else maximum(first, ZERO, facts)
-        end = end if proven(extent - end) or nonnegative_beside(extent, extent - end, facts) else minimum(end, extent, facts)
+        inside = proven(extent - end) or nonnegative_beside(extent, extent - end, facts)
+        end = end if inside else minimum(end, extent, facts)
         span = end - first
         behind = extent - begin
         if end == extent and first.symbol is not None and behind.value is not None:  # x[-3:] has min(3, n) elements

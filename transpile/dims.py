@@ -333,8 +333,8 @@ def nonnegative(dim: Dim, facts: Facts | None = None) -> bool:
 
 
 def nonnegative_beside(extent: Dim, dim: Dim, facts: Facts | None = None) -> bool:
-    """Whether dim >= 0 follows from extent >= 0, as that of an array that exists: K - 1 from 2*K - 1. An integer that is
-    more than -1 is at least 0."""
+    """Whether dim >= 0 follows from extent >= 0, as that of an array that exists: K - 1 from 2*K - 1. An integer that
+    is more than -1 is at least 0."""
     return any(nonnegative(dim * n - extent + (n - 1), facts) for n in (1, 2, 3))
 
 

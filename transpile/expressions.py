@@ -41,6 +41,7 @@ from .values import (
     Broken,
     Closure,
     Collected,
+    Fresh,
     Generator,
     Later,
     ListValue,
@@ -606,12 +607,16 @@ class Expressions(SpecialCalls):
 
     # -- lists: only a function's body has them ----------------------------------------------------------------
     frame: object = None
+    fresh: Fresh
     out: list[Stmt] = []  # noqa: RUF012 (a template emits nothing)
 
     def comprehension(self, node: Any) -> Value:
         raise NotImplementedError
 
     def is_array_list(self, node: Any) -> bool:
+        return False
+
+    def _is_view(self, expr: Expr) -> bool:
         return False
 
     # -- binding the arguments of a row ------------------------------------------------------------------------

@@ -112,8 +112,8 @@ class Joins:
                     self._meet(id, x, y, then_out, else_out, node, kept) for x, y in zip(a.items, b.items, strict=True)
                 )
             )
-        # A view of another array on each branch, or on one only, is a value from here on: `hidden_writes` sees to it that
-        # nobody could tell.
+        # A view of another array on each branch, or on one only, is a value from here on: `hidden_writes` sees to it
+        # that nobody could tell.
         a, b = (self.as_expr(v, node) if isinstance(v, View) else v for v in (a, b))
         if isinstance(a, (*_OBJECTS, Tuple)) or isinstance(b, (*_OBJECTS, Tuple)):
             return Broken(f"{shown(id)} is a different kind of thing after each branch", "give it one kind")

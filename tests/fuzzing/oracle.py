@@ -204,6 +204,10 @@ def _point(studied: Studied, number: int) -> None:
     except (ValueError, IndexError, ZeroDivisionError, AssertionError, np.linalg.LinAlgError) as error:
         studied.raises.append((number, error))
         return
+    except TypeError as error:
+        if "__trunc__" in str(error):  # math.trunc of an array without axes
+            return
+        raise Failure(f"NumPy raises TypeError: {generalised(str(error))}", traceback.format_exc()[-600:]) from None
     except Exception as error:
         raise Failure(
             f"NumPy raises {type(error).__name__}: {generalised(str(error) or '-')}", traceback.format_exc()[-600:]

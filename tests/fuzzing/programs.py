@@ -4,6 +4,7 @@ from __future__ import annotations
 import __future__
 
 import random
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,9 +85,21 @@ def draw_program(seed: str, name: str = "program") -> Program:
     body = g.block(rng.choice([0, 1, 2, 2, 3, 3, 4, 5, 6]), Place())
     body += g.finish()
     decorator = "@layer(batched=True)" if batched else "@layer"
-    lines = [*helpers, decorator, f"def {name}({signature}){_returned(rng, results)}:", *indented(body)]
+    plain = signature
+    if rng.random() < 0.1 and not batched:
+        signature = _grouped(rng, signature)
+    returned = _returned(rng, results) if signature == plain else ""
+    lines = [*helpers, decorator, f"def {name}({signature}){returned}:", *indented(body)]
     text = "\n".join(lines).replace("helper", f"{name}_helper") + "\n"
     return Program(name, text, tuple(arguments), _sizes(rng), seed, batched, bool(g.generator))
+
+
+def _grouped(rng: random.Random, signature: str) -> str:
+    """One of the extents as a group of axes, `*N`, where no other extent is made of it."""
+    shapes = [words.split() for words in re.findall(r'"(.*?)"', signature)]
+    good = [n for n in NAMES if all(w.count(n) == (n in w) and sum(n in x for x in w) == (n in w) for w in shapes)]
+    name = rng.choice(good) if good else ""
+    return re.sub(rf'\b{name}\b(?=[^"]*"[^"]*(?:"[^"]*"[^"]*)*$)', f"*{name}", signature) if name else signature
 
 
 def _returned(rng: random.Random, results: list[tuple[Shape, str]]) -> str:

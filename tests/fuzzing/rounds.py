@@ -93,9 +93,7 @@ def check_again(found: Found) -> Tally:
     """A program that failed, once more."""
     failure = again(found.program, found.stage)
     tally = Tally(again=(found.program.seed, found.stage))
-    tally.found = (
-        [] if failure is None else [replace(found, kind=failure.kind, detail=failure.detail)]
-    )
+    tally.found = [] if failure is None else [replace(found, kind=failure.kind, detail=failure.detail)]
     return tally
 
 

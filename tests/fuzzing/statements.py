@@ -498,13 +498,14 @@ class Statements(Expressions):
         where = self.scope.shape(shape)
         name = self.fresh()
         self.scope.add(Variable(name, shape))
-        return [
-            f"{name} = "
-            + self.pick([
-                f"{g}.random({where})", f"{g}.standard_normal({where})", f"{g}.uniform(-1.0, {self.leaf(()).text}, {where})",
-                f"{g}.bernoulli(0.5, {where}) * 1.5", f"{g}.integers(-2, 3, {where}) * 0.5",
-            ])  # fmt: skip
+        options = [
+            f"{g}.random({where})",
+            f"{g}.standard_normal({where})",
+            f"{g}.uniform(-1.0, {self.leaf(()).text}, {where})",
+            f"{g}.bernoulli(0.5, {where}) * 1.5",
+            f"{g}.integers(-2, 3, {where}) * 0.5",
         ]
+        return [f"{name} = {self.pick(options)}"]
 
     def imported(self, place: Place) -> Lines:
         """A call of what another file defines."""

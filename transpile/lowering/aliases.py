@@ -101,8 +101,12 @@ class Writes:
             if read > where and not any(where < a <= read and self._sure(a, where, read) for a in renewed):
                 return True
             again = around & loops  # in the next round
-            if read <= where and again and not any(
-                (a > where or a <= read) and self._loops(a) & again and self._sure(a, where, read) for a in renewed
+            if (
+                read <= where
+                and again
+                and not any(
+                    (a > where or a <= read) and self._loops(a) & again and self._sure(a, where, read) for a in renewed
+                )
             ):
                 return True
         return False
