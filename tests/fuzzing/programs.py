@@ -5,7 +5,9 @@ import __future__
 
 import random
 import re
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +73,13 @@ class Program:
 
 def draw_program(seed: str, name: str = "program") -> Program:
     """The program of a seed."""
-    rng = random.Random(seed)
+    for trial in count():
+        with suppress(Dead):  # an extent of a result that nothing says
+            return _drawn(seed, random.Random(f"{seed}/{trial}" if trial else seed), name)
+    raise AssertionError("unreachable")
+
+
+def _drawn(seed: str, rng: random.Random, name: str) -> Program:
     results: list[tuple[Shape, str]] = []
     g = Statements(rng, results)
     batched = rng.random() < 0.08
