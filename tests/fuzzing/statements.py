@@ -496,8 +496,6 @@ class Statements(Expressions):
             raise Dead
         shape, g = self.any_shape(2), self.generator
         where = self.scope.shape(shape)
-        name = self.fresh()
-        self.scope.add(Variable(name, shape))
         options = [
             f"{g}.random({where})",
             f"{g}.standard_normal({where})",
@@ -505,6 +503,8 @@ class Statements(Expressions):
             f"{g}.bernoulli(0.5, {where}) * 1.5",
             f"{g}.integers(-2, 3, {where}) * 0.5",
         ]
+        name = self.fresh()
+        self.scope.add(Variable(name, shape))
         return [f"{name} = {self.pick(options)}"]
 
     def imported(self, place: Place) -> Lines:
