@@ -307,7 +307,7 @@ def _extents_of(body: Sequence[Stmt]) -> set[str]:
     def symbols(static: Any) -> set[str]:
         if isinstance(static, tuple):
             return set().union(*map(symbols, static))
-        return static.symbols() if isinstance(static, Dim) else set()
+        return set(static.symbols()) if isinstance(static, Dim) else set()
 
     exprs = (e for stmt in walk_stmts(tuple(body)) for top in stmt_exprs(stmt) for e in walk(top))
     return set().union(*(symbols(value) for e in exprs if isinstance(e, Call) for _, value in e.static))

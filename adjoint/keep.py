@@ -23,6 +23,7 @@ from ..transpile.program import (
     Call,
     Comment,
     Expr,
+    For,
     Function,
     Name,
     Parameter,
@@ -63,7 +64,8 @@ def keep(primal: Function, sweep: Sequence[Stmt], gradient: Function) -> Kept | 
     types = name_types(before, {p.name: p.type for p in gradient.params})
     made = {n for s in before for n in assigned((s,))}
     taken = {r.name for r in primal.results} | {p.name for p in (*primal.params, *gradient.params)}
-    allowed = (made & set(types)) - assigned(tuple(rest)) - taken
+    counters = {s.var for s in walk_stmts(tuple(before)) if isinstance(s, For)}
+    allowed = (made & set(types)) - assigned(tuple(rest)) - taken - counters
     found = _Choice(head, {n: types[n] for n in allowed}, _sizes(primal)).of(live_before(rest))
     if not found:
         return None
@@ -128,7 +130,7 @@ class _Choice:
                 continue
             if all(isinstance(s, Assign) and not _costly(s.value) for s in makers):
                 todo += [n for s in makers for n in read((s,))]
-            elif self._whole(makers, needed):
+            elif name in self.types and self._whole(makers, needed):
                 found.add(name)
             else:
                 todo += [n for s in makers for n in read((s,))]

@@ -155,6 +155,9 @@ class Reverser:
         if flows(value) & self.active:
             if overwritten and piece.type.rank and (self._must_clear(stmt) or array in _reads_of(value)):
                 piece = self._named(piece, f"d_{array}_part", cots, copy=True)
+            elif not overwritten and sum(isinstance(e, Name) and e.id == array for e in walk(value)) > 1:
+                # one contribution to the array's own cotangent must not be seen by the next
+                piece = self._named(piece, f"d_{array}_part", cots, copy=bool(piece.type.rank))
             elif overwritten and not piece.type.rank:
                 piece = self._named(piece, f"d_{array}_part", cots) if self._must_clear(stmt) else piece
         if overwritten and self._must_clear(stmt):

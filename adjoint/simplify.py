@@ -82,9 +82,19 @@ def _step(expr: Expr) -> Expr | None:
             return construct.call("broadcast_to", a, shape=expr.type.shape)
         case Call(op="reshape", args=[a]) if a.type == expr.type:
             return a
-        case Call(op="transpose", args=[Call(op="transpose", args=[a])]) if a.type == expr.type and a.type.rank == 2:
+        case Call(op="transpose", args=[a]) if expr.get("axes") in (
+            tuple(range(a.type.rank)),
+            list(range(a.type.rank)),
+        ):
             return a
+        case Call(op="transpose", args=[Call(op="transpose", args=[a]) as inner]) if a.type.rank == 2:
+            return a if _turns(inner) == _turns(expr) else construct.call("transpose", a, axes=None)
     return None
+
+
+def _turns(transpose: Call) -> bool:
+    """Whether the axes of a matrix change places."""
+    return transpose.get("axes") is None or [k % 2 for k in transpose.get("axes")] == [1, 0]
 
 
 def _without_broadcasts(expr: Call) -> Expr | None:

@@ -155,7 +155,8 @@ def evaluate(tree: ast.expr, binding: Mapping[str, Sizes]) -> int:
         case ast.Constant(int(value)):
             return value
         case ast.Name(name):
-            return _integer(name, binding[name])
+            size = binding[name]  # of a group, that of the one axis that the function sees
+            return math.prod(size) if isinstance(size, tuple) else _integer(name, size)
         case ast.Call(ast.Name(name), [left, right]):
             x, y = evaluate(left, binding), evaluate(right, binding)
             return min(x, y) if name == "min" else max(x, y)

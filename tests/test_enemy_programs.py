@@ -70,6 +70,64 @@ def real_without_arrays(q: real[""]):
     return np.sum(v) * q
 
 
+def while_in_while(z: real["K"], a: real["K"]):  # K=3
+    k = 0
+    while k < 2 and z[k] <= 30:
+        k += 1
+        j = 0
+        while j < 1 and np.any(a > z):
+            j += 1
+        a[-2:] *= np.arctan(np.sum(a))
+    return z * a[0]
+
+
+def _halved_first(p):
+    p[0] *= 0.5
+    return p[0]
+
+
+def operands_before_a_write(x: real["K"]):  # K=3
+    x = x * 1.0
+    return np.sin(x) + _halved_first(x), x[0] * 3 - _halved_first(x), np.maximum(x * x, _halved_first(x))
+
+
+def _rebound(p):
+    for _ in range(2):
+        p = np.tanh(p) * 2
+    return p[0]
+
+
+def callers_array(q: real["M"]):  # M=3
+    v = q * 0.75
+    return v, _rebound(v), v * q
+
+
+def turned_once(x: real["N N"], y: real["K N"]):  # N=3 K=2
+    for i in range(2):
+        y = y.transpose(0, 1)
+    return np.transpose(x, (0, 1)).T * x, y * 2
+
+
+def added_to_itself(w: real["M K"]):  # M=3 K=2
+    w -= w[0] - w
+    w[0, 0] += w[0, 0] * w[1, 1]
+    w[1] += w[1] * w[2] * w[1]
+    return w * 2
+
+
+def kept_past_a_loop(z: real["M N"], g: real[""]):  # M=3 N=2
+    h = np.exp(z[0] @ z.T)
+    y = np.zeros((z.shape[0], z.shape[1]))
+    for t in range(z.shape[0]):
+        y[t] = h[t] * z[t]
+    k = 0
+    while k < 1:
+        k += 1
+        if g <= 0.3:
+            y = np.arctan(z)
+    return y * g
+
+
 def named_on_a_branch(x: real["N"], y: real["N"]):  # N=3
     y -= 1.0
     if x[0] > 0:

@@ -79,6 +79,8 @@ MISTAKES = [
     ('def f(x: real["N"]):\n    for i in reversed(range(2)):\n        x = x * 2\n    reversed = 0\n    return x', 3, 'name', 'reversed has no value yet', 'another name'),
     ('def f(x: real["N"], k: float = 1.0):\n    return x * k.T', 3, 'type', 'number (float) has no T', 'asarray'),
     ('def f(x: real["N"], k: real):\n    k[True] = 0\n    return x * k', 3, 'type', 'scalar has no places', 'assign'),
+    ("@layer\ndef f(x: real['N'], k: int = 'text'):\n    return x", 2, 'type', 'default of k is not an integer', 'write an integer'),
+    ("@layer\ndef f(x: real['N'], k: float = -()):\n    return x", 2, 'type', 'default of k is not a number', ''),
     ("while True:\n    pass\n\n@layer\ndef f(x: real['N']):\n    return x", 1, 'statement', 'While is not part of a layer file', 'top level'),
     ('x = 3', 1 - FIRST, 'layer', 'no layer in this file', '@layer'),
 ]

@@ -99,5 +99,5 @@ WORDS = """
 for+ while+ if+ elif+ else: break continue lambda def+f _helper enumerate zip reversed append np.add.at Param[
 i64[ bool_[ np.where einsum @ np.sort cumsum np.stack np.concatenate np.pad np.roll np.tile np.repeat np.split
 np.take reshape .T keepdims axis=( [::-1] ::-2 None assert += *= np.linalg +if+ [:,+ [... argmax np.trace
-np.diagonal np.outer tensordot np.moveaxis np.squeeze logsumexp // %
+batched=True rng.random rng.uniform Random ->+{ ->+tuple bumped( mixed( SHARE np.diagonal np.outer tensordot np.moveaxis np.squeeze logsumexp // %
 """

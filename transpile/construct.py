@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .dims import ONE, ZERO, Atom, Dim, Facts, maximum, minimum, nonnegative, product
+from .dims import ONE, ZERO, Atom, Dim, Facts, maximum, minimum, nonnegative, nonnegative_beside, product
 from .operations import ROWS
 from .program import NOWHERE, At, Call, Const, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, Span, Type
 from .typing import TypingError, shape_text
@@ -152,7 +152,8 @@ def slice_of(
         first = begin = known.bound(start, extent, ZERO, step)
         end = known.bound(stop, extent, extent, step)
         first = first if known.proven(first) else maximum(first, ZERO, known.facts)
-        end = end if known.presumed(extent - end, f":{end}") else minimum(end, extent, known.facts)
+        inside = nonnegative_beside(extent, extent - end, known.facts) or known.presumed(extent - end, f":{end}")
+        end = end if inside else minimum(end, extent, known.facts)
         span = end - first
         behind = extent - begin
         if end == extent and first.symbol is not None and behind != extent and known.proven(behind):

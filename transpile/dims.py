@@ -333,6 +333,12 @@ def nonnegative(dim: Dim, facts: Facts | None = None) -> bool:
     return _plain(dim) or _relaxed(dim, facts)
 
 
+def nonnegative_beside(extent: Dim, dim: Dim, facts: Facts | None = None) -> bool:
+    """Whether dim >= 0 follows from extent >= 0, as that of an array that exists: K - 1 from 2*K - 1. An integer that
+    is more than -1 is at least 0."""
+    return any(nonnegative(dim * n - extent + (n - 1), facts) for n in (1, 2, 3))
+
+
 def _relaxed(dim: Dim, facts: Facts) -> bool:
     """Whether dim >= 0 follows with one of its atoms replaced by a bound of it."""
     for monomial, c in dim.terms:

@@ -18,6 +18,7 @@ from .operations import BY_SPELLING, ROWS, Argument, Row
 from .program import (
     NOWHERE,
     Assert,
+    Assign,
     At,
     Call,
     Expr,
@@ -31,12 +32,28 @@ from .program import (
     Span,
     Stmt,
     Type,
+    names,
+    stored,
 )
 from .source import CONSTANTS, Source, shipped
 from .special_calls import SpecialCalls
 from .suggestions import SYNTAX, UNSUPPORTED, nearest
 from .typing import TypingError, promote
-from .values import Broken, Closure, Collected, Generator, Later, ListValue, Static, Tuple, Value, View, leaves
+from .values import (
+    Broken,
+    Closure,
+    Collected,
+    Fresh,
+    Generator,
+    Later,
+    ListValue,
+    Static,
+    Tuple,
+    Value,
+    View,
+    leaves,
+    map_leaves,
+)
 
 _DTYPES = {
     "np.float32": "f32",
@@ -116,8 +133,10 @@ class Expressions(SpecialCalls):
         found: list[Value] = []
         failed = False
         for node in nodes:
+            mark = len(self.out)
             try:
                 found.append(self.value(node))
+                found[:-1] = [self._before(v, mark, node) for v in found[:-1]]
             except Mistake as mistake:
                 self.keep(mistake)
                 failed = True
@@ -136,6 +155,22 @@ class Expressions(SpecialCalls):
                 raise self.fail(node, "type", "only a tuple can be taken apart by *", "write the items out")
             found += value.items if isinstance(node, gast.Starred) and isinstance(value, Tuple) else [value]
         return found
+
+    def _before(self, value: Value, mark: int, node: Any) -> Value:
+        """A value as it was before what has been emitted since: a call in an expression may write into an array that
+        an operand on its left was computed from. An array itself, or a view of it, sees that."""
+        written = stored(tuple(self.out[mark:])) if len(self.out) > mark else set()
+        if not written:
+            return value
+
+        def held(path: tuple[int, ...], v: Value) -> Value:
+            if not isinstance(v, (Call, Index)) or self._is_view(v) or not names(v) & written:
+                return v
+            name = self.fresh("held")
+            self.out.insert(mark, Assign(name, v, self.span(node)))
+            return Name(name, v.type, value_of(v), self.span(node))
+
+        return map_leaves(value, held)
 
     def _value(self, node: Any) -> Value:
         match node:
@@ -260,6 +295,8 @@ class Expressions(SpecialCalls):
                     nearest(node.attr, [*module.functions, *module.constants]),
                 )
             return self._defined(node, *member)
+        if self.is_array_list(node.value):
+            raise self.fail(node, "type", f"a list has no {node.attr}", "len(ys), or stack it first: np.stack(ys)")
         base = self.typed(node.value)
         self._no_number(base, node)
         match node.attr:
@@ -628,11 +665,16 @@ class Expressions(SpecialCalls):
 
     # -- lists: only a function's body has them ----------------------------------------------------------------
     frame: object = None
+    fresh: Fresh
+    out: list[Stmt] = []  # noqa: RUF012 (a template emits nothing)
 
     def comprehension(self, node: Any) -> Value:
         raise NotImplementedError
 
     def is_array_list(self, node: Any) -> bool:
+        return False
+
+    def _is_view(self, expr: Expr) -> bool:
         return False
 
     # -- binding the arguments of a row ------------------------------------------------------------------------
@@ -643,6 +685,7 @@ class Expressions(SpecialCalls):
         static = {a.name: a.default for a in row.signature if a.kind not in ("array", "arrays")}
         failed = False
         for name, given in bound.items():  # in the order in which they are written
+            mark = len(self.out)
             try:
                 match kinds[name].kind:
                     case "array":
@@ -651,6 +694,8 @@ class Expressions(SpecialCalls):
                         found[name] = self._arrays(given, node)
                     case _:
                         static[name] = self.static(kinds[name], given, node)
+                for other in [o for o in found if o != name]:
+                    found[other] = [self.as_expr(self._before(v, mark, node), node) for v in found[other]]
             except Mistake as mistake:  # the other arguments may have mistakes of their own
                 self.keep(mistake)
                 failed = True
@@ -760,8 +805,11 @@ class Expressions(SpecialCalls):
         if isinstance(value, Static) and value.value is None:
             return None
         if isinstance(value, Tuple) and argument.kind == "axes":
-            return tuple(self._axes(v, node, argument) for v in value.items)
-        number = value_of(self.as_expr(value, node))
+            axes = tuple(self._axes(v, node, argument) for v in value.items)
+            if None in axes:
+                raise self.fail(node, "type", f"None is no {argument.name} beside others", "an integer")
+            return axes
+        number = None if isinstance(value, Static) else value_of(self.as_expr(value, node))
         if number is None or number.value is None:
             raise self.fail(node, "type", f"{argument.name} must be an integer known at build time")
         return number.value

@@ -329,6 +329,10 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
             view: Value = self._as_view(value, node)
             self.env[id] = view
             return view
+        if id in self.mutated and not value.type.rank and isinstance(value, Call) and self._shows(value):
+            raise self.fail(
+                node, "aliasing", f"{plain(id)} shows an element of an array, and is updated in place", "index it: x[0]"
+            )
         name = self.fresh(base or plain(id))
         self.emit(Assign(name, value, self.span(node)))
         self.born[name] = self.loops
@@ -546,10 +550,10 @@ def _with_flag(node: Any) -> list[Any]:
         return gast.copy_location(made, node.test)
 
     def assigned(value: Any) -> Any:
-        name = gast.Name(id="<going while>", ctx=gast.Store(), annotation=None, type_comment=None)
+        name = gast.Name(id=f"<going while {node.lineno}>", ctx=gast.Store(), annotation=None, type_comment=None)
         return at(gast.Assign(targets=[at(name)], value=value, type_comment=None))
 
-    going = at(gast.Name(id="<going while>", ctx=gast.Load(), annotation=None, type_comment=None))
+    going = at(gast.Name(id=f"<going while {node.lineno}>", ctx=gast.Load(), annotation=None, type_comment=None))
     inner = [assigned(node.test), gast.copy_location(gast.If(test=going, body=node.body, orelse=[]), node)]
     return [
         assigned(at(gast.Constant(value=True, kind=None))),

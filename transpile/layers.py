@@ -214,7 +214,6 @@ def _parameter(source: Source, arg: Any, default: Any, fresh: Fresh) -> Paramete
     annotation = parse_annotation(arg.annotation, source, fresh)
     value = None
     if default is not None:
-        value = _literal(default)
         if annotation.role != "config":
             raise Mistake(
                 span,
@@ -222,8 +221,19 @@ def _parameter(source: Source, arg: Any, default: Any, fresh: Fresh) -> Paramete
                 f"the {'generator' if annotation.role == 'random' else 'array'} {arg.id} has a default",
                 "only configuration (float, int, bool) has defaults",
             )
+        value = _default(default, annotation.type.dtype, arg.id, source)
     fresh(arg.id)
     return Parameter(arg.id, annotation.role, annotation.type, annotation.text, value, default is None, span=span)
+
+
+def _default(node: Any, dtype: str, id: str, source: Source) -> Any:
+    """The default of a configuration scalar, "float", "int" or "bool": a literal of that type."""
+    value = _literal(node)
+    fits = {"float": (int, float), "int": (int,), "bool": (bool,)}.get(dtype)
+    if fits and (not isinstance(value, fits) or (dtype != "bool" and isinstance(value, bool))):
+        kind = {"float": "a number", "int": "an integer", "bool": "True or False"}[dtype]
+        raise Mistake(span_of(node, source.path), "type", f"the default of {id} is not {kind}", f"write {kind} there")
+    return value
 
 
 def _literal(node: Any) -> Any:
@@ -661,7 +671,8 @@ def _config_field(source: Source, node: Any, parameter: Parameter) -> Parameter:
         if not value.args:
             return replace(parameter, check=check)
         value = value.args[0]
-    return replace(parameter, default=_literal(value), required=False, check=check)
+    default = _default(value, parameter.type.dtype, parameter.name, source)
+    return replace(parameter, default=default, required=False, check=check)
 
 
 def _segment(source: Source, node: Any) -> str:

@@ -24,7 +24,7 @@ def node(cls: type[Node]) -> type[Node]:
     def state(self: Node) -> dict[str, Any]:
         return {name: self.__dict__[name] for name in names}  # a hash is not the same in another process
 
-    cls.__hash__ = remembered(cls.__hash__)  # type: ignore[method-assign]
+    cls.__hash__ = remembered(cls.__hash__)  # type: ignore[method-assign, assignment]
     cls.__getstate__ = state  # type: ignore[method-assign, assignment]
     return cls
 
@@ -38,7 +38,7 @@ def remembered(ask: Callable[Concatenate[Node, More], Answer]) -> Callable[Conca
         known = node.__dict__
         if key not in known:
             known[key] = ask(node, *more, **named)
-        return known[key]  # type: ignore[no-any-return]
+        return known[key]
 
     answer.__doc__ = ask.__doc__
     return answer

@@ -169,7 +169,7 @@ class Printer:
                 args=[value],
                 keywords=[],
             )
-        if dtype == "real" and not self.real and not expr.args[0].type.is_float:
+        if dtype == "real" and not self.real and expr.args[0].type.dtype not in ("f32", "f64"):
             return ast.BinOp(left=value, op=ast.Mult(), right=ast.Constant(1.0))  # no array says what real is
         return ast.Call(
             func=ast.Attribute(value=value, attr="astype", ctx=ast.Load()), args=[self.dtype(dtype)], keywords=[]

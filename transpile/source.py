@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -129,6 +130,9 @@ def _read(path: Path, text: str, reading: Reading) -> Source | None:
     name = Path(os.path.relpath(path, reading.folder)).as_posix()
     reporter.sources[name] = text.splitlines()
     try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(text, name, "exec", dont_inherit=True)  # finds more than the parser: a break outside a loop
         tree = gast.parse(text, filename=name)
         exits.rewrite(tree)
     except (SyntaxError, ValueError) as error:  # ValueError: a NUL byte

@@ -74,21 +74,16 @@ class Writes:
         if any(isinstance(i, Mask) for i in items):
             self._store_masked(array, items, value, op, span, node)
             return
+        part = construct.index(array, items)
         if scatter:
+            self._fits(part, value, node)
             self.emit(Store(array, items, value, op, True, span))
             return
-        part = construct.index(array, items)
         if op not in (None, "add", "subtract"):
             value, op = construct.call(op, part, value), None
         if op == "subtract":
             value, op = construct.call("negative", value), "add"
-        if broadcast([part.type.shape, value.type.shape]) != part.type.shape:
-            raise self.fail(
-                node,
-                "shape",
-                f"cannot store shape {construct.shape_text(value.type.shape)}"
-                f" into {construct.shape_text(part.type.shape)}",
-            )
+        self._fits(part, value, node)
         if value.type.is_float and not array.type.is_float:
             raise self.fail(
                 node,
@@ -108,6 +103,13 @@ class Writes:
                 span,
             )
         )
+
+    def _fits(self: Any, part: Expr, value: Expr, node: Any) -> None:
+        place, shape = part.type.shape, value.type.shape
+        if broadcast([place, shape]) != place:
+            raise self.fail(
+                node, "shape", f"cannot store shape {construct.shape_text(shape)} into {construct.shape_text(place)}"
+            )
 
     def _store_masked(
         self: Any, array: Name, items: tuple[Item, ...], value: Expr, op: str | None, span: Span, node: Any

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 import layerc
-from fuzzing.oracle import Failure, Point, Studied, crashed, generalised, run
-from fuzzing.programs import HEAD
+from fuzzing.oracle import SEED, Failure, Point, Studied, crashed, generalised, run
+from fuzzing.programs import HEAD, PATH
 from layerc.build import driver
 from layerc.build.compiler import Compiler, CompilerFailed, find
 from layerc.transpile.errors import InvalidFile
@@ -117,7 +117,7 @@ def _built(
 def _package(studied: Sequence[Studied], folder: Path, style: Style) -> Any:
     name = f"round_{next(_counter)}"
     source = HEAD + "\n\n".join(one.program.text for one in studied)
-    stages = driver.compile_module(check_file(Path(f"{name}.py"), source), upto=style.upto)
+    stages = driver.compile_module(check_file(PATH.with_name(f"{name}.py"), source), upto=style.upto)
     target = folder / f"{name}_compiled"
     try:
         driver._write(stages, style.dtypes, target, False, lambda text: None, style.compiler())
@@ -149,7 +149,7 @@ def _agrees(one: Studied, function: Any, style: Style) -> None:
             for real in style.reals:
                 with suppress(Empty):
                     _one_example(one, function, point, real)
-        if style.flags and one.points:
+        if style.flags and one.points and not (one.program.batched or one.program.random):
             with suppress(Empty):
                 _batch(one, function)
 
@@ -159,10 +159,11 @@ class Empty(Exception):
 
 
 def _raises(one: Studied, function: Any, number: int, error: Exception, real: Any) -> None:
-    if "need at least one array" in str(error):
-        return  # of an empty list NumPy knows no shape; the compiler does
+    if re.search("need at least one array|zero-size array to reduction|read-only", str(error)):
+        return  # of an empty list NumPy knows no shape; the compiler does. What is broadcast it may write into
     try:
-        function(*(_cast(v, real) for v in one.program.values(number).values()))
+        options = {"rng": SEED} if one.program.random else {}
+        function(*(_cast(v, real) for v in one.program.values(number).values()), **options)
     except _RAISED:
         return
     except Exception as other:
@@ -180,10 +181,14 @@ def _cast(value: Any, real: Any) -> Any:
 def _call(
     one: Studied, function: Any, arguments: Sequence[Any], dys: Sequence[Any], **options: Any
 ) -> tuple[list[Any], list[Any]]:
+    if one.program.random:
+        options["rng"] = SEED
     try:
         y, pullback = function.vjp(*arguments, **options)
         gradients = pullback(*dys)
     except Exception as error:
+        if isinstance(error, ZeroDivisionError):
+            raise Empty from None  # NumPy's own integers warn, and give 0
         if re.search(r"zero-size array|expected shape \(.*\b0\b.*\), got", str(error)):
             raise Empty from None  # newer SciPy says -inf for logsumexp of nothing; of an empty list NumPy knows no shape
         raise Failure(

@@ -28,6 +28,7 @@ class Expressions:
         self.scope = Scope()
         self.helpers: list[tuple[str, tuple[Shape, ...], Shape, float]] = []  # name, arguments, result, magnitude
         self.counter = 0
+        self.generator = ""  # the name of a random generator
 
     # -- drawing ---------------------------------------------------------------------------------------------
     def chance(self, p: float) -> bool:

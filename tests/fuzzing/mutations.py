@@ -9,12 +9,11 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
 from fuzzing.oracle import POINTS, Failure, Overtime, at_most, crashed, generalised, run
-from fuzzing.programs import Program, namespace
+from fuzzing.programs import PATH, Program, namespace
 from layerc.adjoint.gradient import gradient_file
 from layerc.build.driver import _refuse_hidden_writes
 from layerc.transpile.errors import InvalidFile, Mistake
@@ -42,7 +41,7 @@ def mutated(program: Program, seed: int) -> Program | None:
 def check_mutated(program: Program) -> str:
     """What became of it: refused, or accepted (and NumPy runs it, or raises what depends on values). Failure."""
     try:
-        module = check_file(Path("program.py"), program.source)
+        module = check_file(PATH, program.source)
         _refuse_hidden_writes(module)
         gradient_file(module)
     except (InvalidFile, Mistake) as error:
@@ -71,6 +70,14 @@ def check_mutated(program: Program) -> str:
                     and number
                 ):
                     continue  # at sizes of one or none
+                raise _accepted(error, program) from None
+            except NameError as error:
+                if re.search("'(real|Param|Random|bool_|i32|i64)'", str(error)):
+                    continue  # a type, which is not imported here
+                raise _accepted(error, program) from None
+            except AttributeError as error:
+                if re.search("'(float|int)' object has no", str(error)):
+                    continue  # an array after a loop that did not run
                 raise _accepted(error, program) from None
             except Exception as error:
                 raise _accepted(error, program) from None
@@ -105,7 +112,7 @@ def _names(tree: ast.Module) -> list[ast.Name]:
         n
         for n in _nodes(tree, ast.Name)
         if isinstance(n.ctx, ast.Load)
-        and n.id not in ("np", "special", "math", "real", "layer", "Param", "i64", "i32", "bool_")
+        and n.id not in ("np", "special", "math", "real", "layer", "Param", "Random", "i64", "i32", "bool_")
     ]  # type: ignore[attr-defined]
     if not names:
         raise NoPlace

@@ -4,7 +4,11 @@ from __future__ import annotations
 import __future__
 
 import random
+import re
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +17,9 @@ from fuzzing.scope import ONE, Dead, Shape, Variable
 from fuzzing.statements import Place, Statements, indented
 from layerc.transpile.dims import Dim
 
-HEAD = "import math\n\nimport numpy as np\nfrom scipy import special\n\nfrom layerc import Param, bool_, i32, i64, layer, real\n\n\n"
+# The layer file that is imported lies beside this one.
+PATH = Path(__file__).with_name("program.py")
+HEAD = "import math\n\nimport numpy as np\nfrom scipy import special\n\nfrom layerc import Param, Random, bool_, i32, i64, layer, real\nfrom shared import SHARE, bumped, first_positive, mixed, squeezed\n\n\n"
 NAMES = ("N", "M", "K")
 
 
@@ -51,6 +57,8 @@ class Program:
     arguments: tuple[Argument, ...]
     sizes: tuple[dict[str, int], ...]
     seed: str = ""
+    batched: bool = False  # the function takes the whole batch
+    random: bool = False  # it takes a generator as well
 
     @property
     def source(self) -> str:
@@ -65,19 +73,55 @@ class Program:
 
 def draw_program(seed: str, name: str = "program") -> Program:
     """The program of a seed."""
-    rng = random.Random(seed)
+    for trial in count():
+        with suppress(Dead):  # an extent of a result that nothing says
+            return _drawn(seed, random.Random(f"{seed}/{trial}" if trial else seed), name)
+    raise AssertionError("unreachable")
+
+
+def _drawn(seed: str, rng: random.Random, name: str) -> Program:
     results: list[tuple[Shape, str]] = []
     g = Statements(rng, results)
-    arguments, signature = _arguments(g)
+    batched = rng.random() < 0.08
+    g.generator = "rng" if rng.random() < 0.1 else ""
+    arguments, signature = _arguments(g, batched)
     helpers = [line for _ in range(rng.choice([0, 0, 0, 1, 2])) for line in [*_helper(g), "", ""]]
     for k in range(rng.choice([1, 1, 1, 2, 3])):
         kind = "real" if k == 0 or rng.random() < 0.8 else rng.choice(["bool", "int"])
-        results.append((_reachable(g), kind))
+        shape = _reachable(g)
+        results.append(((Dim.of("N"), *shape[:2]) if batched else shape, kind))
     body = g.block(rng.choice([0, 1, 2, 2, 3, 3, 4, 5, 6]), Place())
     body += g.finish()
-    lines = [*helpers, "@layer", f"def {name}({signature}):", *indented(body)]
+    decorator = "@layer(batched=True)" if batched else "@layer"
+    plain = signature
+    if rng.random() < 0.1 and not batched:
+        signature = _grouped(rng, signature)
+    returned = _returned(rng, results) if signature == plain else ""
+    lines = [*helpers, decorator, f"def {name}({signature}){returned}:", *indented(body)]
     text = "\n".join(lines).replace("helper", f"{name}_helper") + "\n"
-    return Program(name, text, tuple(arguments), _sizes(rng), seed)
+    return Program(name, text, tuple(arguments), _sizes(rng), seed, batched, bool(g.generator))
+
+
+def _grouped(rng: random.Random, signature: str) -> str:
+    """One of the extents as a group of axes, `*N`, where no other extent is made of it."""
+    shapes = [words.split() for words in re.findall(r'"(.*?)"', signature)]
+    good = [n for n in NAMES if all(w.count(n) == (n in w) and sum(n in x for x in w) == (n in w) for w in shapes)]
+    name = rng.choice(good) if good else ""
+    return re.sub(rf'\b{name}\b(?=[^"]*"[^"]*(?:"[^"]*"[^"]*)*$)', f"*{name}", signature) if name else signature
+
+
+def _returned(rng: random.Random, results: list[tuple[Shape, str]]) -> str:
+    """The annotation of what it returns, now and then; named outputs too."""
+    if rng.random() < 0.75 or any(kind != "real" for _, kind in results):
+        return ""
+    types = [f'real["{_spaced(shape)}"]' for shape, _ in results]
+    if rng.random() < 0.5:
+        return " -> {" + ", ".join(f'"out{k}": {t}' for k, t in enumerate(types)) + "}"
+    return f" -> {types[0]}" if len(types) == 1 else f" -> tuple[{', '.join(types)}]"
+
+
+def _spaced(shape: Shape) -> str:
+    return " ".join(str(d).replace(" ", "") for d in shape)
 
 
 def _helper(g: Statements) -> list[str]:
@@ -107,7 +151,7 @@ def _sizes(rng: random.Random) -> tuple[dict[str, int], ...]:
     return (usual, other, empty) if rng.random() < 0.3 else (usual, other)
 
 
-def _arguments(g: Statements) -> tuple[list[Argument], str]:
+def _arguments(g: Statements, batched: bool) -> tuple[list[Argument], str]:
     """The arguments, in the scope of `g` too, and their text."""
     rng = g.rng
     names = iter(rng.sample(["x", "w", "a", "b", "z", "y", "g", "q"], 8))
@@ -117,10 +161,12 @@ def _arguments(g: Statements) -> tuple[list[Argument], str]:
     for k in range(rng.choice([1, 2, 2, 3, 3, 4])):
         rank = rng.choice([0, 1, 1, 2, 2, 2, 3])
         shape = tuple(_extent(rng, known, arguments) for _ in range(rank))
-        kind = "real" if k == 0 or rng.random() < 0.75 else rng.choice(["i64", "i64", "i32", "bool_"])
+        parameter = rng.random() < 0.25 and not (batched and k == 0)
+        if batched and not parameter:
+            shape = (Dim.of("N"), *shape[:2])
+        kind = "real" if k == 0 or parameter or rng.random() < 0.75 else rng.choice(["i64", "i64", "i32", "bool_"])
         arguments.append(_argument(g, next(names), kind, shape))
-        texts.append(_annotated(rng, arguments[-1]))
-        parameter = texts[-1].find("Param[") >= 0
+        texts.append(_annotated(rng, arguments[-1], parameter))
         a = arguments[-1]
         weak = rank == 0
         if kind == "real":
@@ -139,7 +185,7 @@ def _arguments(g: Statements) -> tuple[list[Argument], str]:
         configured.append("k: int = 2")
         g.scope.add(Variable("k", (), "int", fixed=True, weak=True))
         g.scope.extents["k"] = "k"
-    return arguments, ", ".join([*texts, *configured])
+    return arguments, ", ".join([*texts, *([f"{g.generator}: Random"] if g.generator else []), *configured])
 
 
 def _extent(rng: random.Random, known: list[Dim], arguments: list[Argument]) -> Dim:
@@ -162,21 +208,22 @@ def _argument(g: Statements, name: str, kind: str, shape: Shape) -> Argument:
     return Argument(name, kind, shape, "pos" if kind == "real" and rng.random() < 0.2 else "any")
 
 
-def _annotated(rng: random.Random, a: Argument) -> str:
-    dims = " ".join(str(d).replace(" ", "") for d in a.shape)
+def _annotated(rng: random.Random, a: Argument, parameter: bool) -> str:
+    dims = _spaced(a.shape)
     text = f'{a.dtype}["{dims}"]' if a.shape or rng.random() < 0.3 else a.dtype
-    if a.dtype == "real" and rng.random() < 0.25:
+    if parameter:
         text = f"Param[{text}]"
     return f"{a.name}: {text}"
 
 
 def namespace(text: str) -> dict[str, Any]:
     """Runs a layer file in which annotations and decorators mean nothing."""
-    found: dict[str, Any] = {"layer": lambda f: f}
+    found: dict[str, Any] = {"layer": lambda f=None, **_: f or (lambda g: g)}
     lines = [line if not line.startswith("from layerc") else "" for line in text.splitlines()]
+    lines = [line.replace("from shared import", "from fuzzing.shared import") for line in lines]
     code = compile("\n".join(lines), "program", "exec", flags=__future__.annotations.compiler_flag, dont_inherit=True)
     exec(code, found)
     return found
 
 
-__all__ = ["HEAD", "ONE", "Argument", "Program", "draw_program", "namespace"]
+__all__ = ["HEAD", "ONE", "PATH", "Argument", "Program", "draw_program", "namespace"]

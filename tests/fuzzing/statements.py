@@ -210,7 +210,10 @@ class Statements(Expressions):
         if self.chance(0.45):
             op, text = self.update(shape, place)
             return [f"{target} {op}= {text}"]
-        return [f"{target} = {self.value(shape if self.chance(0.8) else self.smaller(shape))}"]
+        text = self.value(shape if self.chance(0.8) else self.smaller(shape))
+        if len(shape) == 1 and y.rank > 1 and text.endswith("]"):
+            text += " * 1.0"  # NumPy itself gets y[0] = y[:, 0] wrong
+        return [f"{target} = {text}"]
 
     def _item(self, y: Variable) -> tuple[str, Shape]:
         n = self.rng.randint(1, y.rank)
@@ -466,6 +469,61 @@ class Statements(Expressions):
         self.helpers = [*helpers, (name, shapes, result, 4.0)]
         return lines
 
+    def local_write(self, place: Place) -> Lines:
+        """A nested function that writes into an array around it, and its call."""
+        y = self.writable()
+        name, p, v = self.fresh("f"), self.fresh("p"), self.fresh()
+        outer, helpers = self.scope, list(self.helpers)
+        self.scope = outer.copy().fix()
+        self.scope.add(replace(y, domain=""))
+        self.scope.add(Variable(p, (), mag=4))
+        try:
+            body = self.store(Place(9))
+            result = self.value(())
+        finally:
+            self.scope, self.helpers = outer, helpers
+        self.scope.add(replace(y, domain="", mag=max(y.mag, 4)))
+        called = f"{name}({self.value(())})"
+        lines = [f"def {name}({p}):", *indented([*body, f"return {result}"])]
+        if self.chance(0.5):
+            return [*lines, called, called]
+        self.scope.add(Variable(v, ()))
+        return [*lines, f"{v} = {called}"]
+
+    def draw(self, place: Place) -> Lines:
+        """Random numbers, in an array or one."""
+        if not self.generator:
+            raise Dead
+        shape, g = self.any_shape(2), self.generator
+        where = self.scope.shape(shape)
+        options = [
+            f"{g}.random({where})",
+            f"{g}.standard_normal({where})",
+            f"{g}.uniform(-1.0, {self.leaf(()).text}, {where})",
+            f"{g}.bernoulli(0.5, {where}) * 1.5",
+            f"{g}.integers(-2, 3, {where}) * 0.5",
+        ]
+        name = self.fresh()
+        self.scope.add(Variable(name, shape))
+        return [f"{name} = {self.pick(options)}"]
+
+    def imported(self, place: Place) -> Lines:
+        """A call of what another file defines."""
+        name = self.fresh()
+        if self.chance(0.3):
+            y = self.writable()
+            self.scope.add(replace(y, domain=""))
+            self.scope.add(Variable(name, y.shape))
+            return [f"{name} = bumped({y.name})"]
+        shape = self.any_shape(2)
+        a, b = self.value(shape), self.value(shape)
+        options = [(f"squeezed({a})", shape), (f"mixed({a}, {b})", shape), (f"SHARE * ({a})", shape)]
+        if shape:
+            options.append((f"first_positive({a}, {self.leaf(()).text})", ()))
+        text, shape = self.pick(options)
+        self.scope.add(Variable(name, shape))
+        return [f"{name} = {text}"]
+
     def write_through(self, place: Place) -> Lines:
         """A helper of the file that writes into its argument."""
         names = [h for h in self.helpers if h[3] < 0]
@@ -520,5 +578,8 @@ _STATEMENTS: list[tuple[Callable[[Statements, Place], Lines], float, int]] = [
     (Statements.collect, 1.5, 0),
     (Statements.recurrence, 2, 1),
     (Statements.local, 1.2, 1),
+    (Statements.local_write, 0.7, 1),
+    (Statements.draw, 6, 2),
+    (Statements.imported, 1, 2),
     (Statements.write_through, 2, 1),
 ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dims import ONE, Dim, is_thin, product, without_remainder
+from ..dims import ONE, Dim, is_thin, product, unclamped, without_remainder
 from ..dims import ZERO as NONE
 from ..operations import BACKWARD, ZERO, Row, add
 from ..program import Type
@@ -67,7 +67,8 @@ def _reshaped(args: list[Type], static: dict[str, Any]) -> Type:
         hole = shape.index(Dim.of(-1))
         shape[hole] = ONE
         shape[hole] = size // product(shape)
-    if product(shape) != size and without_remainder(product(shape)) != without_remainder(size):
+    made, given = product(map(unclamped, shape)), product(map(unclamped, a.shape))
+    if product(shape) != size and without_remainder(made) != without_remainder(given):
         raise TypingError(
             "shape", f"cannot reshape {shape_text(a.shape)} to {shape_text(tuple(shape))}",
             "the number of elements must be the same for every size of the dimensions",
