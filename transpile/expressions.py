@@ -11,7 +11,7 @@ import gast
 from . import construct
 from .array_calls import flattened
 from .construct import const, value_of
-from .dims import Dim, maximum, minimum, product
+from .dims import ZERO, Dim, maximum, minimum, product
 from .errors import Mistake, Suppressed, span_of
 from .fold import fold
 from .operations import BY_SPELLING, ROWS, Argument, Row
@@ -303,9 +303,9 @@ class Expressions(SpecialCalls):
         if row.name.endswith("_shift") and any(not a.type.is_integer for a in args):
             raise self.fail(node, "type", "<< and >> take integers", "multiply by a power of two: x * 2.0**n")
         made = construct.call(row.name, *args, span=self.span(node), **static)
-        if row.name in ("maximum", "minimum") and made.value is not None:
-            a, b = (value_of(arg) for arg in args)
-            made = replace(made, value=(maximum if row.name == "maximum" else minimum)(a, b, self.facts))
+        if row.name in ("maximum", "minimum") and isinstance(made, Call) and made.value is not None:
+            (a, b), choose = map(value_of, args), maximum if row.name == "maximum" else minimum
+            made = replace(made, value=choose(a or ZERO, b or ZERO, self.facts))
         if row.name == "reshape" and (size := product(args[0].type.shape)) != product(made.type.shape):
             fits = construct.call("equal", construct.dim(size), construct.dim(product(made.type.shape)))
             message = (
