@@ -67,7 +67,7 @@ def _reshaped(args: list[Type], static: dict[str, Any]) -> Type:
         hole = shape.index(Dim.of(-1))
         shape[hole] = ONE
         shape[hole] = size // product(shape)
-    if product(shape) != size and without_remainder(product(shape)) != without_remainder(size):
+    if product(shape) != size and without_remainder(product(shape) - size).terms:
         raise TypingError(
             "shape", f"cannot reshape {shape_text(a.shape)} to {shape_text(tuple(shape))}",
             "the number of elements must be the same for every size of the dimensions",
