@@ -1,0 +1,4849 @@
+/* Made by layerc 0.1.0 from pooling.py. */
+#include <math.h>
+#include <stdint.h>
+#ifndef LC_CALL
+#define LC_CALL
+/* threads: how many may be used (0: one). code, info: set when a call fails; code 1: out of memory. */
+typedef struct { int32_t threads; int32_t code; int64_t info[4]; } lc_call;
+#endif
+#ifndef LC_NAME
+#define LC_NAME(name) name
+#endif
+
+#ifndef LC_MATH_H
+#define LC_MATH_H
+/* Elementary functions for generated loops.
+
+   Every function is a `static inline` without branches, so that gcc vectorises the loop it is inlined into
+   (`#pragma omp simd`, -O3, 512-bit vectors), for float and double alike. Exceptions call libm and say "libm".
+   Infinities, NaN, signed zeros, denormals and overflow follow C99 Annex F, or NumPy where it has a view.
+
+   Names: lc_<numpy name>, with an `f` for float. lc__* is private.
+   Needs -fno-math-errno -fno-trapping-math to vectorise; correct with any -O level, with and without FMA.
+   Whole range, no limits on arguments. Largest errors: float 2 ulp (sigmoid 1.97, log2 1.8, most 0.5 to 1.6), double
+   2.1 ulp (tanh), 3.3 (erfc); absolute, not relative, at the zeros of double gammaln, digamma and logaddexp.
+   libm, scalar: double sin, cos, tan, pow; gammaln; mod and floor_div. All others vectorise.
+   Never put this folder on an include path (-I): <math.h> must stay the system's.
+
+   NOT for -ffast-math: compensated sums and the rounding constants below must be left alone.
+   Assumes round-to-nearest, and double arithmetic that is double (x86-64, not x87).
+
+   The methods are the textbook ones: Cody & Waite, "Software Manual for the Elementary Functions" (1980) for the
+   reductions with a split constant; Muller, "Elementary Functions" (2016) for the rest. The coefficients are
+   minimax fits (Remez, 50 digits), each rounded in turn with the rest refitted; the error stands beside each.
+   Measured errors: tests/test_math.py; times: benchmarks/math_kernels.py. */
+
+#include <stdint.h>
+
+#define LC_FN static inline __attribute__((always_inline))
+#define LC_INFF __builtin_inff()
+#define LC_NANF __builtin_nanf("")
+#define LC_INF __builtin_inf()
+#define LC_NAN __builtin_nan("")
+
+LC_FN float lc__f(uint32_t u) { union { uint32_t u; float f; } v = { .u = u }; return v.f; }
+LC_FN uint32_t lc__u(float f) { union { float f; uint32_t u; } v = { .f = f }; return v.u; }
+LC_FN double lc__d(uint64_t u) { union { uint64_t u; double d; } v = { .u = u }; return v.d; }
+LC_FN uint64_t lc__l(double d) { union { double d; uint64_t u; } v = { .d = d }; return v.u; }
+
+/* ---- signs, rounding, comparisons ---------------------------------------------------------------------------- */
+
+LC_FN float lc_absf(float x) { return __builtin_fabsf(x); }
+LC_FN double lc_abs(double x) { return __builtin_fabs(x); }
+LC_FN float lc_copysignf(float x, float y) { return __builtin_copysignf(x, y); }
+LC_FN double lc_copysign(double x, double y) { return __builtin_copysign(x, y); }
+LC_FN int lc_signbitf(float x) { return (int)(lc__u(x) >> 31); }
+LC_FN int lc_signbit(double x) { return (int)(lc__l(x) >> 63); }
+LC_FN int lc_isnanf(float x) { return x != x; }
+LC_FN int lc_isnan(double x) { return x != x; }
+LC_FN int lc_isinff(float x) { return lc_absf(x) == LC_INFF; }
+LC_FN int lc_isinf(double x) { return lc_abs(x) == LC_INF; }
+LC_FN int lc_isfinitef(float x) { return lc_absf(x) < LC_INFF; }
+LC_FN int lc_isfinite(double x) { return lc_abs(x) < LC_INF; }
+
+/* One instruction from SSE4.1 on; libm calls (not vectorised) on older machines. */
+LC_FN float lc_sqrtf(float x) { return __builtin_sqrtf(x); }
+LC_FN double lc_sqrt(double x) { return __builtin_sqrt(x); }
+LC_FN float lc_rintf(float x) { return __builtin_rintf(x); }
+LC_FN double lc_rint(double x) { return __builtin_rint(x); }
+LC_FN float lc_floorf(float x) { return __builtin_floorf(x); }
+LC_FN double lc_floor(double x) { return __builtin_floor(x); }
+LC_FN float lc_ceilf(float x) { return __builtin_ceilf(x); }
+LC_FN double lc_ceil(double x) { return __builtin_ceil(x); }
+LC_FN float lc_truncf(float x) { return __builtin_truncf(x); }
+LC_FN double lc_trunc(double x) { return __builtin_trunc(x); }
+
+/* NumPy's maximum and minimum: a NaN on either side wins; of equals (+0, -0) the first. */
+LC_FN float lc_maxf(float a, float b) { float m = b > a ? b : a; return b != b ? b : m; }
+LC_FN double lc_max(double a, double b) { double m = b > a ? b : a; return b != b ? b : m; }
+LC_FN float lc_minf(float a, float b) { float m = b < a ? b : a; return b != b ? b : m; }
+LC_FN double lc_min(double a, double b) { double m = b < a ? b : a; return b != b ? b : m; }
+/* NumPy's fmax and fmin: a NaN loses against a number. */
+LC_FN float lc_fmaxf(float a, float b) { float m = b > a ? b : a; return a != a ? b : m; }
+LC_FN double lc_fmax(double a, double b) { double m = b > a ? b : a; return a != a ? b : m; }
+LC_FN float lc_fminf(float a, float b) { float m = b < a ? b : a; return a != a ? b : m; }
+LC_FN double lc_fmin(double a, double b) { double m = b < a ? b : a; return a != a ? b : m; }
+
+/* -1, 0 (also for -0, as NumPy), 1, NaN. */
+LC_FN float lc_signf(float x) { float s = x > 0 ? 1.f : (x < 0 ? -1.f : 0.f); return x != x ? x : s; }
+LC_FN double lc_sign(double x) { double s = x > 0 ? 1. : (x < 0 ? -1. : 0.); return x != x ? x : s; }
+/* 0 below zero, 1 above, h at zero, NaN at NaN. */
+LC_FN float lc_heavisidef(float x, float h) { float s = x > 0 ? 1.f : (x < 0 ? 0.f : h); return x != x ? x : s; }
+LC_FN double lc_heaviside(double x, double h) { double s = x > 0 ? 1. : (x < 0 ? 0. : h); return x != x ? x : s; }
+
+/* ---- exponentials --------------------------------------------------------------------------------------------
+
+   x = n ln2 + r, |r| <= ln2/2 (Cody & Waite: n*LN2_HI is exact), e^x = 2^n (1 + r + r^2 q(r)).
+   Adding 1.5*2^23 (1.5*2^52) rounds to an integer and leaves it in the low bits of the sum, here already with the
+   exponent bias added, so that one shift makes 2^n. */
+
+#define LC_LOG2EF 0x1.715476p+0f
+#define LC_LN2_HIF 0x1.62e4p-1f /* 14 bits: n*LN2_HI exact for |n| < 2^10 */
+#define LC_LN2_LOF 0x1.7f7d1cp-20f
+#define LC_LOG2E 0x1.71547652b82fep+0
+#define LC_LN2_HI 0x1.62e42fefa3p-1 /* 41 bits: exact for |n| < 2^12 */
+#define LC_LN2_LO 0x1.3de6af278ece6p-42
+#define LC_ROUNDF 0x1.8p23f
+#define LC_ROUND 0x1.8p52
+
+/* (e^r - 1 - r) / r^2 for |r| <= 0.35 */
+LC_FN float lc__expqf(float r) /* 2^-28.8 of r */
+{
+    float q = 0x1.a213a4p-13f * r + 0x1.6d7936p-10f;
+    q = q * r + 0x1.11104cp-7f;
+    q = q * r + 0x1.5554aap-5f;
+    q = q * r + 0x1.555556p-3f;
+    return q * r + 0.5f;
+}
+LC_FN double lc__expq(double r) /* 2^-61.6 of r */
+{
+    double q = 0x1.1fe0105b8b038p-29 * r + 0x1.af6187845ddb0p-26;
+    q = q * r + 0x1.27e49adbae244p-22;
+    q = q * r + 0x1.71ddf6ef5f4ccp-19;
+    q = q * r + 0x1.a01a01c1a82ecp-16;
+    q = q * r + 0x1.a01a01b05a16bp-13;
+    q = q * r + 0x1.6c16c16c11a2ap-10;
+    q = q * r + 0x1.111111110f5d4p-7;
+    q = q * r + 0x1.555555555555ep-5;
+    q = q * r + 0x1.5555555555559p-3;
+    return q * r + 0.5;
+}
+
+/* y * 2^(i - 254) (double: i - 2046) in two steps, as the result may overflow or be denormal; i in the low bits. */
+LC_FN float lc__scalef(float y, uint32_t i)
+{
+    uint32_t half = (i << 22) & 0xff800000u;
+    return y * lc__f(half) * lc__f((i << 23) - half);
+}
+LC_FN double lc__scale(double y, uint64_t i)
+{
+    uint64_t half = (i << 51) & 0xfff0000000000000u;
+    return y * lc__d(half) * lc__d((i << 52) - half);
+}
+
+/* e^x * 2^k, for -104 <= x <= 89 + 1 and k in -1..0 (double: -746 <= x <= 710 + 1); NaN stays NaN */
+LC_FN float lc__expkf(float x, float k)
+{
+    float magic = LC_ROUNDF + 254.f + k;
+    float t = x * LC_LOG2EF + magic, n = t - magic;
+    float r = (x - n * LC_LN2_HIF) - n * LC_LN2_LOF;
+    return lc__scalef(1.f + (r + r * r * lc__expqf(r)), lc__u(t));
+}
+LC_FN double lc__expk(double x, double k)
+{
+    double magic = LC_ROUND + 2046. + k;
+    double t = x * LC_LOG2E + magic, n = t - magic;
+    double r = (x - n * LC_LN2_HI) - n * LC_LN2_LO;
+    return lc__scale(1. + (r + r * r * lc__expq(r)), lc__l(t));
+}
+
+/* e^x where neither x nor the result is extreme: |x| <= 87 */
+LC_FN float lc__expnf(float x)
+{
+    float t = x * LC_LOG2EF + (LC_ROUNDF + 127.f), n = t - (LC_ROUNDF + 127.f);
+    float r = (x - n * LC_LN2_HIF) - n * LC_LN2_LOF;
+    return (1.f + (r + r * r * lc__expqf(r))) * lc__f(lc__u(t) << 23);
+}
+
+LC_FN float lc_expf(float x)
+{
+    float c = 89.f < x ? 89.f : x;
+    return lc__expkf(-104.f > c ? -104.f : c, 0.f);
+}
+LC_FN double lc_exp(double x)
+{
+    double c = 710. < x ? 710. : x;
+    return lc__expk(-746. > c ? -746. : c, 0.);
+}
+
+LC_FN float lc_exp2f(float x)
+{
+    float c = 129.f < x ? 129.f : x;
+    c = -151.f > c ? -151.f : c;
+    float t = c + (LC_ROUNDF + 254.f), r = c - (t - (LC_ROUNDF + 254.f));
+    float q = 0x1.168b32p-13f * r + 0x1.5ef87p-10f; /* (2^r - 1)/r for |r| <= 1/2, 2^-26.2 of r */
+    q = q * r + 0x1.3b69b4p-7f;
+    q = q * r + 0x1.c6af9ap-5f;
+    q = q * r + 0x1.ebfb92p-3f;
+    q = q * r + 0x1.62e43p-1f;
+    return lc__scalef(1.f + r * q, lc__u(t));
+}
+LC_FN double lc_exp2(double x)
+{
+    double c = 1025. < x ? 1025. : x;
+    c = -1076. > c ? -1076. : c;
+    double t = c + (LC_ROUND + 2046.), r = c - (t - (LC_ROUND + 2046.));
+    double q = 0x1.ffd983f611629p-35 * r + 0x1.ece74aa4d52c3p-32; /* 2^-57.7 of r */
+    q = q * r + 0x1.e32a168e9ebe4p-28;
+    q = q * r + 0x1.b522df0c33389p-24;
+    q = q * r + 0x1.62c09590d1973p-20;
+    q = q * r + 0x1.ffcbfd7248c41p-17;
+    q = q * r + 0x1.430912dbcc413p-13;
+    q = q * r + 0x1.5d87fe786c0ebp-10;
+    q = q * r + 0x1.3b2ab6fbab16ep-7;
+    q = q * r + 0x1.c6b08d704a1f7p-5;
+    q = q * r + 0x1.ebfbdff82c573p-3;
+    q = q * r + 0x1.62e42fefa39efp-1;
+    return lc__scale(1. + r * q, lc__l(t));
+}
+
+/* e^x - 1 = 2^n (r + r^2 q) + (2^n - 1) for |x| <= 87 (double: 708). The tail of r matters where the terms cancel. */
+LC_FN float lc__expm1cf(float x)
+{
+    float t = x * LC_LOG2EF + (LC_ROUNDF + 127.f), n = t - (LC_ROUNDF + 127.f);
+    float h = x - n * LC_LN2_HIF, l = n * LC_LN2_LOF, r = h - l;
+    float s = lc__f(lc__u(t) << 23), tail = (h - r) - l;
+    return (r * s + (s - 1.f)) + s * (r * r * lc__expqf(r) + tail);
+}
+LC_FN double lc__expm1c(double x)
+{
+    double t = x * LC_LOG2E + (LC_ROUND + 1023.), n = t - (LC_ROUND + 1023.);
+    double h = x - n * LC_LN2_HI, l = n * LC_LN2_LO, r = h - l;
+    double s = lc__d(lc__l(t) << 52), tail = (h - r) - l;
+    return (r * s + (s - 1.)) + s * (r * r * lc__expq(r) + tail);
+}
+/* 2^128 is no float: the whole sum is taken at half size. Near zero, that would lose a denormal's last bit and -0. */
+LC_FN float lc_expm1f(float x)
+{
+    float c = 89.f < x ? 89.f : x;
+    c = -50.f > c ? -50.f : c;
+    float t = c * LC_LOG2EF + (LC_ROUNDF + 126.f), n = t - (LC_ROUNDF + 126.f);
+    float h = c - n * LC_LN2_HIF, l = n * LC_LN2_LOF, r = h - l;
+    float s = lc__f(lc__u(t) << 23), tail = (h - r) - l; /* 2^(n-1) */
+    float y = (r * s + (s - 0.5f)) + s * (r * r * lc__expqf(r) + tail);
+    return lc_absf(x) < 0x1p-25f ? x : y + y;
+}
+LC_FN double lc_expm1(double x)
+{
+    double c = 710. < x ? 710. : x;
+    c = -50. > c ? -50. : c;
+    double t = c * LC_LOG2E + (LC_ROUND + 1022.), n = t - (LC_ROUND + 1022.);
+    double h = c - n * LC_LN2_HI, l = n * LC_LN2_LO, r = h - l;
+    double s = lc__d(lc__l(t) << 52), tail = (h - r) - l;
+    double y = (r * s + (s - 0.5)) + s * (r * r * lc__expq(r) + tail);
+    return lc_abs(x) < 0x1p-54 ? x : y + y;
+}
+
+/* 1/(1 + e^-x) from e^-|x|, so that the left tail keeps its digits down to the denormals. */
+LC_FN float lc_sigmoidf(float x)
+{
+    float a = -lc_absf(x), e = lc__expkf(-104.f > a ? -104.f : a, 0.f);
+    float s = 1.f + e, q = (x < 0 ? e : 1.f) / s;
+    return q - q * ((1.f - s) + e); /* what s lost */
+}
+LC_FN double lc_sigmoid(double x)
+{
+    double a = -lc_abs(x), e = lc__expk(-746. > a ? -746. : a, 0.);
+    double s = 1. + e, q = (x < 0 ? e : 1.) / s;
+    return q - q * ((1. - s) + e);
+}
+
+/* float: below 0.55 a series in x^2, above 1 - 2/(e^{2|x|} + 1), which is 1 from |x| = 9.02 on. */
+LC_FN float lc_tanhf(float x)
+{
+    float a = lc_absf(x), z = a * a, b = 10.f < a ? 10.f : a;
+    float p = -0x1.9921ap-8f * z + 0x1.58e518p-6f; /* (tanh(a)/a - 1)/z, 2^-29.7 */
+    p = p * z - 0x1.b91e7ep-5f;
+    p = p * z + 0x1.110ceep-3f;
+    p = p * z - 0x1.55554ap-2f;
+    float far = 1.f - 2.f / (1.f + lc__expnf(b + b));
+    return lc_copysignf(a < 0.55f ? a + a * (z * p) : far, x);
+}
+/* double: tanh|x| = m/(m + 2), m = e^{2|x|} - 1; 1 from |x| = 19.1 on. */
+LC_FN double lc_tanh(double x)
+{
+    double a = lc_abs(x), m = lc__expm1c(2. * (20. < a ? 20. : a));
+    double d = m + 2., q = m / d, lost = m < 2. ? (2. - d) + m : 0.;
+    return lc_copysign(q - q * lost * (0.5 - 0.5 * q), x); /* 1/d = (1 - q)/2 */
+}
+
+/* From e = e^|x|/2: sinh = e - 1/(4e), cosh = e + 1/(4e); sinh below 1 by its own series in x^2. */
+LC_FN float lc_sinhf(float x)
+{
+    float a = lc_absf(x), e = lc__expkf(90.f < a ? 90.f : a, -1.f), z = a * a;
+    float p = 0x1.756df8p-19f * z + 0x1.a022b6p-13f; /* (sinh(a)/a - 1)/z for a <= 1, 2^-31.6 */
+    p = p * z + 0x1.1110ep-7f;
+    p = p * z + 0x1.555556p-3f;
+    return lc_copysignf(a < 1.f ? a + a * (z * p) : e - 0.25f / e, x);
+}
+LC_FN double lc_sinh(double x)
+{
+    double a = lc_abs(x), e = lc__expk(711. < a ? 711. : a, -1.), z = a * a;
+    double p = 0x1.b5bb7efa53d18p-41 * z + 0x1.61171cd37925cp-33; /* 2^-61.8 */
+    p = p * z + 0x1.ae646f98213e7p-26;
+    p = p * z + 0x1.71de3a3b6a16fp-19;
+    p = p * z + 0x1.a01a01a036c6cp-13;
+    p = p * z + 0x1.1111111111020p-7;
+    p = p * z + 0x1.5555555555556p-3;
+    return lc_copysign(a < 1. ? a + a * (z * p) : e - 0.25 / e, x);
+}
+LC_FN float lc_coshf(float x)
+{
+    float a = lc_absf(x), e = lc__expkf(90.f < a ? 90.f : a, -1.f);
+    return e + 0.25f / e;
+}
+LC_FN double lc_cosh(double x)
+{
+    double a = lc_abs(x), e = lc__expk(711. < a ? 711. : a, -1.);
+    return e + 0.25 / e;
+}
+
+/* ---- logarithms ----------------------------------------------------------------------------------------------
+
+   x = 2^k (1 + f) with 2/3 <= 1 + f < 4/3, so that k = 0 around 1 and nothing cancels there.
+   float: ln(1+f) = f - f^2/2 + f^3 p(f). double: s = f/(2+f), ln(1+f) = f - (f^2/2 - s (f^2/2 + R)),
+   R = 2 artanh(s)/s - 2, a series in s^2 (Ng's arrangement, in which the rounding of s hardly counts). */
+
+typedef struct { float k, f; } lc__splitf;
+typedef struct { double k, f; } lc__split;
+
+LC_FN lc__splitf lc__logsplitf(float x) /* x > 0, finite */
+{
+    int tiny = x < 0x1p-126f;
+    uint32_t u = lc__u(tiny ? x * 0x1p24f : x);
+    int32_t k = (int32_t)(u - 0x3f2aaaabu) >> 23; /* bits of 2/3 */
+    lc__splitf r = { (float)k - (tiny ? 24.f : 0.f), lc__f(u - ((uint32_t)k << 23)) - 1.f };
+    return r;
+}
+/* A 64-bit shift with sign and a conversion from int64 exist from AVX-512 on only; the bias and 2^52 do without. */
+LC_FN lc__split lc__logsplit(double x)
+{
+    int tiny = x < 0x1p-1022;
+    uint64_t u = lc__l(tiny ? x * 0x1p54 : x);
+    uint64_t e = (u - 0x3fe5555555555555u + 0x4000000000000000u) >> 52; /* k + 1024 */
+    double k = lc__d(0x4330000000000000u | e) - (0x1p52 + 1024.);
+    lc__split r = { k - (tiny ? 54. : 0.), lc__d(u - ((e - 1024u) << 52)) - 1. };
+    return r;
+}
+/* ln(1+f) - f for |f| <= 1/3 */
+LC_FN float lc__ln1pf(float f) /* 2^-27.3 of f */
+{
+    float p = -0x1.0d3d14p-3f * f + 0x1.1e3492p-3f;
+    p = p * f - 0x1.f09b5p-4f;
+    p = p * f + 0x1.1ee538p-3f;
+    p = p * f - 0x1.55b5p-3f;
+    p = p * f + 0x1.99cef4p-3f;
+    p = p * f - 0x1.fffe6cp-3f;
+    p = p * f + 0x1.55550ap-2f;
+    float z = f * f;
+    return z * (f * p) - 0.5f * z;
+}
+LC_FN double lc__ln1p(double f) /* 2^-61.6 */
+{
+    double s = f / (2. + f), z = s * s, h = 0.5 * f * f;
+    double p = 0x1.1b85eb01bdd45p-3 * z + 0x1.0dcaf2ee1ae6cp-3;
+    p = p * z + 0x1.3b35ca59509e9p-3;
+    p = p * z + 0x1.745c4a927b5e8p-3;
+    p = p * z + 0x1.c71c7490e9f3bp-3;
+    p = p * z + 0x1.24924921e31d2p-2;
+    p = p * z + 0x1.999999999c188p-2;
+    p = p * z + 0x1.555555555554fp-1;
+    return s * (h + z * p) - h;
+}
+/* The edges of every logarithm: y inside, x at inf and NaN, -inf at 0, NaN below. */
+LC_FN float lc__logedgef(float x, float y)
+{
+    y = x < LC_INFF ? y : x;
+    return x > 0 ? y : (x == 0 ? -LC_INFF : LC_NANF);
+}
+LC_FN double lc__logedge(double x, double y)
+{
+    y = x < LC_INF ? y : x;
+    return x > 0 ? y : (x == 0 ? -LC_INF : LC_NAN);
+}
+
+LC_FN float lc_logf(float x)
+{
+    lc__splitf s = lc__logsplitf(x);
+    return lc__logedgef(x, s.k * LC_LN2_HIF + (s.f + (lc__ln1pf(s.f) + s.k * LC_LN2_LOF)));
+}
+LC_FN double lc_log(double x)
+{
+    lc__split s = lc__logsplit(x);
+    return lc__logedge(x, s.k * LC_LN2_HI + (s.f + (lc__ln1p(s.f) + s.k * LC_LN2_LO)));
+}
+LC_FN float lc_log2f(float x)
+{
+    lc__splitf s = lc__logsplitf(x);
+    float f = s.f, p = -0x1.9147aap-3f * f + 0x1.9f68a2p-3f; /* (log2(1+f) - f log2(e))/f^2, 2^-27 of f */
+    p = p * f - 0x1.6310cap-3f;
+    p = p * f + 0x1.9d6078p-3f;
+    p = p * f - 0x1.ed3f44p-3f;
+    p = p * f + 0x1.27a1ap-2f;
+    p = p * f - 0x1.715228p-2f;
+    p = p * f + 0x1.ec701cp-2f;
+    p = p * f - 0x1.715478p-1f;
+    return lc__logedgef(x, s.k + (f * LC_LOG2EF + f * (f * p + 0x1.4ae0cp-26f)));
+}
+LC_FN double lc_log2(double x)
+{
+    lc__split s = lc__logsplit(x);
+    double l = lc__ln1p(s.f);
+    return lc__logedge(x, s.k + (s.f * LC_LOG2E + (l * LC_LOG2E + s.f * 0x1.777d0ffda0d24p-56)));
+}
+LC_FN float lc_log10f(float x)
+{
+    lc__splitf s = lc__logsplitf(x);
+    float f = s.f, p = -0x1.c0fd2ap-5f * f + 0x1.f633cep-5f; /* 2^-27.5 of f */
+    p = p * f - 0x1.b329dap-5f;
+    p = p * f + 0x1.f15bbap-5f;
+    p = p * f - 0x1.28b0a4p-4f;
+    p = p * f + 0x1.63fcbap-4f;
+    p = p * f - 0x1.bcb6bp-4f;
+    p = p * f + 0x1.287a22p-3f;
+    p = p * f - 0x1.bcb7b2p-3f;
+    float l = f * (f * p + 0x1.526e5p-26f) + s.k * 0x1.3509f8p-18f;
+    return lc__logedgef(x, s.k * 0x1.344p-2f + (f * 0x1.bcb7bp-2f + l));
+}
+LC_FN double lc_log10(double x)
+{
+    lc__split s = lc__logsplit(x);
+    double l = lc__ln1p(s.f) * 0x1.bcb7b1526e50ep-2 + (s.k * 0x1.3fde623e2566bp-43 + s.f * 0x1.95355baaafad3p-57);
+    return lc__logedge(x, s.k * 0x1.34413509f7p-2 + (s.f * 0x1.bcb7b1526e50ep-2 + l));
+}
+
+/* 2^k (1 + f) = 1 + x: f = x 2^-k + (2^-k - 1) rounds once, so no correction is needed. g = 2^(2-k) stays normal
+   up to k = 128 (double: 1024). The result has the sign of x, which also keeps -0. */
+LC_FN float lc_log1pf(float x)
+{
+    int32_t k = (int32_t)(lc__u(1.f + x) - 0x3f2aaaabu) >> 23;
+    float g = lc__f(0x40800000u - ((uint32_t)k << 23)), n = (float)k;
+    float f = (x * g) * 0.25f + (0.25f * g - 1.f);
+    float y = n * LC_LN2_HIF + (f + (lc__ln1pf(f) + n * LC_LN2_LOF));
+    y = x < LC_INFF ? y : x;
+    y = x > -1.f ? y : (x == -1.f ? -LC_INFF : LC_NANF);
+    return lc_copysignf(y, x);
+}
+LC_FN double lc_log1p(double x)
+{
+    uint64_t e = (lc__l(1. + x) - 0x3fe5555555555555u + 0x4000000000000000u) >> 52;
+    double n = lc__d(0x4330000000000000u | e) - (0x1p52 + 1024.);
+    double g = lc__d(0x4010000000000000u - ((e - 1024u) << 52));
+    double f = (x * g) * 0.25 + (0.25 * g - 1.);
+    double y = n * LC_LN2_HI + (f + (lc__ln1p(f) + n * LC_LN2_LO));
+    y = x < LC_INF ? y : x;
+    y = x > -1. ? y : (x == -1. ? -LC_INF : LC_NAN);
+    return lc_copysign(y, x);
+}
+
+/* ---- sine, cosine, tangent -----------------------------------------------------------------------------------
+
+   float: the whole range, in double arithmetic. x/(2 pi) is needed modulo 1 only, so the bits of 1/(2 pi) that give
+   whole turns are dropped (Payne & Hanek 1983). Floats are multiples of 2^(e-23): four windows of three pieces,
+   29 bits, 29 bits and the rest, serve all exponents; x * piece is exact for the first two. Quarter turns are taken
+   off after each (1.5*2^50 rounds to quarters), so what remains is exact where it is small. */
+
+typedef struct { double r; uint32_t q; } lc__anglef;
+
+LC_FN lc__anglef lc__quarterf(float x) /* x >= 0 = q pi/2 + r (q modulo 4), |r| <= pi/4; NaN at inf */
+{
+    double a = 0x1.45f306cp-3, b = 0x1.c9c882ap-31, c = 0x1.4fe13abe8fa9ap-61, d = x;
+    int w1 = x >= 0x1p50f, w2 = x >= 0x1p76f, w3 = x >= 0x1p102f; /* multiples of 2^27, 2^53, 2^79 */
+    a = w1 ? -0x1.1b1bbecp-30 : a;  b = w1 ? 0x1.29fc276p-58 : b;   c = w1 ? -0x1.05c1596447e49p-87 : c;
+    a = w2 ? -0x1.5ac07b2p-55 : a;  b = w2 ? 0x1.5f47d4ep-84 : b;   c = w2 ? -0x1.911f924eb5336p-113 : c;
+    a = w3 ? -0x1.505c158p-83 : a;  b = w3 ? -0x1.6447e48p-111 : b; c = w3 ? -0x1.3ad4cd8778df8p-139 : c;
+    double t = d * a + 0x1.8p50, s = d * a - (t - 0x1.8p50), u = d * b + s;
+    double v = u + 0x1.8p50, r = d * c + (u - (v - 0x1.8p50));
+    lc__anglef y = { r * 0x1.921fb54442d18p+2, (uint32_t)(lc__l(t) + lc__l(v)) };
+    return y;
+}
+LC_FN float lc__sincosf(lc__anglef a) /* sin(q pi/2 + r) */
+{
+    float r = (float)a.r, z = r * r;
+    float s = -0x1.9954a4p-13f * z + 0x1.11077ap-7f; /* 2^-28 */
+    s = s * z - 0x1.555546p-3f;
+    float c = 0x1.99e0eep-16f * z - 0x1.6c0c1ap-10f; /* 2^-32.6 */
+    c = c * z + 0x1.55554ap-5f;
+    float y = a.q & 1 ? (1.f - 0.5f * z) + z * z * c : r + r * (z * s);
+    return lc__f(lc__u(y) ^ ((a.q & 2) << 30));
+}
+LC_FN float lc_sinf(float x)
+{
+    float y = lc__sincosf(lc__quarterf(lc_absf(x)));
+    return lc__f(lc__u(y) ^ (lc__u(x) & 0x80000000u));
+}
+LC_FN float lc_cosf(float x)
+{
+    lc__anglef a = lc__quarterf(lc_absf(x));
+    a.q += 1;
+    return lc__sincosf(a);
+}
+LC_FN float lc_tanf(float x)
+{
+    lc__anglef a = lc__quarterf(lc_absf(x));
+    double r = a.r, z = r * r;
+    double p = 0x1.0e6b8cdbecdc3p-9 * z - 0x1.543d57dad24b2p-11; /* (tan(r)/r - 1)/z, 2^-33.2 */
+    p = p * z + 0x1.4a9c1fc967fffp-8;
+    p = p * z + 0x1.1023b9d93ba87p-7;
+    p = p * z + 0x1.68512daf86772p-6;
+    p = p * z + 0x1.b9fcc53afba1bp-5;
+    p = p * z + 0x1.1111831552d29p-3;
+    p = p * z + 0x1.555554364d41dp-2;
+    double y = r + r * (z * p);
+    float f = (float)(a.q & 1 ? -1. / y : y);
+    return lc__f(lc__u(f) ^ (lc__u(x) & 0x80000000u));
+}
+LC_FN double lc_sin(double x) { return __builtin_sin(x); } /* libm */
+LC_FN double lc_cos(double x) { return __builtin_cos(x); } /* libm */
+LC_FN double lc_tan(double x) { return __builtin_tan(x); } /* libm */
+
+/* ---- inverse trigonometric and hyperbolic -------------------------------------------------------------------- */
+
+LC_FN float lc__atanqf(float z) /* (atan(t)/t - 1)/z, z = t^2 <= 1: 2^-31.1 */
+{
+    float p = 0x1.297636p-10f * z - 0x1.e6b34ap-8f;
+    p = p * z + 0x1.753a74p-6f;
+    p = p * z - 0x1.7086d2p-5f;
+    p = p * z + 0x1.150c1cp-4f;
+    p = p * z - 0x1.695494p-4f;
+    p = p * z + 0x1.c5119ep-4f;
+    p = p * z - 0x1.247622p-3f;
+    p = p * z + 0x1.99981cp-3f;
+    return p * z - 0x1.555552p-2f;
+}
+LC_FN double lc__atanq(double z) /* 2^-60.3 */
+{
+    double p = -0x1.28b13f3944a8bp-17 * z + 0x1.bbf39cf87033ep-14;
+    p = p * z - 0x1.3be585a92d75dp-11;
+    p = p * z + 0x1.1dcee49bdf6f7p-9;
+    p = p * z - 0x1.73bfa529ffc25p-8;
+    p = p * z + 0x1.75d79582183ecp-7;
+    p = p * z - 0x1.32b0a86ec4b2bp-6;
+    p = p * z + 0x1.adfe1a10d54ebp-6;
+    p = p * z - 0x1.0d1ba7a27fee2p-5;
+    p = p * z + 0x1.394e9586aac72p-5;
+    p = p * z - 0x1.5f44317fdfc34p-5;
+    p = p * z + 0x1.84bf2f02f385ep-5;
+    p = p * z - 0x1.aedd3164d6573p-5;
+    p = p * z + 0x1.e1d51c8d73db8p-5;
+    p = p * z - 0x1.11103dddd6238p-4;
+    p = p * z + 0x1.3b139d18c4507p-4;
+    p = p * z - 0x1.745d15ea6e726p-4;
+    p = p * z + 0x1.c71c71b78d13bp-4;
+    p = p * z - 0x1.249249245c6d4p-3;
+    p = p * z + 0x1.9999999998db6p-3;
+    return p * z - 0x1.555555555554ep-2;
+}
+/* All of C99's cases follow from t = small/large once 0/0 is 0 and inf/inf is 1. */
+LC_FN float lc_arctan2f(float y, float x)
+{
+    float ax = lc_absf(x), ay = lc_absf(y);
+    float lo = ay > ax ? ax : ay, hi = ay > ax ? ay : ax;
+    float t = lo / hi;
+    t = lo == hi ? (hi == 0 ? 0.f : 1.f) : t;
+    float z = t * t, p = t + t * (z * lc__atanqf(z));
+    p = ay > ax ? 0x1.921fb4p+0f - (p - 0x1.4442d2p-24f) : p;
+    p = lc_signbitf(x) ? 0x1.921fb4p+1f - (p - 0x1.4442d2p-23f) : p;
+    return lc_copysignf(p, y);
+}
+LC_FN double lc_arctan2(double y, double x)
+{
+    double ax = lc_abs(x), ay = lc_abs(y);
+    double lo = ay > ax ? ax : ay, hi = ay > ax ? ay : ax;
+    double t = lo / hi;
+    t = lo == hi ? (hi == 0 ? 0. : 1.) : t;
+    double z = t * t, p = t + t * (z * lc__atanq(z));
+    p = ay > ax ? 0x1.921fb54442d18p+0 - (p - 0x1.1a62633145c07p-54) : p;
+    p = lc_copysign(1., x) < 0 ? 0x1.921fb54442d18p+1 - (p - 0x1.1a62633145c07p-53) : p;
+    return lc_copysign(p, y);
+}
+LC_FN float lc_arctanf(float x)
+{
+    float a = lc_absf(x), t = a > 1.f ? 1.f / a : a, z = t * t, p = t + t * (z * lc__atanqf(z));
+    return lc_copysignf(a > 1.f ? 0x1.921fb4p+0f - (p - 0x1.4442d2p-24f) : p, x);
+}
+LC_FN double lc_arctan(double x)
+{
+    double a = lc_abs(x), t = a > 1. ? 1. / a : a, z = t * t, p = t + t * (z * lc__atanq(z));
+    return lc_copysign(a > 1. ? 0x1.921fb54442d18p+0 - (p - 0x1.1a62633145c07p-54) : p, x);
+}
+
+/* asin(a) by its series up to 1/2, above as pi/2 - 2 asin(sqrt((1-a)/2)). */
+typedef struct { float s, p; } lc__asinf;
+typedef struct { double s, p; } lc__asin;
+LC_FN lc__asinf lc__asinhalff(float a) /* s + p: asin of a, or of sqrt((1-a)/2) for a > 1/2 */
+{
+    float z = a > 0.5f ? 0.5f * (1.f - a) : a * a, s = a > 0.5f ? lc_sqrtf(z) : a;
+    float p = 0x1.34de9ep-5f * z + 0x1.d4f3d6p-7f; /* 2^-31.7 */
+    p = p * z + 0x1.04d4ap-5f;
+    p = p * z + 0x1.6ca74p-5f;
+    p = p * z + 0x1.3338acp-4f;
+    p = p * z + 0x1.55554cp-3f;
+    lc__asinf r = { s, s * (z * p) };
+    return r;
+}
+LC_FN lc__asin lc__asinhalf(double a)
+{
+    double z = a > 0.5 ? 0.5 * (1. - a) : a * a, s = a > 0.5 ? lc_sqrt(z) : a;
+    double p = 0x1.0be294c1f3be3p-5 * z - 0x1.59f0f482ca56bp-6; /* 2^-59.8 */
+    p = p * z + 0x1.64fe4deb2b94ep-6;
+    p = p * z + 0x1.e16685306b080p-9;
+    p = p * z + 0x1.618a0e224d3ccp-7;
+    p = p * z + 0x1.7577a80ab5f4ep-7;
+    p = p * z + 0x1.ca21418e6a4a8p-7;
+    p = p * z + 0x1.1c49de17f8d8cp-6;
+    p = p * z + 0x1.6e8bdfe5c7372p-6;
+    p = p * z + 0x1.f1c71a8b9fb80p-6;
+    p = p * z + 0x1.6db6db722b683p-5;
+    p = p * z + 0x1.333333332df15p-4;
+    p = p * z + 0x1.5555555555578p-3;
+    lc__asin r = { s, s * (z * p) };
+    return r;
+}
+LC_FN float lc_arcsinf(float x)
+{
+    float a = lc_absf(x);
+    lc__asinf t = lc__asinhalff(a);
+    float h = 0x1.921fb4p+0f - 2.f * t.s, l = (0x1.921fb4p+0f - h) - 2.f * t.s; /* what h lost */
+    return lc_copysignf(a > 0.5f ? h + (l - (2.f * t.p - 0x1.4442d2p-24f)) : t.s + t.p, x);
+}
+LC_FN double lc_arcsin(double x)
+{
+    double a = lc_abs(x);
+    lc__asin t = lc__asinhalf(a);
+    double h = 0x1.921fb54442d18p+0 - 2. * t.s, l = (0x1.921fb54442d18p+0 - h) - 2. * t.s;
+    return lc_copysign(a > 0.5 ? h + (l - (2. * t.p - 0x1.1a62633145c07p-54)) : t.s + t.p, x);
+}
+LC_FN float lc_arccosf(float x)
+{
+    float a = lc_absf(x);
+    lc__asinf t = lc__asinhalff(a);
+    float p = t.s + t.p, far = x < 0 ? 0x1.921fb4p+1f - (2.f * p - 0x1.4442d2p-23f) : 2.f * p;
+    return a > 0.5f ? far : 0x1.921fb4p+0f - (lc_copysignf(p, x) - 0x1.4442d2p-24f);
+}
+LC_FN double lc_arccos(double x)
+{
+    double a = lc_abs(x);
+    lc__asin t = lc__asinhalf(a);
+    double p = t.s + t.p, far = x < 0 ? 0x1.921fb54442d18p+1 - (2. * p - 0x1.1a62633145c07p-53) : 2. * p;
+    return a > 0.5 ? far : 0x1.921fb54442d18p+0 - (lc_copysign(p, x) - 0x1.1a62633145c07p-54);
+}
+
+/* Through log1p; above 2^28 arsinh and arcosh are ln(2x). The float versions are the double ones, rounded. */
+LC_FN double lc_arcsinh(double x)
+{
+    double a = lc_abs(x), big = a > 0x1p28 ? 1. : 0., b = a > 0x1p28 ? 0. : a;
+    double u = b + b * b / (1. + lc_sqrt(1. + b * b)), far = a - 1.;
+    double y = lc_log1p(big > 0 ? far : u) + big * 0x1.62e42fefa39efp-1;
+    return lc_copysign(y, x);
+}
+LC_FN double lc_arccosh(double x)
+{
+    double big = x > 0x1p28 ? 1. : 0., t = x - 1., b = x > 0x1p28 ? 0. : t;
+    double u = b + lc_sqrt(2. * b + b * b);
+    double y = lc_log1p(big > 0 ? t : u) + big * 0x1.62e42fefa39efp-1;
+    return x < 1. ? LC_NAN : y;
+}
+LC_FN double lc_arctanh(double x)
+{
+    double a = lc_abs(x), d = a + a;
+    return lc_copysign(0.5 * lc_log1p(a < 0.5 ? d + d * a / (1. - a) : d / (1. - a)), x);
+}
+LC_FN float lc_arcsinhf(float x) { return (float)lc_arcsinh(x); }
+LC_FN float lc_arccoshf(float x) { return (float)lc_arccosh(x); }
+LC_FN float lc_arctanhf(float x) { return (float)lc_arctanh(x); }
+
+/* ---- erf, erfc ----------------------------------------------------------------------------------------------- */
+
+/* Below 0.9 a series in x^2; above, 1 - e^-Q(x) with Q = -ln(erfc). */
+LC_FN float lc_erff(float x)
+{
+    float a = lc_absf(x), z = a * a, b = 4.f < a ? 4.f : a;
+    float p = 0x1.4d0356p-14f * z - 0x1.a57a78p-11f; /* erf(x)/x - 1, 2^-30 */
+    p = p * z + 0x1.543e6ap-8f;
+    p = p * z - 0x1.b80058p-6f;
+    p = p * z + 0x1.ce2d6p-4f;
+    p = p * z - 0x1.81274p-2f;
+    p = p * z + 0x1.06eba8p-3f;
+    float q = 0x1.5d1602p-17f * b - 0x1.49d5c6p-12f; /* -ln(erfc(x))/x on 0.9..4, 2^-30.1 of erf */
+    q = q * b + 0x1.d90cdp-9f;
+    q = q * b - 0x1.842ae4p-6f;
+    q = q * b + 0x1.b2d086p-4f;
+    q = q * b + 0x1.4538eep-1f;
+    q = q * b + 0x1.20ee54p+0f;
+    float e = lc__expm1cf(-(q * b));
+    return lc_copysignf(a < 0.9f ? a + a * p : -e, x);
+}
+LC_FN double lc_erf(double x) /* the same, split at 1 */
+{
+    double a = lc_abs(x), z = a * a, b = 6. < a ? 6. : a;
+    double p = 0x1.3c2a2e2fc674bp-33 * z - 0x1.c5180263acc53p-30; /* 2^-56.3 */
+    p = p * z + 0x1.132e96d148f94p-26;
+    p = p * z - 0x1.63931e647e8c4p-23;
+    p = p * z + 0x1.ba6953f380b9fp-20;
+    p = p * z - 0x1.f4dcf5b1b2b9cp-17;
+    p = p * z + 0x1.f9a3b985170eep-14;
+    p = p * z - 0x1.c02db93487eb3p-11;
+    p = p * z + 0x1.565bcd2c6932cp-8;
+    p = p * z - 0x1.b82ce31354eb0p-6;
+    p = p * z + 0x1.ce2f21a0458dbp-4;
+    p = p * z - 0x1.812746b037a25p-2;
+    p = p * z + 0x1.06eba8214db69p-3;
+    double q = 0x1.c5c1fafc2c93fp-43 * b - 0x1.5ec3827280b46p-37; /* 2^-61.7 */
+    q = q * b + 0x1.ff0df9cf56997p-33;
+    q = q * b - 0x1.d26e0592e1b00p-29;
+    q = q * b + 0x1.2ad6621343f2ep-25;
+    q = q * b - 0x1.1d28476b5bb18p-22;
+    q = q * b + 0x1.a2a37127e4c6bp-20;
+    q = q * b - 0x1.dfa8e2b22e541p-18;
+    q = q * b + 0x1.aafcbbf54c2b2p-16;
+    q = q * b - 0x1.1c53b68085e3cp-14;
+    q = q * b + 0x1.eb2b340e1a592p-14;
+    q = q * b - 0x1.11e7735b3035ap-15;
+    q = q * b - 0x1.1a0b45f5c6f59p-11;
+    q = q * b + 0x1.b302db45141cfp-10;
+    q = q * b - 0x1.8cb2a35ae5598p-13;
+    q = q * b - 0x1.3988a40a1d56cp-6;
+    q = q * b + 0x1.a4f75021f59cdp-4;
+    q = q * b + 0x1.45f2f90bc76e5p-1;
+    q = q * b + 0x1.20dd7597e2918p+0;
+    return lc_copysign(a < 1. ? a + a * p : -lc__expm1c(-(q * b)), x);
+}
+/* e^(-x^2) erfcx(x), erfcx by a polynomial in t = (x-4)/(x+4); in double, as e^(-x^2) needs all of x^2. */
+LC_FN float lc_erfcf(float x)
+{
+    double a = lc_absf(x), b = 10.1 < a ? 10.1 : a, t = (b - 4.) / (b + 4.);
+    double p = 0x1.a9b11af8805bcp-14 * t - 0x1.daf7100c13246p-16; /* 2^-32.2 */
+    p = p * t - 0x1.ab616ef759f8cp-11;
+    p = p * t + 0x1.09fd8a8368db0p-8;
+    p = p * t - 0x1.a4bb81539455dp-7;
+    p = p * t + 0x1.0068746dff557p-5;
+    p = p * t - 0x1.027de22c91d73p-4;
+    p = p * t + 0x1.be5016132eb5bp-4;
+    p = p * t - 0x1.50666321ccd14p-3;
+    p = p * t + 0x1.bff01ab807f6fp-3;
+    p = p * t - 0x1.0949227ba9fdcp-2;
+    p = p * t + 0x1.18932bf039f01p-3;
+    double y = p * lc__expk(-b * b, 0.);
+    return (float)(x < 0 ? 2. - y : y);
+}
+/* double: 1 - erf up to 1/2, above e^(-x^2) P((x-2)/(x+2))/x with P = x erfcx(x), and x^2 = h^2 + (x-h)(x+h), h of
+   26 bits. 2.7 ulp. */
+LC_FN double lc_erfc(double x)
+{
+    double a = lc_abs(x), b = 27.5 < a ? 27.5 : (a > 0.5 ? a : 0.5), t = (b - 2.) / (b + 2.);
+    double p = -0x1.0106ed2ff0df5p-23 * t + 0x1.42c965d2c131dp-22; /* 2^-54.7 */
+    p = p * t + 0x1.e0cbe8ddcb972p-24;
+    p = p * t - 0x1.2e7b3483a0357p-21;
+    p = p * t - 0x1.1b1aed9d094a6p-22;
+    p = p * t - 0x1.2c61f87e72eddp-29;
+    p = p * t + 0x1.9a1ab111e1ab1p-21;
+    p = p * t + 0x1.6e01431934c42p-19;
+    p = p * t + 0x1.75a974c42ca8bp-20;
+    p = p * t - 0x1.20ed17742af47p-17;
+    p = p * t - 0x1.3df28e24514c9p-16;
+    p = p * t + 0x1.a1f4868b3f082p-18;
+    p = p * t + 0x1.76a0c1a045812p-14;
+    p = p * t + 0x1.770e3b0a58157p-14;
+    p = p * t - 0x1.499f3e9b86939p-12;
+    p = p * t - 0x1.8950144c28ba7p-11;
+    p = p * t + 0x1.2758be6207887p-10;
+    p = p * t + 0x1.399546cd5d50ap-8;
+    p = p * t - 0x1.ec8d2ab1bc417p-8;
+    p = p * t - 0x1.dac006bafa15dp-6;
+    p = p * t + 0x1.f1b9a3c943fd8p-4;
+    p = p * t - 0x1.a1791e43ecf19p-3;
+    p = p * t + 0x1.5672b9ea13dd8p-3;
+    p = p * t + 0x1.058671b52c776p-1;
+    double h = lc__d(lc__l(b) & 0xfffffffff8000000u);
+    double d = (b - h) * (b + h); /* < 2^-15 */
+    double y = lc__expk(-h * h, 0.) * (p / b), far = y - y * (d * (1. - d * (0.5 - d * 0x1.5555555555555p-3)));
+    return a > 0.5 ? (x < 0 ? 2. - far : far) : 1. - lc_erf(x);
+}
+
+/* ---- roots and powers ---------------------------------------------------------------------------------------- */
+
+LC_FN float lc_cbrtf(float x)
+{
+    double a = lc_absf(x), y = lc_exp(lc_log(a) * 0x1.5555555555555p-2);
+    return lc_copysignf((float)y, x);
+}
+LC_FN double lc_cbrt(double x)
+{
+    double a = lc_abs(x), y = lc_exp(lc_log(a) * 0x1.5555555555555p-2);
+    y -= (y - a / (y * y)) * 0x1.5555555555555p-2; /* Newton: ln(a) may have lost eight bits */
+    return (a == 0) | (a == LC_INF) ? x : lc_copysign(y, x);
+}
+
+/* No overflow in double; an infinity wins over NaN (C99 F.9.4.3). */
+LC_FN float lc_hypotf(float x, float y)
+{
+    double a = x, b = y;
+    float h = (float)lc_sqrt(a * a + b * b);
+    return (lc_absf(x) == LC_INFF) | (lc_absf(y) == LC_INFF) ? LC_INFF : h;
+}
+LC_FN double lc_hypot(double x, double y)
+{
+    double ax = lc_abs(x), ay = lc_abs(y), hi = ay > ax ? ay : ax, lo = ay > ax ? ax : ay;
+    double g = hi > 0x1p500 ? 0x1p-600 : (hi < 0x1p-500 ? 0x1p600 : 1.), u = hi * g, v = lo * g;
+    double h = lc_sqrt(u * u + v * v) * (hi > 0x1p500 ? 0x1p600 : (hi < 0x1p-500 ? 0x1p-600 : 1.));
+    return (ax == LC_INF) | (ay == LC_INF) ? LC_INF : h;
+}
+
+/* |x|^y = e^(y ln|x|) in double, the error of which stays below 2^-44; C99's table of special cases on top. */
+LC_FN float lc_powf(float x, float y)
+{
+    double a = lc_absf(x), b = y;
+    float p = (float)lc_exp(b * lc_log(a));
+    float c = lc_absf(y), t = c < 0x1p23f ? c + 0x1p23f : c; /* c is whole from 2^23, even from 2^24 */
+    int whole = (c < 0x1p23f ? t - 0x1p23f : c) == c;
+    int odd = whole & (c < 0x1p24f) & (int)(lc__u(t) & 1);
+    p = lc__f(lc__u(p) ^ ((lc__u(x) & 0x80000000u) & (odd ? 0x80000000u : 0u)));
+    p = (x < 0) & (x > -LC_INFF) & !whole ? LC_NANF : p;
+    p = (x == -1.f) & (c == LC_INFF) ? 1.f : p;
+    return (x == 1.f) | (y == 0) ? 1.f : p;
+}
+LC_FN double lc_pow(double x, double y) { return __builtin_pow(x, y); } /* libm */
+
+/* ---- division with NumPy's meaning --------------------------------------------------------------------------- */
+
+/* libm (fmod). The sign is the divisor's; a zero result too. */
+LC_FN float lc_modf(float a, float b)
+{
+    float r = __builtin_fmodf(a, b), s = (r < 0) != (b < 0) ? r + b : r;
+    return b == 0 ? r : (r == 0 ? lc_copysignf(0.f, b) : s);
+}
+LC_FN double lc_mod(double a, double b)
+{
+    double r = __builtin_fmod(a, b), s = (r < 0) != (b < 0) ? r + b : r;
+    return b == 0 ? r : (r == 0 ? lc_copysign(0., b) : s);
+}
+LC_FN float lc_floor_divf(float a, float b)
+{
+    float r = __builtin_fmodf(a, b), q = (a - r) / b;
+    q = (r != 0) & ((r < 0) != (b < 0)) ? q - 1.f : q;
+    float f = lc_floorf(q);
+    f = q - f > 0.5f ? f + 1.f : f;
+    return b == 0 ? a / b : (q == 0 ? lc_copysignf(0.f, a / b) : f);
+}
+LC_FN double lc_floor_div(double a, double b)
+{
+    double r = __builtin_fmod(a, b), q = (a - r) / b;
+    q = (r != 0) & ((r < 0) != (b < 0)) ? q - 1. : q;
+    double f = lc_floor(q);
+    f = q - f > 0.5 ? f + 1. : f;
+    return b == 0 ? a / b : (q == 0 ? lc_copysign(0., a / b) : f);
+}
+/* Python's: rounded down, the remainder with the divisor's sign. b == 0 does not trap (it is checked,
+   but a division may be moved before its check); INT64_MIN // -1 wraps. */
+LC_FN int64_t lc_mod_i64(int64_t a, int64_t b)
+{
+    int64_t r = b == -1 ? 0 : a % (b == -1 || b == 0 ? 1 : b);
+    return (r != 0) & ((r ^ b) < 0) ? r + b : r;
+}
+/* As NumPy's: what is shifted out is gone, also by 64 and more. */
+LC_FN int64_t lc_left_shift(int64_t a, int64_t b)
+{
+    return (uint64_t)b < 64 ? (int64_t)((uint64_t)a << b) : 0;
+}
+LC_FN int64_t lc_right_shift(int64_t a, int64_t b)
+{
+    return a >> ((uint64_t)b < 64 ? b : 63);
+}
+LC_FN int64_t lc_floor_div_i64(int64_t a, int64_t b)
+{
+    int64_t d = b == -1 || b == 0 ? 1 : b, q = a / d;
+    q -= (a % d != 0) & ((a ^ d) < 0);
+    return b == -1 ? (int64_t)(0 - (uint64_t)a) : q;
+}
+
+/* ---- special functions --------------------------------------------------------------------------------------- */
+
+/* ln(e^a + e^b); equal infinities have no difference. The float version is in double: the sum may cancel near 0. */
+LC_FN double lc_logaddexp(double a, double b)
+{
+    double m = lc_max(a, b), d = a == b ? 0. : lc_abs(a - b);
+    return m + lc_log1p(lc_exp(-d));
+}
+LC_FN float lc_logaddexpf(float a, float b) { return (float)lc_logaddexp(a, b); }
+
+/* ln(sigmoid(x)) */
+LC_FN float lc_log_expitf(float x) { return (0 < x ? -0.f : x) - lc_log1pf(lc_expf(-lc_absf(x))); }
+LC_FN double lc_log_expit(double x) { return (0 < x ? -0. : x) - lc_log1p(lc_exp(-lc_abs(x))); }
+
+/* ln(p/(1-p)); around 1/2 as log1p of the exact difference. */
+LC_FN double lc_logit(double p)
+{
+    double o = 1. - p, far = lc_log(p / o);
+    double near = p < 0.5 ? -lc_log1p((1. - 2. * p) / p) : lc_log1p((2. * p - 1.) / o);
+    return (p > 0.25) & (p < 0.75) ? near : far;
+}
+LC_FN float lc_logitf(float p) { double d = p; return (float)lc_log(d / (1. - d)); }
+
+/* x ln(y), 0 at x = 0 even where ln(y) is not finite. */
+LC_FN float lc_xlogyf(float x, float y) { float p = x * lc_logf(y); return (x == 0) & (y == y) ? 0.f : p; }
+LC_FN double lc_xlogy(double x, double y) { double p = x * lc_log(y); return (x == 0) & (y == y) ? 0. : p; }
+
+/* ln|Gamma(x)|, libm; -inf at -inf, as SciPy. */
+double lgamma_r(double, int *); /* lgamma writes a global */
+LC_FN double lc_gammaln(double x)
+{
+    int sign;
+    double y = lgamma_r(x, &sign);
+    return x == -LC_INF ? x : y;
+}
+LC_FN float lc_gammalnf(float x) { return (float)lc_gammaln(x); }
+
+/* pi cot(pi x), NaN at the integers; x - rint(x) is exact. */
+LC_FN double lc__picot(double x)
+{
+    double f = x - lc_rint(x), g = lc_abs(f), r = (g > 0.25 ? 0.5 - g : g) * 0x1.921fb54442d18p+1, z = r * r;
+    double s = 0x1.5d92601d9bb02p-33 * z - 0x1.ae5e64b05a7ebp-26; /* (sin(r)/r - 1)/z, 2^-58 */
+    s = s * z + 0x1.71de3576c5b27p-19;
+    s = s * z - 0x1.a01a019c1220dp-13;
+    s = s * z + 0x1.111111110f892p-7;
+    s = s * z - 0x1.5555555555549p-3;
+    s = r + r * (z * s);
+    double c = -0x1.8faff21557650p-37 * z + 0x1.1ee9ef3752661p-29; /* (cos(r) - 1 + z/2)/z^2, 2^-63.7 */
+    c = c * z - 0x1.27e4f810221cep-22;
+    c = c * z + 0x1.a01a019cbcb19p-16;
+    c = c * z - 0x1.6c16c16c1520fp-10;
+    c = c * z + 0x1.555555555554cp-5;
+    c = (1. - 0.5 * z) + z * z * c;
+    double y = 0x1.921fb54442d18p+1 * (g > 0.25 ? s / c : c / s);
+    return f == 0 ? LC_NAN : lc_copysign(y, f);
+}
+/* Reflected to x > 0, lifted to w >= 8 by the recurrence, then Stirling's series (Abramowitz & Stegun 6.3.18).
+   The eight terms 1/(x+k) in pairs: u = x(x+7), (x+k)(x+7-k) = u + k(7-k), sum = (2x+7) Q'(u)/Q(u).
+   Absolute error about 1e-15, so relative accuracy is lost at the zeros. */
+LC_FN double lc_digamma(double x)
+{
+    double y = x < 0 ? 1. - x : x, u = y * (y + 7.), a = u * (u + 6.), b = (u + 10.) * (u + 12.);
+    double lift = (y + y + 7.) * ((u + u + 6.) * b + a * (u + u + 22.)) / (a * b);
+    lift = y < 8. ? lift : 0.;
+    double w = y < 8. ? y + 8. : y, i = 1. / w, z = i * i;
+    double p = 3617. / 8160 * z - 1. / 12;
+    p = p * z + 691. / 32760;
+    p = p * z - 1. / 132;
+    p = p * z + 1. / 240;
+    p = p * z - 1. / 252;
+    p = p * z + 1. / 120;
+    p = p * z - 1. / 12;
+    double psi = lc_log(w) + (z * p - 0.5 * i) - lift;
+    return x < 0 ? psi - lc__picot(x) : psi;
+}
+LC_FN float lc_digammaf(float x) { return (float)lc_digamma(x); }
+
+#endif
+
+/* What the kernels need besides mathematics: integer helpers, scratch memory, growing lists, the way out. */
+#ifndef LC_SUPPORT_H
+#define LC_SUPPORT_H
+#include <stdlib.h>
+#include <string.h>
+#ifdef _OPENMP
+#include <omp.h>
+static inline int lc_thread(void) { return omp_get_thread_num(); }
+#else
+#pragma GCC diagnostic ignored "-Wunknown-pragmas"
+static inline int lc_thread(void) { return 0; }
+#endif
+#define LC_USED __attribute__((unused))
+
+/* Underflow to 0 while a gradient is computed. Cotangents fade geometrically in loops, and a processor takes many
+   times as long for numbers below the smallest normal one (1e-38 in float32), which no gradient needs. Operands
+   that are such numbers keep their value. The memory barriers hold the arithmetic inside. */
+#ifdef __SSE__
+#include <xmmintrin.h>
+LC_USED static inline unsigned lc_flush(void)
+{
+    const unsigned mode = _mm_getcsr();
+    _mm_setcsr(mode | 0x8000);
+    __asm__ volatile("" ::: "memory");
+    return mode;
+}
+LC_USED static inline void lc_gradual(unsigned mode) { __asm__ volatile("" ::: "memory"); _mm_setcsr(mode); }
+LC_USED static inline unsigned lc_rounding(void) { return _mm_getcsr(); }
+#else
+LC_USED static inline unsigned lc_flush(void) { return 0; }
+LC_USED static inline void lc_gradual(unsigned mode) { (void)mode; }
+LC_USED static inline unsigned lc_rounding(void) { return 0; }
+#endif
+
+typedef struct { int32_t code; int64_t info[4]; } lc_fault_t;
+
+LC_USED static inline int64_t lc_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+LC_USED static inline int64_t lc_larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* a ** b by squaring; wraps as NumPy's. A negative exponent leaves 0, but for a = 1 and -1. */
+LC_USED static inline int64_t lc_pow_i64(int64_t a, int64_t b)
+{
+    if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;
+    uint64_t x = (uint64_t)a, y = 1;
+    for (; b; b >>= 1, x *= x) y = b & 1 ? y * x : y;
+    return (int64_t)y;
+}
+
+/* NaN wins, as in NumPy; `reduction(max:)` would drop it. */
+#pragma omp declare reduction(lc_maxf : float : omp_out = lc_maxf(omp_out, omp_in)) initializer(omp_priv = -INFINITY)
+#pragma omp declare reduction(lc_minf : float : omp_out = lc_minf(omp_out, omp_in)) initializer(omp_priv = INFINITY)
+#pragma omp declare reduction(lc_max : double : omp_out = lc_max(omp_out, omp_in)) initializer(omp_priv = -INFINITY)
+#pragma omp declare reduction(lc_min : double : omp_out = lc_min(omp_out, omp_in)) initializer(omp_priv = INFINITY)
+
+/* Room for an array at the end of *room bytes: returns where, 64-byte aligned. SIZE_MAX says too much and stays. */
+LC_USED static size_t lc_reserve(size_t *room, size_t element, const int64_t *extents, int count)
+{
+    size_t at = *room, bytes = element;
+    for (int k = 0; k < count; k++) {
+        const size_t extent = extents[k] > 0 ? (size_t)extents[k] : 0;
+        if (__builtin_mul_overflow(bytes, extent, &bytes)) at = SIZE_MAX;
+    }
+    if (at == SIZE_MAX || bytes > SIZE_MAX / 2 || __builtin_add_overflow(at, (bytes + 63) & ~(size_t)63, room)) *room = SIZE_MAX;
+    return at;
+}
+
+/* Repeats what was reserved since `from`, one copy a thread; returns the size of a copy. */
+LC_USED static size_t lc_copies(size_t *room, size_t from, int threads)
+{
+    size_t step = *room == SIZE_MAX ? 0 : *room - from, all;
+    if (*room != SIZE_MAX)
+        if (__builtin_mul_overflow(step, (size_t)threads, &all) || __builtin_add_overflow(from, all, room)) *room = SIZE_MAX;
+    return step;
+}
+
+LC_USED static char *lc_take(size_t room)
+{
+    return room > PTRDIFF_MAX - 64 ? 0 : aligned_alloc(64, room ? room : 64);
+}
+
+/* Makes room for `count` rows of a list, half as much again as it had; what is there stays. */
+LC_USED static int lc_grow(void **list, int64_t *room, int64_t count, size_t element, const int64_t *extents, int axes)
+{
+    int64_t wanted = *room + *room / 2 + 8;
+    if (wanted < count) wanted = count;
+    size_t bytes = 0, none = lc_reserve(&bytes, element * (size_t)wanted, extents, axes);
+    if (none == SIZE_MAX || bytes > PTRDIFF_MAX || (uint64_t)wanted > SIZE_MAX / 2 / element) return 0;
+    void *grown = realloc(*list, bytes ? bytes : 64);
+    if (!grown) return 0;
+    *list = grown, *room = wanted;
+    return 1;
+}
+
+LC_USED static int lc_leave(lc_call *call, const lc_fault_t *fault)
+{
+    const int code = fault ? fault->code : 0;
+    if (call) {
+        call->code = code;
+        for (int k = 0; fault && k < 4; k++) call->info[k] = fault->info[k];
+    }
+    return code;
+}
+#endif
+
+int LC_NAME(max_plane_f32)(int64_t batch, int64_t H, int64_t W, int64_t rows, int64_t columns, int64_t kernel_h, int64_t kernel_w, int64_t stride_h, int64_t stride_w, int64_t pad_h, int64_t pad_w, int64_t end_h, int64_t end_w, const float *restrict x, float *restrict y, lc_call *call)
+{
+    const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;
+    lc_fault_t lc_fault = {0, {0}};
+    size_t lc_room = 0;
+    const size_t lc_at_padded_2 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){H + end_h + pad_h, W + end_w + pad_w}, 2);
+    const size_t lc_own1 = lc_room;
+    const size_t lc_at_padded = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){H + end_h + pad_h, W + end_w + pad_w}, 2);
+    const size_t lc_step1 = lc_copies(&lc_room, lc_own1, lc_threads);
+    char *const lc_arena = lc_take(lc_room);
+    if (!lc_arena) { lc_fault.code = 1; goto lc_done; }
+    float *restrict const padded_2 = (float *)(lc_arena + lc_at_padded_2);
+    if (batch >= 4) {
+        const int64_t chunks = lc_smaller(64, batch);
+        int64_t lc_first1 = INT64_MAX;
+        #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (9*batch*columns*kernel_h*kernel_w*rows + 3*H*W*batch + H*batch*end_w + H*batch*pad_w + W*batch*end_h + W*batch*pad_h + batch*columns*rows + batch*end_h*end_w + batch*end_h*pad_w + batch*end_w*pad_h + 7*batch*kernel_h*rows + batch*pad_h*pad_w + 4*batch) > 40000)
+        for (int64_t chunk_3 = 0; chunk_3 < chunks; chunk_3++) {
+            lc_fault_t lc_fault1 = {0, {0}};
+            char *const lc_mine1 = lc_arena + (size_t)lc_thread() * lc_step1;
+            float *restrict const padded = (float *)(lc_mine1 + lc_at_padded);
+            const int64_t b_2_from = batch*chunk_3 / chunks;
+            const int64_t b_2_to = (batch*chunk_3 + batch) / chunks;
+            for (int64_t b_2 = b_2_from; b_2 < b_2_to; b_2++) {
+                if (!(pad_h >= 0)) { lc_fault1.code = 2; goto lc_next1; }
+                if (!(end_h >= 0)) { lc_fault1.code = 2; goto lc_next1; }
+                if (!(pad_w >= 0)) { lc_fault1.code = 2; goto lc_next1; }
+                if (!(end_w >= 0)) { lc_fault1.code = 2; goto lc_next1; }
+                #pragma omp simd
+                for (int64_t n = 0; n < H*W + H*end_w + H*pad_w + W*end_h + W*pad_h + end_h*end_w + end_h*pad_w + end_w*pad_h + pad_h*pad_w; n++) {
+                    padded[n] = -INFINITY;
+                }
+                for (int64_t i_3 = 0; i_3 < H; i_3++) {
+                    #pragma omp simd
+                    for (int64_t j_3 = 0; j_3 < W; j_3++) {
+                        padded[(i_3 + pad_h)*(W + end_w + pad_w) + j_3 + pad_w] = x[(b_2*H + i_3)*W + j_3];
+                    }
+                }
+                #pragma omp simd
+                for (int64_t n_2 = 0; n_2 < columns*rows; n_2++) {
+                    y[b_2*columns*rows + n_2] = -INFINITY;
+                }
+                for (int64_t i = 0; i < rows; i++) {
+                    for (int64_t a = 0; a < kernel_h; a++) {
+                        const _Bool e = (((i*stride_h + a) >= (-H - end_h - pad_h)) != 0) & (((i*stride_h + a) < (H + end_h + pad_h)) != 0);
+                        const int64_t e_2 = ((i*stride_h + a) < 0) ? (i*stride_h + H + a + end_h + pad_h) : (i*stride_h + a);
+                        for (int64_t b = 0; b < kernel_w; b++) {
+                            for (int64_t j = 0; j < columns; j++) {
+                                if (!(e)) { lc_fault1.code = 3; lc_fault1.info[0] = i*stride_h + a; lc_fault1.info[1] = H + end_h + pad_h; goto lc_next1; }
+                                const int64_t at = e_2;
+                                if (!((((j*stride_w + b) >= (-W - end_w - pad_w)) != 0) & (((j*stride_w + b) < (W + end_w + pad_w)) != 0))) { lc_fault1.code = 4; lc_fault1.info[0] = j*stride_w + b; lc_fault1.info[1] = W + end_w + pad_w; goto lc_next1; }
+                                const int64_t at_2 = ((j*stride_w + b) < 0) ? (j*stride_w + W + b + end_w + pad_w) : (j*stride_w + b);
+                                y[(b_2*rows + i)*columns + j] = lc_maxf(y[(b_2*rows + i)*columns + j], padded[at*(W + end_w + pad_w) + at_2]);
+                            }
+                        }
+                    }
+                }
+            }
+lc_next1:
+            if (lc_fault1.code) {
+                #pragma omp critical(lc_faults)
+                if (chunk_3 < lc_first1) { lc_first1 = chunk_3; lc_fault = lc_fault1; }
+            }
+        }
+        if (lc_first1 != INT64_MAX) goto lc_done;
+    } else {
+        for (int64_t b_2 = 0; b_2 < batch; b_2++) {
+            if (!(pad_h >= 0)) { lc_fault.code = 2; goto lc_done; }
+            if (!(end_h >= 0)) { lc_fault.code = 2; goto lc_done; }
+            if (!(pad_w >= 0)) { lc_fault.code = 2; goto lc_done; }
+            if (!(end_w >= 0)) { lc_fault.code = 2; goto lc_done; }
+            #pragma omp simd
+            for (int64_t n = 0; n < H*W + H*end_w + H*pad_w + W*end_h + W*pad_h + end_h*end_w + end_h*pad_w + end_w*pad_h + pad_h*pad_w; n++) {
+                padded_2[n] = -INFINITY;
+            }
+            const int64_t chunks_2 = lc_smaller(64, H);
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && 2*H*W > 40000)
+            for (int64_t chunk = 0; chunk < chunks_2; chunk++) {
+                const int64_t i_3_from = H*chunk / chunks_2;
+                const int64_t i_3_to = (H*chunk + H) / chunks_2;
+                for (int64_t i_3 = i_3_from; i_3 < i_3_to; i_3++) {
+                    #pragma omp simd
+                    for (int64_t j_3 = 0; j_3 < W; j_3++) {
+                        padded_2[(i_3 + pad_h)*(W + end_w + pad_w) + j_3 + pad_w] = x[(b_2*H + i_3)*W + j_3];
+                    }
+                }
+            }
+            #pragma omp simd
+            for (int64_t n_2 = 0; n_2 < columns*rows; n_2++) {
+                y[b_2*columns*rows + n_2] = -INFINITY;
+            }
+            const int64_t chunks_3 = lc_smaller(64, rows);
+            int64_t lc_first2 = INT64_MAX;
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (9*columns*kernel_h*kernel_w*rows + 7*kernel_h*rows) > 40000)
+            for (int64_t chunk_2 = 0; chunk_2 < chunks_3; chunk_2++) {
+                lc_fault_t lc_fault2 = {0, {0}};
+                const int64_t i_from = lc_floor_div_i64(chunk_2*rows, chunks_3);
+                const int64_t i_to = lc_floor_div_i64(chunk_2*rows + rows, chunks_3);
+                for (int64_t i = i_from; i < i_to; i++) {
+                    for (int64_t a = 0; a < kernel_h; a++) {
+                        const _Bool e_3 = (((i*stride_h + a) >= (-H - end_h - pad_h)) != 0) & (((i*stride_h + a) < (H + end_h + pad_h)) != 0);
+                        const int64_t e_2_2 = ((i*stride_h + a) < 0) ? (i*stride_h + H + a + end_h + pad_h) : (i*stride_h + a);
+                        for (int64_t b = 0; b < kernel_w; b++) {
+                            for (int64_t j = 0; j < columns; j++) {
+                                if (!(e_3)) { lc_fault2.code = 3; lc_fault2.info[0] = i*stride_h + a; lc_fault2.info[1] = H + end_h + pad_h; goto lc_next2; }
+                                const int64_t at_3 = e_2_2;
+                                if (!((((j*stride_w + b) >= (-W - end_w - pad_w)) != 0) & (((j*stride_w + b) < (W + end_w + pad_w)) != 0))) { lc_fault2.code = 4; lc_fault2.info[0] = j*stride_w + b; lc_fault2.info[1] = W + end_w + pad_w; goto lc_next2; }
+                                const int64_t at_2_2 = ((j*stride_w + b) < 0) ? (j*stride_w + W + b + end_w + pad_w) : (j*stride_w + b);
+                                y[(b_2*rows + i)*columns + j] = lc_maxf(y[(b_2*rows + i)*columns + j], padded_2[at_3*(W + end_w + pad_w) + at_2_2]);
+                            }
+                        }
+                    }
+                }
+lc_next2:
+                if (lc_fault2.code) {
+                    #pragma omp critical(lc_faults)
+                    if (chunk_2 < lc_first2) { lc_first2 = chunk_2; lc_fault = lc_fault2; }
+                }
+            }
+            if (lc_first2 != INT64_MAX) goto lc_done;
+        }
+    }
+lc_done:
+    free(lc_arena);
+    return lc_leave(call, &lc_fault);
+}
+
+int LC_NAME(max_plane_f64)(int64_t batch, int64_t H, int64_t W, int64_t rows, int64_t columns, int64_t kernel_h, int64_t kernel_w, int64_t stride_h, int64_t stride_w, int64_t pad_h, int64_t pad_w, int64_t end_h, int64_t end_w, const double *restrict x, double *restrict y, lc_call *call)
+{
+    const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;
+    lc_fault_t lc_fault = {0, {0}};
+    size_t lc_room = 0;
+    const size_t lc_at_padded_2 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){H + end_h + pad_h, W + end_w + pad_w}, 2);
+    const size_t lc_own1 = lc_room;
+    const size_t lc_at_padded = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){H + end_h + pad_h, W + end_w + pad_w}, 2);
+    const size_t lc_step1 = lc_copies(&lc_room, lc_own1, lc_threads);
+    char *const lc_arena = lc_take(lc_room);
+    if (!lc_arena) { lc_fault.code = 1; goto lc_done; }
+    double *restrict const padded_2 = (double *)(lc_arena + lc_at_padded_2);
+    if (batch >= 4) {
+        const int64_t chunks = lc_smaller(64, batch);
+        int64_t lc_first1 = INT64_MAX;
+        #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (9*batch*columns*kernel_h*kernel_w*rows + 3*H*W*batch + H*batch*end_w + H*batch*pad_w + W*batch*end_h + W*batch*pad_h + batch*columns*rows + batch*end_h*end_w + batch*end_h*pad_w + batch*end_w*pad_h + 7*batch*kernel_h*rows + batch*pad_h*pad_w + 4*batch) > 40000)
+        for (int64_t chunk_3 = 0; chunk_3 < chunks; chunk_3++) {
+            lc_fault_t lc_fault1 = {0, {0}};
+            char *const lc_mine1 = lc_arena + (size_t)lc_thread() * lc_step1;
+            double *restrict const padded = (double *)(lc_mine1 + lc_at_padded);
+            const int64_t b_2_from = batch*chunk_3 / chunks;
+            const int64_t b_2_to = (batch*chunk_3 + batch) / chunks;
+            for (int64_t b_2 = b_2_from; b_2 < b_2_to; b_2++) {
+                if (!(pad_h >= 0)) { lc_fault1.code = 2; goto lc_next1; }
+                if (!(end_h >= 0)) { lc_fault1.code = 2; goto lc_next1; }
+                if (!(pad_w >= 0)) { lc_fault1.code = 2; goto lc_next1; }
+                if (!(end_w >= 0)) { lc_fault1.code = 2; goto lc_next1; }
+                #pragma omp simd
+                for (int64_t n = 0; n < H*W + H*end_w + H*pad_w + W*end_h + W*pad_h + end_h*end_w + end_h*pad_w + end_w*pad_h + pad_h*pad_w; n++) {
+                    padded[n] = -INFINITY;
+                }
+                for (int64_t i_3 = 0; i_3 < H; i_3++) {
+                    #pragma omp simd
+                    for (int64_t j_3 = 0; j_3 < W; j_3++) {
+                        padded[(i_3 + pad_h)*(W + end_w + pad_w) + j_3 + pad_w] = x[(b_2*H + i_3)*W + j_3];
+                    }
+                }
+                #pragma omp simd
+                for (int64_t n_2 = 0; n_2 < columns*rows; n_2++) {
+                    y[b_2*columns*rows + n_2] = -INFINITY;
+                }
+                for (int64_t i = 0; i < rows; i++) {
+                    for (int64_t a = 0; a < kernel_h; a++) {
+                        const _Bool e = (((i*stride_h + a) >= (-H - end_h - pad_h)) != 0) & (((i*stride_h + a) < (H + end_h + pad_h)) != 0);
+                        const int64_t e_2 = ((i*stride_h + a) < 0) ? (i*stride_h + H + a + end_h + pad_h) : (i*stride_h + a);
+                        for (int64_t b = 0; b < kernel_w; b++) {
+                            for (int64_t j = 0; j < columns; j++) {
+                                if (!(e)) { lc_fault1.code = 3; lc_fault1.info[0] = i*stride_h + a; lc_fault1.info[1] = H + end_h + pad_h; goto lc_next1; }
+                                const int64_t at = e_2;
+                                if (!((((j*stride_w + b) >= (-W - end_w - pad_w)) != 0) & (((j*stride_w + b) < (W + end_w + pad_w)) != 0))) { lc_fault1.code = 4; lc_fault1.info[0] = j*stride_w + b; lc_fault1.info[1] = W + end_w + pad_w; goto lc_next1; }
+                                const int64_t at_2 = ((j*stride_w + b) < 0) ? (j*stride_w + W + b + end_w + pad_w) : (j*stride_w + b);
+                                y[(b_2*rows + i)*columns + j] = lc_max(y[(b_2*rows + i)*columns + j], padded[at*(W + end_w + pad_w) + at_2]);
+                            }
+                        }
+                    }
+                }
+            }
+lc_next1:
+            if (lc_fault1.code) {
+                #pragma omp critical(lc_faults)
+                if (chunk_3 < lc_first1) { lc_first1 = chunk_3; lc_fault = lc_fault1; }
+            }
+        }
+        if (lc_first1 != INT64_MAX) goto lc_done;
+    } else {
+        for (int64_t b_2 = 0; b_2 < batch; b_2++) {
+            if (!(pad_h >= 0)) { lc_fault.code = 2; goto lc_done; }
+            if (!(end_h >= 0)) { lc_fault.code = 2; goto lc_done; }
+            if (!(pad_w >= 0)) { lc_fault.code = 2; goto lc_done; }
+            if (!(end_w >= 0)) { lc_fault.code = 2; goto lc_done; }
+            #pragma omp simd
+            for (int64_t n = 0; n < H*W + H*end_w + H*pad_w + W*end_h + W*pad_h + end_h*end_w + end_h*pad_w + end_w*pad_h + pad_h*pad_w; n++) {
+                padded_2[n] = -INFINITY;
+            }
+            const int64_t chunks_2 = lc_smaller(64, H);
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && 2*H*W > 40000)
+            for (int64_t chunk = 0; chunk < chunks_2; chunk++) {
+                const int64_t i_3_from = H*chunk / chunks_2;
+                const int64_t i_3_to = (H*chunk + H) / chunks_2;
+                for (int64_t i_3 = i_3_from; i_3 < i_3_to; i_3++) {
+                    #pragma omp simd
+                    for (int64_t j_3 = 0; j_3 < W; j_3++) {
+                        padded_2[(i_3 + pad_h)*(W + end_w + pad_w) + j_3 + pad_w] = x[(b_2*H + i_3)*W + j_3];
+                    }
+                }
+            }
+            #pragma omp simd
+            for (int64_t n_2 = 0; n_2 < columns*rows; n_2++) {
+                y[b_2*columns*rows + n_2] = -INFINITY;
+            }
+            const int64_t chunks_3 = lc_smaller(64, rows);
+            int64_t lc_first2 = INT64_MAX;
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (9*columns*kernel_h*kernel_w*rows + 7*kernel_h*rows) > 40000)
+            for (int64_t chunk_2 = 0; chunk_2 < chunks_3; chunk_2++) {
+                lc_fault_t lc_fault2 = {0, {0}};
+                const int64_t i_from = lc_floor_div_i64(chunk_2*rows, chunks_3);
+                const int64_t i_to = lc_floor_div_i64(chunk_2*rows + rows, chunks_3);
+                for (int64_t i = i_from; i < i_to; i++) {
+                    for (int64_t a = 0; a < kernel_h; a++) {
+                        const _Bool e_3 = (((i*stride_h + a) >= (-H - end_h - pad_h)) != 0) & (((i*stride_h + a) < (H + end_h + pad_h)) != 0);
+                        const int64_t e_2_2 = ((i*stride_h + a) < 0) ? (i*stride_h + H + a + end_h + pad_h) : (i*stride_h + a);
+                        for (int64_t b = 0; b < kernel_w; b++) {
+                            for (int64_t j = 0; j < columns; j++) {
+                                if (!(e_3)) { lc_fault2.code = 3; lc_fault2.info[0] = i*stride_h + a; lc_fault2.info[1] = H + end_h + pad_h; goto lc_next2; }
+                                const int64_t at_3 = e_2_2;
+                                if (!((((j*stride_w + b) >= (-W - end_w - pad_w)) != 0) & (((j*stride_w + b) < (W + end_w + pad_w)) != 0))) { lc_fault2.code = 4; lc_fault2.info[0] = j*stride_w + b; lc_fault2.info[1] = W + end_w + pad_w; goto lc_next2; }
+                                const int64_t at_2_2 = ((j*stride_w + b) < 0) ? (j*stride_w + W + b + end_w + pad_w) : (j*stride_w + b);
+                                y[(b_2*rows + i)*columns + j] = lc_max(y[(b_2*rows + i)*columns + j], padded_2[at_3*(W + end_w + pad_w) + at_2_2]);
+                            }
+                        }
+                    }
+                }
+lc_next2:
+                if (lc_fault2.code) {
+                    #pragma omp critical(lc_faults)
+                    if (chunk_2 < lc_first2) { lc_first2 = chunk_2; lc_fault = lc_fault2; }
+                }
+            }
+            if (lc_first2 != INT64_MAX) goto lc_done;
+        }
+    }
+lc_done:
+    free(lc_arena);
+    return lc_leave(call, &lc_fault);
+}
+
+int LC_NAME(max_plane_backward_f32)(int64_t batch, int64_t H, int64_t W, int64_t rows, int64_t columns, int64_t kernel_h, int64_t kernel_w, int64_t stride_h, int64_t stride_w, int64_t pad_h, int64_t pad_w, int64_t end_h, int64_t end_w, const float *restrict x, const float *restrict y, const float *restrict dy, float *restrict d_x, lc_call *call)
+{
+    const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;
+    lc_fault_t lc_fault = {0, {0}};
+    const unsigned lc_mode = lc_flush();
+    size_t lc_room = 0;
+    const size_t lc_at_padded_2 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){H + end_h + pad_h, W + end_w + pad_w}, 2);
+    const size_t lc_at_d_padded_2 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){H + end_h + pad_h, W + end_w + pad_w}, 2);
+    const size_t lc_at_d_padded_2_part = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){16, H + end_h + pad_h, W + end_w + pad_w}, 3);
+    const size_t lc_own1 = lc_room;
+    const size_t lc_at_padded = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){H + end_h + pad_h, W + end_w + pad_w}, 2);
+    const size_t lc_at_d_padded = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){H + end_h + pad_h, W + end_w + pad_w}, 2);
+    const size_t lc_at_count = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){columns}, 1);
+    const size_t lc_at_share = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){columns}, 1);
+    const size_t lc_step1 = lc_copies(&lc_room, lc_own1, lc_threads);
+    const size_t lc_own2 = lc_room;
+    const size_t lc_at_count_2 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){columns}, 1);
+    const size_t lc_at_share_2 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){columns}, 1);
+    const size_t lc_step2 = lc_copies(&lc_room, lc_own2, lc_threads);
+    char *const lc_arena = lc_take(lc_room);
+    if (!lc_arena) { lc_fault.code = 1; goto lc_done; }
+    float *restrict const padded_2 = (float *)(lc_arena + lc_at_padded_2);
+    float *restrict const d_padded_2 = (float *)(lc_arena + lc_at_d_padded_2);
+    float *restrict const d_padded_2_part = (float *)(lc_arena + lc_at_d_padded_2_part);
+    if (batch >= 4) {
+        const int64_t chunks = lc_smaller(64, batch);
+        int64_t lc_first1 = INT64_MAX;
+        #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (30*batch*columns*kernel_h*kernel_w*rows + 6*H*W*batch + 2*H*batch*end_w + 2*H*batch*pad_w + 2*W*batch*end_h + 2*W*batch*pad_h + 8*batch*columns*rows + 2*batch*end_h*end_w + 2*batch*end_h*pad_w + 2*batch*end_w*pad_h + 14*batch*kernel_h*rows + 2*batch*pad_h*pad_w + 8*batch) > 40000)
+        for (int64_t chunk_5 = 0; chunk_5 < chunks; chunk_5++) {
+            lc_fault_t lc_fault1 = {0, {0}};
+            const unsigned lc_own_mode = lc_flush();
+            char *const lc_mine1 = lc_arena + (size_t)lc_thread() * lc_step1;
+            float *restrict const padded = (float *)(lc_mine1 + lc_at_padded);
+            float *restrict const d_padded = (float *)(lc_mine1 + lc_at_d_padded);
+            float *restrict const count = (float *)(lc_mine1 + lc_at_count);
+            float *restrict const share = (float *)(lc_mine1 + lc_at_share);
+            const int64_t b_3_from = batch*chunk_5 / chunks;
+            const int64_t b_3_to = (batch*chunk_5 + batch) / chunks;
+            for (int64_t b_3 = b_3_from; b_3 < b_3_to; b_3++) {
+                if (!(pad_h >= 0)) { lc_fault1.code = 5; goto lc_next1; }
+                if (!(end_h >= 0)) { lc_fault1.code = 5; goto lc_next1; }
+                if (!(pad_w >= 0)) { lc_fault1.code = 5; goto lc_next1; }
+                if (!(end_w >= 0)) { lc_fault1.code = 5; goto lc_next1; }
+                #pragma omp simd
+                for (int64_t n = 0; n < H*W + H*end_w + H*pad_w + W*end_h + W*pad_h + end_h*end_w + end_h*pad_w + end_w*pad_h + pad_h*pad_w; n++) {
+                    padded[n] = -INFINITY;
+                    d_padded[n] = 0.0f;
+                }
+                for (int64_t i_3 = 0; i_3 < H; i_3++) {
+                    #pragma omp simd
+                    for (int64_t j_4 = 0; j_4 < W; j_4++) {
+                        padded[(i_3 + pad_h)*(W + end_w + pad_w) + j_4 + pad_w] = x[(b_3*H + i_3)*W + j_4];
+                    }
+                }
+                for (int64_t i = 0; i < rows; i++) {
+                    #pragma omp simd
+                    for (int64_t i_5 = 0; i_5 < columns; i_5++) {
+                        count[i_5] = 0.0f;
+                    }
+                    for (int64_t a = 0; a < kernel_h; a++) {
+                        const _Bool e = (((i*stride_h + a) >= (-H - end_h - pad_h)) != 0) & (((i*stride_h + a) < (H + end_h + pad_h)) != 0);
+                        const int64_t e_2 = ((i*stride_h + a) < 0) ? (i*stride_h + H + a + end_h + pad_h) : (i*stride_h + a);
+                        for (int64_t b = 0; b < kernel_w; b++) {
+                            for (int64_t j = 0; j < columns; j++) {
+                                if (!(e)) { lc_fault1.code = 6; lc_fault1.info[0] = i*stride_h + a; lc_fault1.info[1] = H + end_h + pad_h; goto lc_next1; }
+                                const int64_t at = e_2;
+                                if (!((((j*stride_w + b) >= (-W - end_w - pad_w)) != 0) & (((j*stride_w + b) < (W + end_w + pad_w)) != 0))) { lc_fault1.code = 7; lc_fault1.info[0] = j*stride_w + b; lc_fault1.info[1] = W + end_w + pad_w; goto lc_next1; }
+                                const int64_t at_2 = ((j*stride_w + b) < 0) ? (j*stride_w + W + b + end_w + pad_w) : (j*stride_w + b);
+                                count[j] += (padded[at*(W + end_w + pad_w) + at_2] == y[(b_3*rows + i)*columns + j]) ? (1.0f) : (0.0f);
+                            }
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t i_6 = 0; i_6 < columns; i_6++) {
+                        share[i_6] = dy[(b_3*rows + i)*columns + i_6] / count[i_6];
+                    }
+                    for (int64_t a_2 = 0; a_2 < kernel_h; a_2++) {
+                        const _Bool e_3 = (((i*stride_h + a_2) >= (-H - end_h - pad_h)) != 0) & (((i*stride_h + a_2) < (H + end_h + pad_h)) != 0);
+                        const int64_t e_4 = ((i*stride_h + a_2) < 0) ? (i*stride_h + H + a_2 + end_h + pad_h) : (i*stride_h + a_2);
+                        for (int64_t b_2 = 0; b_2 < kernel_w; b_2++) {
+                            for (int64_t j_2 = 0; j_2 < columns; j_2++) {
+                                if (!(e_3)) { lc_fault1.code = 8; lc_fault1.info[0] = i*stride_h + a_2; lc_fault1.info[1] = H + end_h + pad_h; goto lc_next1; }
+                                const int64_t at_3 = e_4;
+                                const _Bool e_5 = (((j_2*stride_w + b_2) >= (-W - end_w - pad_w)) != 0) & (((j_2*stride_w + b_2) < (W + end_w + pad_w)) != 0);
+                                if (!(e_5)) { lc_fault1.code = 9; lc_fault1.info[0] = j_2*stride_w + b_2; lc_fault1.info[1] = W + end_w + pad_w; goto lc_next1; }
+                                const int64_t e_6 = ((j_2*stride_w + b_2) < 0) ? (j_2*stride_w + W + b_2 + end_w + pad_w) : (j_2*stride_w + b_2);
+                                const int64_t at_4 = e_6;
+                                if (!(e_3)) { lc_fault1.code = 10; lc_fault1.info[0] = i*stride_h + a_2; lc_fault1.info[1] = H + end_h + pad_h; goto lc_next1; }
+                                const int64_t at_5 = e_4;
+                                if (!(e_5)) { lc_fault1.code = 11; lc_fault1.info[0] = j_2*stride_w + b_2; lc_fault1.info[1] = W + end_w + pad_w; goto lc_next1; }
+                                const int64_t at_6 = e_6;
+                                const float sharev = share[j_2];
+                                d_padded[at_5*(W + end_w + pad_w) + at_6] += (padded[at_3*(W + end_w + pad_w) + at_4] == y[(b_3*rows + i)*columns + j_2]) ? (sharev) : (0.0f);
+                            }
+                        }
+                    }
+                }
+                if (!(pad_h >= 0)) { lc_fault1.code = 12; goto lc_next1; }
+                if (!(end_h >= 0)) { lc_fault1.code = 13; goto lc_next1; }
+                if (!(pad_w >= 0)) { lc_fault1.code = 14; goto lc_next1; }
+                if (!(end_w >= 0)) { lc_fault1.code = 15; goto lc_next1; }
+                for (int64_t i_7 = 0; i_7 < H; i_7++) {
+                    #pragma omp simd
+                    for (int64_t j_6 = 0; j_6 < W; j_6++) {
+                        d_x[(b_3*H + i_7)*W + j_6] = d_padded[(i_7 + pad_h)*(W + end_w + pad_w) + j_6 + pad_w];
+                    }
+                }
+            }
+lc_next1:
+            if (lc_fault1.code) {
+                #pragma omp critical(lc_faults)
+                if (chunk_5 < lc_first1) { lc_first1 = chunk_5; lc_fault = lc_fault1; }
+            }
+            lc_gradual(lc_own_mode);
+        }
+        if (lc_first1 != INT64_MAX) goto lc_done;
+    } else {
+        for (int64_t b_3 = 0; b_3 < batch; b_3++) {
+            if (!(pad_h >= 0)) { lc_fault.code = 5; goto lc_done; }
+            if (!(end_h >= 0)) { lc_fault.code = 5; goto lc_done; }
+            if (!(pad_w >= 0)) { lc_fault.code = 5; goto lc_done; }
+            if (!(end_w >= 0)) { lc_fault.code = 5; goto lc_done; }
+            #pragma omp simd
+            for (int64_t n = 0; n < H*W + H*end_w + H*pad_w + W*end_h + W*pad_h + end_h*end_w + end_h*pad_w + end_w*pad_h + pad_h*pad_w; n++) {
+                padded_2[n] = -INFINITY;
+                d_padded_2[n] = 0.0f;
+            }
+            const int64_t chunks_2 = lc_smaller(64, H);
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && 2*H*W > 40000)
+            for (int64_t chunk = 0; chunk < chunks_2; chunk++) {
+                const unsigned lc_own_mode = lc_flush();
+                const int64_t i_3_from = H*chunk / chunks_2;
+                const int64_t i_3_to = (H*chunk + H) / chunks_2;
+                for (int64_t i_3 = i_3_from; i_3 < i_3_to; i_3++) {
+                    #pragma omp simd
+                    for (int64_t j_4 = 0; j_4 < W; j_4++) {
+                        padded_2[(i_3 + pad_h)*(W + end_w + pad_w) + j_4 + pad_w] = x[(b_3*H + i_3)*W + j_4];
+                    }
+                }
+                lc_gradual(lc_own_mode);
+            }
+            const int64_t chunks_3 = lc_smaller(lc_larger(lc_floor_div_i64(rows, 4), lc_smaller(4, rows)), lc_smaller(16, lc_larger(lc_floor_div_i64(2097152, H*W + H*end_w + H*pad_w + W*end_h + W*pad_h + end_h*end_w + end_h*pad_w + end_w*pad_h + pad_h*pad_w + 1), 1)));
+            int64_t lc_first2 = INT64_MAX;
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (30*columns*kernel_h*kernel_w*rows + 8*columns*rows + 14*kernel_h*rows) > 40000)
+            for (int64_t chunk_2 = 0; chunk_2 < chunks_3; chunk_2++) {
+                lc_fault_t lc_fault2 = {0, {0}};
+                const unsigned lc_own_mode = lc_flush();
+                char *const lc_mine2 = lc_arena + (size_t)lc_thread() * lc_step2;
+                float *restrict const count_2 = (float *)(lc_mine2 + lc_at_count_2);
+                float *restrict const share_2 = (float *)(lc_mine2 + lc_at_share_2);
+                for (int64_t i_2 = 0; i_2 < H + end_h + pad_h; i_2++) {
+                    #pragma omp simd
+                    for (int64_t i_4 = 0; i_4 < W + end_w + pad_w; i_4++) {
+                        d_padded_2_part[(chunk_2*(H + end_h + pad_h) + i_2)*(W + end_w + pad_w) + i_4] = 0.0f;
+                    }
+                }
+                const int64_t i_from = lc_floor_div_i64(chunk_2*rows, chunks_3);
+                const int64_t i_to = lc_floor_div_i64(chunk_2*rows + rows, chunks_3);
+                for (int64_t i = i_from; i < i_to; i++) {
+                    #pragma omp simd
+                    for (int64_t i_5 = 0; i_5 < columns; i_5++) {
+                        count_2[i_5] = 0.0f;
+                    }
+                    for (int64_t a = 0; a < kernel_h; a++) {
+                        const _Bool e_7 = (((i*stride_h + a) >= (-H - end_h - pad_h)) != 0) & (((i*stride_h + a) < (H + end_h + pad_h)) != 0);
+                        const int64_t e_2_2 = ((i*stride_h + a) < 0) ? (i*stride_h + H + a + end_h + pad_h) : (i*stride_h + a);
+                        for (int64_t b = 0; b < kernel_w; b++) {
+                            for (int64_t j = 0; j < columns; j++) {
+                                if (!(e_7)) { lc_fault2.code = 6; lc_fault2.info[0] = i*stride_h + a; lc_fault2.info[1] = H + end_h + pad_h; goto lc_next2; }
+                                const int64_t at_7 = e_2_2;
+                                if (!((((j*stride_w + b) >= (-W - end_w - pad_w)) != 0) & (((j*stride_w + b) < (W + end_w + pad_w)) != 0))) { lc_fault2.code = 7; lc_fault2.info[0] = j*stride_w + b; lc_fault2.info[1] = W + end_w + pad_w; goto lc_next2; }
+                                const int64_t at_2_2 = ((j*stride_w + b) < 0) ? (j*stride_w + W + b + end_w + pad_w) : (j*stride_w + b);
+                                count_2[j] += (padded_2[at_7*(W + end_w + pad_w) + at_2_2] == y[(b_3*rows + i)*columns + j]) ? (1.0f) : (0.0f);
+                            }
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t i_6 = 0; i_6 < columns; i_6++) {
+                        share_2[i_6] = dy[(b_3*rows + i)*columns + i_6] / count_2[i_6];
+                    }
+                    for (int64_t a_2 = 0; a_2 < kernel_h; a_2++) {
+                        const _Bool e_3_2 = (((i*stride_h + a_2) >= (-H - end_h - pad_h)) != 0) & (((i*stride_h + a_2) < (H + end_h + pad_h)) != 0);
+                        const int64_t e_4_2 = ((i*stride_h + a_2) < 0) ? (i*stride_h + H + a_2 + end_h + pad_h) : (i*stride_h + a_2);
+                        for (int64_t b_2 = 0; b_2 < kernel_w; b_2++) {
+                            for (int64_t j_2 = 0; j_2 < columns; j_2++) {
+                                if (!(e_3_2)) { lc_fault2.code = 8; lc_fault2.info[0] = i*stride_h + a_2; lc_fault2.info[1] = H + end_h + pad_h; goto lc_next2; }
+                                const int64_t at_3_2 = e_4_2;
+                                const _Bool e_5_2 = (((j_2*stride_w + b_2) >= (-W - end_w - pad_w)) != 0) & (((j_2*stride_w + b_2) < (W + end_w + pad_w)) != 0);
+                                if (!(e_5_2)) { lc_fault2.code = 9; lc_fault2.info[0] = j_2*stride_w + b_2; lc_fault2.info[1] = W + end_w + pad_w; goto lc_next2; }
+                                const int64_t e_6_2 = ((j_2*stride_w + b_2) < 0) ? (j_2*stride_w + W + b_2 + end_w + pad_w) : (j_2*stride_w + b_2);
+                                const int64_t at_4_2 = e_6_2;
+                                if (!(e_3_2)) { lc_fault2.code = 10; lc_fault2.info[0] = i*stride_h + a_2; lc_fault2.info[1] = H + end_h + pad_h; goto lc_next2; }
+                                const int64_t at_5_2 = e_4_2;
+                                if (!(e_5_2)) { lc_fault2.code = 11; lc_fault2.info[0] = j_2*stride_w + b_2; lc_fault2.info[1] = W + end_w + pad_w; goto lc_next2; }
+                                const int64_t at_6_2 = e_6_2;
+                                const float sharev_2 = share_2[j_2];
+                                d_padded_2_part[(chunk_2*(H + end_h + pad_h) + at_5_2)*(W + end_w + pad_w) + at_6_2] += (padded_2[at_3_2*(W + end_w + pad_w) + at_4_2] == y[(b_3*rows + i)*columns + j_2]) ? (sharev_2) : (0.0f);
+                            }
+                        }
+                    }
+                }
+lc_next2:
+                if (lc_fault2.code) {
+                    #pragma omp critical(lc_faults)
+                    if (chunk_2 < lc_first2) { lc_first2 = chunk_2; lc_fault = lc_fault2; }
+                }
+                lc_gradual(lc_own_mode);
+            }
+            if (lc_first2 != INT64_MAX) goto lc_done;
+            for (int64_t chunk_3 = 0; chunk_3 < chunks_3; chunk_3++) {
+                for (int64_t i_8 = 0; i_8 < H + end_h + pad_h; i_8++) {
+                    #pragma omp simd
+                    for (int64_t i_9 = 0; i_9 < W + end_w + pad_w; i_9++) {
+                        d_padded_2[i_8*(W + end_w + pad_w) + i_9] += d_padded_2_part[(chunk_3*(H + end_h + pad_h) + i_8)*(W + end_w + pad_w) + i_9];
+                    }
+                }
+            }
+            if (!(pad_h >= 0)) { lc_fault.code = 12; goto lc_done; }
+            if (!(end_h >= 0)) { lc_fault.code = 13; goto lc_done; }
+            if (!(pad_w >= 0)) { lc_fault.code = 14; goto lc_done; }
+            if (!(end_w >= 0)) { lc_fault.code = 15; goto lc_done; }
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && 2*H*W > 40000)
+            for (int64_t chunk_4 = 0; chunk_4 < chunks_2; chunk_4++) {
+                const unsigned lc_own_mode = lc_flush();
+                const int64_t i_7_from = H*chunk_4 / chunks_2;
+                const int64_t i_7_to = (H*chunk_4 + H) / chunks_2;
+                for (int64_t i_7 = i_7_from; i_7 < i_7_to; i_7++) {
+                    #pragma omp simd
+                    for (int64_t j_6 = 0; j_6 < W; j_6++) {
+                        d_x[(b_3*H + i_7)*W + j_6] = d_padded_2[(i_7 + pad_h)*(W + end_w + pad_w) + j_6 + pad_w];
+                    }
+                }
+                lc_gradual(lc_own_mode);
+            }
+        }
+    }
+lc_done:
+    free(lc_arena);
+    lc_gradual(lc_mode);
+    return lc_leave(call, &lc_fault);
+}
+
+int LC_NAME(max_plane_backward_f64)(int64_t batch, int64_t H, int64_t W, int64_t rows, int64_t columns, int64_t kernel_h, int64_t kernel_w, int64_t stride_h, int64_t stride_w, int64_t pad_h, int64_t pad_w, int64_t end_h, int64_t end_w, const double *restrict x, const double *restrict y, const double *restrict dy, double *restrict d_x, lc_call *call)
+{
+    const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;
+    lc_fault_t lc_fault = {0, {0}};
+    const unsigned lc_mode = lc_flush();
+    size_t lc_room = 0;
+    const size_t lc_at_padded_2 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){H + end_h + pad_h, W + end_w + pad_w}, 2);
+    const size_t lc_at_d_padded_2 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){H + end_h + pad_h, W + end_w + pad_w}, 2);
+    const size_t lc_at_d_padded_2_part = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){16, H + end_h + pad_h, W + end_w + pad_w}, 3);
+    const size_t lc_own1 = lc_room;
+    const size_t lc_at_padded = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){H + end_h + pad_h, W + end_w + pad_w}, 2);
+    const size_t lc_at_d_padded = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){H + end_h + pad_h, W + end_w + pad_w}, 2);
+    const size_t lc_at_count = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){columns}, 1);
+    const size_t lc_at_share = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){columns}, 1);
+    const size_t lc_step1 = lc_copies(&lc_room, lc_own1, lc_threads);
+    const size_t lc_own2 = lc_room;
+    const size_t lc_at_count_2 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){columns}, 1);
+    const size_t lc_at_share_2 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){columns}, 1);
+    const size_t lc_step2 = lc_copies(&lc_room, lc_own2, lc_threads);
+    char *const lc_arena = lc_take(lc_room);
+    if (!lc_arena) { lc_fault.code = 1; goto lc_done; }
+    double *restrict const padded_2 = (double *)(lc_arena + lc_at_padded_2);
+    double *restrict const d_padded_2 = (double *)(lc_arena + lc_at_d_padded_2);
+    double *restrict const d_padded_2_part = (double *)(lc_arena + lc_at_d_padded_2_part);
+    if (batch >= 4) {
+        const int64_t chunks = lc_smaller(64, batch);
+        int64_t lc_first1 = INT64_MAX;
+        #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (30*batch*columns*kernel_h*kernel_w*rows + 6*H*W*batch + 2*H*batch*end_w + 2*H*batch*pad_w + 2*W*batch*end_h + 2*W*batch*pad_h + 8*batch*columns*rows + 2*batch*end_h*end_w + 2*batch*end_h*pad_w + 2*batch*end_w*pad_h + 14*batch*kernel_h*rows + 2*batch*pad_h*pad_w + 8*batch) > 40000)
+        for (int64_t chunk_5 = 0; chunk_5 < chunks; chunk_5++) {
+            lc_fault_t lc_fault1 = {0, {0}};
+            const unsigned lc_own_mode = lc_flush();
+            char *const lc_mine1 = lc_arena + (size_t)lc_thread() * lc_step1;
+            double *restrict const padded = (double *)(lc_mine1 + lc_at_padded);
+            double *restrict const d_padded = (double *)(lc_mine1 + lc_at_d_padded);
+            double *restrict const count = (double *)(lc_mine1 + lc_at_count);
+            double *restrict const share = (double *)(lc_mine1 + lc_at_share);
+            const int64_t b_3_from = batch*chunk_5 / chunks;
+            const int64_t b_3_to = (batch*chunk_5 + batch) / chunks;
+            for (int64_t b_3 = b_3_from; b_3 < b_3_to; b_3++) {
+                if (!(pad_h >= 0)) { lc_fault1.code = 5; goto lc_next1; }
+                if (!(end_h >= 0)) { lc_fault1.code = 5; goto lc_next1; }
+                if (!(pad_w >= 0)) { lc_fault1.code = 5; goto lc_next1; }
+                if (!(end_w >= 0)) { lc_fault1.code = 5; goto lc_next1; }
+                #pragma omp simd
+                for (int64_t n = 0; n < H*W + H*end_w + H*pad_w + W*end_h + W*pad_h + end_h*end_w + end_h*pad_w + end_w*pad_h + pad_h*pad_w; n++) {
+                    padded[n] = -INFINITY;
+                    d_padded[n] = 0.0;
+                }
+                for (int64_t i_3 = 0; i_3 < H; i_3++) {
+                    #pragma omp simd
+                    for (int64_t j_4 = 0; j_4 < W; j_4++) {
+                        padded[(i_3 + pad_h)*(W + end_w + pad_w) + j_4 + pad_w] = x[(b_3*H + i_3)*W + j_4];
+                    }
+                }
+                for (int64_t i = 0; i < rows; i++) {
+                    #pragma omp simd
+                    for (int64_t i_5 = 0; i_5 < columns; i_5++) {
+                        count[i_5] = 0.0;
+                    }
+                    for (int64_t a = 0; a < kernel_h; a++) {
+                        const _Bool e = (((i*stride_h + a) >= (-H - end_h - pad_h)) != 0) & (((i*stride_h + a) < (H + end_h + pad_h)) != 0);
+                        const int64_t e_2 = ((i*stride_h + a) < 0) ? (i*stride_h + H + a + end_h + pad_h) : (i*stride_h + a);
+                        for (int64_t b = 0; b < kernel_w; b++) {
+                            for (int64_t j = 0; j < columns; j++) {
+                                if (!(e)) { lc_fault1.code = 6; lc_fault1.info[0] = i*stride_h + a; lc_fault1.info[1] = H + end_h + pad_h; goto lc_next1; }
+                                const int64_t at = e_2;
+                                if (!((((j*stride_w + b) >= (-W - end_w - pad_w)) != 0) & (((j*stride_w + b) < (W + end_w + pad_w)) != 0))) { lc_fault1.code = 7; lc_fault1.info[0] = j*stride_w + b; lc_fault1.info[1] = W + end_w + pad_w; goto lc_next1; }
+                                const int64_t at_2 = ((j*stride_w + b) < 0) ? (j*stride_w + W + b + end_w + pad_w) : (j*stride_w + b);
+                                count[j] += (padded[at*(W + end_w + pad_w) + at_2] == y[(b_3*rows + i)*columns + j]) ? (1.0) : (0.0);
+                            }
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t i_6 = 0; i_6 < columns; i_6++) {
+                        share[i_6] = dy[(b_3*rows + i)*columns + i_6] / count[i_6];
+                    }
+                    for (int64_t a_2 = 0; a_2 < kernel_h; a_2++) {
+                        const _Bool e_3 = (((i*stride_h + a_2) >= (-H - end_h - pad_h)) != 0) & (((i*stride_h + a_2) < (H + end_h + pad_h)) != 0);
+                        const int64_t e_4 = ((i*stride_h + a_2) < 0) ? (i*stride_h + H + a_2 + end_h + pad_h) : (i*stride_h + a_2);
+                        for (int64_t b_2 = 0; b_2 < kernel_w; b_2++) {
+                            for (int64_t j_2 = 0; j_2 < columns; j_2++) {
+                                if (!(e_3)) { lc_fault1.code = 8; lc_fault1.info[0] = i*stride_h + a_2; lc_fault1.info[1] = H + end_h + pad_h; goto lc_next1; }
+                                const int64_t at_3 = e_4;
+                                const _Bool e_5 = (((j_2*stride_w + b_2) >= (-W - end_w - pad_w)) != 0) & (((j_2*stride_w + b_2) < (W + end_w + pad_w)) != 0);
+                                if (!(e_5)) { lc_fault1.code = 9; lc_fault1.info[0] = j_2*stride_w + b_2; lc_fault1.info[1] = W + end_w + pad_w; goto lc_next1; }
+                                const int64_t e_6 = ((j_2*stride_w + b_2) < 0) ? (j_2*stride_w + W + b_2 + end_w + pad_w) : (j_2*stride_w + b_2);
+                                const int64_t at_4 = e_6;
+                                if (!(e_3)) { lc_fault1.code = 10; lc_fault1.info[0] = i*stride_h + a_2; lc_fault1.info[1] = H + end_h + pad_h; goto lc_next1; }
+                                const int64_t at_5 = e_4;
+                                if (!(e_5)) { lc_fault1.code = 11; lc_fault1.info[0] = j_2*stride_w + b_2; lc_fault1.info[1] = W + end_w + pad_w; goto lc_next1; }
+                                const int64_t at_6 = e_6;
+                                const double sharev = share[j_2];
+                                d_padded[at_5*(W + end_w + pad_w) + at_6] += (padded[at_3*(W + end_w + pad_w) + at_4] == y[(b_3*rows + i)*columns + j_2]) ? (sharev) : (0.0);
+                            }
+                        }
+                    }
+                }
+                if (!(pad_h >= 0)) { lc_fault1.code = 12; goto lc_next1; }
+                if (!(end_h >= 0)) { lc_fault1.code = 13; goto lc_next1; }
+                if (!(pad_w >= 0)) { lc_fault1.code = 14; goto lc_next1; }
+                if (!(end_w >= 0)) { lc_fault1.code = 15; goto lc_next1; }
+                for (int64_t i_7 = 0; i_7 < H; i_7++) {
+                    #pragma omp simd
+                    for (int64_t j_6 = 0; j_6 < W; j_6++) {
+                        d_x[(b_3*H + i_7)*W + j_6] = d_padded[(i_7 + pad_h)*(W + end_w + pad_w) + j_6 + pad_w];
+                    }
+                }
+            }
+lc_next1:
+            if (lc_fault1.code) {
+                #pragma omp critical(lc_faults)
+                if (chunk_5 < lc_first1) { lc_first1 = chunk_5; lc_fault = lc_fault1; }
+            }
+            lc_gradual(lc_own_mode);
+        }
+        if (lc_first1 != INT64_MAX) goto lc_done;
+    } else {
+        for (int64_t b_3 = 0; b_3 < batch; b_3++) {
+            if (!(pad_h >= 0)) { lc_fault.code = 5; goto lc_done; }
+            if (!(end_h >= 0)) { lc_fault.code = 5; goto lc_done; }
+            if (!(pad_w >= 0)) { lc_fault.code = 5; goto lc_done; }
+            if (!(end_w >= 0)) { lc_fault.code = 5; goto lc_done; }
+            #pragma omp simd
+            for (int64_t n = 0; n < H*W + H*end_w + H*pad_w + W*end_h + W*pad_h + end_h*end_w + end_h*pad_w + end_w*pad_h + pad_h*pad_w; n++) {
+                padded_2[n] = -INFINITY;
+                d_padded_2[n] = 0.0;
+            }
+            const int64_t chunks_2 = lc_smaller(64, H);
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && 2*H*W > 40000)
+            for (int64_t chunk = 0; chunk < chunks_2; chunk++) {
+                const unsigned lc_own_mode = lc_flush();
+                const int64_t i_3_from = H*chunk / chunks_2;
+                const int64_t i_3_to = (H*chunk + H) / chunks_2;
+                for (int64_t i_3 = i_3_from; i_3 < i_3_to; i_3++) {
+                    #pragma omp simd
+                    for (int64_t j_4 = 0; j_4 < W; j_4++) {
+                        padded_2[(i_3 + pad_h)*(W + end_w + pad_w) + j_4 + pad_w] = x[(b_3*H + i_3)*W + j_4];
+                    }
+                }
+                lc_gradual(lc_own_mode);
+            }
+            const int64_t chunks_3 = lc_smaller(lc_larger(lc_floor_div_i64(rows, 4), lc_smaller(4, rows)), lc_smaller(16, lc_larger(lc_floor_div_i64(2097152, H*W + H*end_w + H*pad_w + W*end_h + W*pad_h + end_h*end_w + end_h*pad_w + end_w*pad_h + pad_h*pad_w + 1), 1)));
+            int64_t lc_first2 = INT64_MAX;
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (30*columns*kernel_h*kernel_w*rows + 8*columns*rows + 14*kernel_h*rows) > 40000)
+            for (int64_t chunk_2 = 0; chunk_2 < chunks_3; chunk_2++) {
+                lc_fault_t lc_fault2 = {0, {0}};
+                const unsigned lc_own_mode = lc_flush();
+                char *const lc_mine2 = lc_arena + (size_t)lc_thread() * lc_step2;
+                double *restrict const count_2 = (double *)(lc_mine2 + lc_at_count_2);
+                double *restrict const share_2 = (double *)(lc_mine2 + lc_at_share_2);
+                for (int64_t i_2 = 0; i_2 < H + end_h + pad_h; i_2++) {
+                    #pragma omp simd
+                    for (int64_t i_4 = 0; i_4 < W + end_w + pad_w; i_4++) {
+                        d_padded_2_part[(chunk_2*(H + end_h + pad_h) + i_2)*(W + end_w + pad_w) + i_4] = 0.0;
+                    }
+                }
+                const int64_t i_from = lc_floor_div_i64(chunk_2*rows, chunks_3);
+                const int64_t i_to = lc_floor_div_i64(chunk_2*rows + rows, chunks_3);
+                for (int64_t i = i_from; i < i_to; i++) {
+                    #pragma omp simd
+                    for (int64_t i_5 = 0; i_5 < columns; i_5++) {
+                        count_2[i_5] = 0.0;
+                    }
+                    for (int64_t a = 0; a < kernel_h; a++) {
+                        const _Bool e_7 = (((i*stride_h + a) >= (-H - end_h - pad_h)) != 0) & (((i*stride_h + a) < (H + end_h + pad_h)) != 0);
+                        const int64_t e_2_2 = ((i*stride_h + a) < 0) ? (i*stride_h + H + a + end_h + pad_h) : (i*stride_h + a);
+                        for (int64_t b = 0; b < kernel_w; b++) {
+                            for (int64_t j = 0; j < columns; j++) {
+                                if (!(e_7)) { lc_fault2.code = 6; lc_fault2.info[0] = i*stride_h + a; lc_fault2.info[1] = H + end_h + pad_h; goto lc_next2; }
+                                const int64_t at_7 = e_2_2;
+                                if (!((((j*stride_w + b) >= (-W - end_w - pad_w)) != 0) & (((j*stride_w + b) < (W + end_w + pad_w)) != 0))) { lc_fault2.code = 7; lc_fault2.info[0] = j*stride_w + b; lc_fault2.info[1] = W + end_w + pad_w; goto lc_next2; }
+                                const int64_t at_2_2 = ((j*stride_w + b) < 0) ? (j*stride_w + W + b + end_w + pad_w) : (j*stride_w + b);
+                                count_2[j] += (padded_2[at_7*(W + end_w + pad_w) + at_2_2] == y[(b_3*rows + i)*columns + j]) ? (1.0) : (0.0);
+                            }
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t i_6 = 0; i_6 < columns; i_6++) {
+                        share_2[i_6] = dy[(b_3*rows + i)*columns + i_6] / count_2[i_6];
+                    }
+                    for (int64_t a_2 = 0; a_2 < kernel_h; a_2++) {
+                        const _Bool e_3_2 = (((i*stride_h + a_2) >= (-H - end_h - pad_h)) != 0) & (((i*stride_h + a_2) < (H + end_h + pad_h)) != 0);
+                        const int64_t e_4_2 = ((i*stride_h + a_2) < 0) ? (i*stride_h + H + a_2 + end_h + pad_h) : (i*stride_h + a_2);
+                        for (int64_t b_2 = 0; b_2 < kernel_w; b_2++) {
+                            for (int64_t j_2 = 0; j_2 < columns; j_2++) {
+                                if (!(e_3_2)) { lc_fault2.code = 8; lc_fault2.info[0] = i*stride_h + a_2; lc_fault2.info[1] = H + end_h + pad_h; goto lc_next2; }
+                                const int64_t at_3_2 = e_4_2;
+                                const _Bool e_5_2 = (((j_2*stride_w + b_2) >= (-W - end_w - pad_w)) != 0) & (((j_2*stride_w + b_2) < (W + end_w + pad_w)) != 0);
+                                if (!(e_5_2)) { lc_fault2.code = 9; lc_fault2.info[0] = j_2*stride_w + b_2; lc_fault2.info[1] = W + end_w + pad_w; goto lc_next2; }
+                                const int64_t e_6_2 = ((j_2*stride_w + b_2) < 0) ? (j_2*stride_w + W + b_2 + end_w + pad_w) : (j_2*stride_w + b_2);
+                                const int64_t at_4_2 = e_6_2;
+                                if (!(e_3_2)) { lc_fault2.code = 10; lc_fault2.info[0] = i*stride_h + a_2; lc_fault2.info[1] = H + end_h + pad_h; goto lc_next2; }
+                                const int64_t at_5_2 = e_4_2;
+                                if (!(e_5_2)) { lc_fault2.code = 11; lc_fault2.info[0] = j_2*stride_w + b_2; lc_fault2.info[1] = W + end_w + pad_w; goto lc_next2; }
+                                const int64_t at_6_2 = e_6_2;
+                                const double sharev_2 = share_2[j_2];
+                                d_padded_2_part[(chunk_2*(H + end_h + pad_h) + at_5_2)*(W + end_w + pad_w) + at_6_2] += (padded_2[at_3_2*(W + end_w + pad_w) + at_4_2] == y[(b_3*rows + i)*columns + j_2]) ? (sharev_2) : (0.0);
+                            }
+                        }
+                    }
+                }
+lc_next2:
+                if (lc_fault2.code) {
+                    #pragma omp critical(lc_faults)
+                    if (chunk_2 < lc_first2) { lc_first2 = chunk_2; lc_fault = lc_fault2; }
+                }
+                lc_gradual(lc_own_mode);
+            }
+            if (lc_first2 != INT64_MAX) goto lc_done;
+            for (int64_t chunk_3 = 0; chunk_3 < chunks_3; chunk_3++) {
+                for (int64_t i_8 = 0; i_8 < H + end_h + pad_h; i_8++) {
+                    #pragma omp simd
+                    for (int64_t i_9 = 0; i_9 < W + end_w + pad_w; i_9++) {
+                        d_padded_2[i_8*(W + end_w + pad_w) + i_9] += d_padded_2_part[(chunk_3*(H + end_h + pad_h) + i_8)*(W + end_w + pad_w) + i_9];
+                    }
+                }
+            }
+            if (!(pad_h >= 0)) { lc_fault.code = 12; goto lc_done; }
+            if (!(end_h >= 0)) { lc_fault.code = 13; goto lc_done; }
+            if (!(pad_w >= 0)) { lc_fault.code = 14; goto lc_done; }
+            if (!(end_w >= 0)) { lc_fault.code = 15; goto lc_done; }
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && 2*H*W > 40000)
+            for (int64_t chunk_4 = 0; chunk_4 < chunks_2; chunk_4++) {
+                const unsigned lc_own_mode = lc_flush();
+                const int64_t i_7_from = H*chunk_4 / chunks_2;
+                const int64_t i_7_to = (H*chunk_4 + H) / chunks_2;
+                for (int64_t i_7 = i_7_from; i_7 < i_7_to; i_7++) {
+                    #pragma omp simd
+                    for (int64_t j_6 = 0; j_6 < W; j_6++) {
+                        d_x[(b_3*H + i_7)*W + j_6] = d_padded_2[(i_7 + pad_h)*(W + end_w + pad_w) + j_6 + pad_w];
+                    }
+                }
+                lc_gradual(lc_own_mode);
+            }
+        }
+    }
+lc_done:
+    free(lc_arena);
+    lc_gradual(lc_mode);
+    return lc_leave(call, &lc_fault);
+}
+
+int LC_NAME(mean_plane_f32)(int64_t batch, int64_t H, int64_t W, int64_t rows, int64_t columns, int64_t kernel_h, int64_t kernel_w, int64_t stride_h, int64_t stride_w, int64_t pad_h, int64_t pad_w, int64_t end_h, int64_t end_w, const float *restrict x, const float *restrict share_h, const float *restrict share_w, float *restrict y, lc_call *call)
+{
+    const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;
+    lc_fault_t lc_fault = {0, {0}};
+    size_t lc_room = 0;
+    const size_t lc_at_padded_2 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){H + end_h + pad_h, W + end_w + pad_w}, 2);
+    const size_t lc_at_total_2 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){rows, columns}, 2);
+    const size_t lc_own1 = lc_room;
+    const size_t lc_at_padded = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){H + end_h + pad_h, W + end_w + pad_w}, 2);
+    const size_t lc_at_total = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){rows, columns}, 2);
+    const size_t lc_step1 = lc_copies(&lc_room, lc_own1, lc_threads);
+    char *const lc_arena = lc_take(lc_room);
+    if (!lc_arena) { lc_fault.code = 1; goto lc_done; }
+    float *restrict const padded_2 = (float *)(lc_arena + lc_at_padded_2);
+    float *restrict const total_2 = (float *)(lc_arena + lc_at_total_2);
+    if (batch >= 4) {
+        const int64_t chunks = lc_smaller(64, batch);
+        int64_t lc_first1 = INT64_MAX;
+        #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (9*batch*columns*kernel_h*kernel_w*rows + 3*H*W*batch + H*batch*end_w + H*batch*pad_w + W*batch*end_h + W*batch*pad_h + 6*batch*columns*rows + batch*end_h*end_w + batch*end_h*pad_w + batch*end_w*pad_h + 7*batch*kernel_h*rows + batch*pad_h*pad_w + 2*batch*rows + 4*batch) > 40000)
+        for (int64_t chunk_4 = 0; chunk_4 < chunks; chunk_4++) {
+            lc_fault_t lc_fault1 = {0, {0}};
+            char *const lc_mine1 = lc_arena + (size_t)lc_thread() * lc_step1;
+            float *restrict const padded = (float *)(lc_mine1 + lc_at_padded);
+            float *restrict const total = (float *)(lc_mine1 + lc_at_total);
+            const int64_t b_2_from = batch*chunk_4 / chunks;
+            const int64_t b_2_to = (batch*chunk_4 + batch) / chunks;
+            for (int64_t b_2 = b_2_from; b_2 < b_2_to; b_2++) {
+                if (!(pad_h >= 0)) { lc_fault1.code = 16; goto lc_next1; }
+                if (!(end_h >= 0)) { lc_fault1.code = 16; goto lc_next1; }
+                if (!(pad_w >= 0)) { lc_fault1.code = 16; goto lc_next1; }
+                if (!(end_w >= 0)) { lc_fault1.code = 16; goto lc_next1; }
+                #pragma omp simd
+                for (int64_t n = 0; n < H*W + H*end_w + H*pad_w + W*end_h + W*pad_h + end_h*end_w + end_h*pad_w + end_w*pad_h + pad_h*pad_w; n++) {
+                    padded[n] = 0.0f;
+                }
+                for (int64_t i_3 = 0; i_3 < H; i_3++) {
+                    #pragma omp simd
+                    for (int64_t j_3 = 0; j_3 < W; j_3++) {
+                        padded[(i_3 + pad_h)*(W + end_w + pad_w) + j_3 + pad_w] = x[(b_2*H + i_3)*W + j_3];
+                    }
+                }
+                #pragma omp simd
+                for (int64_t n_2 = 0; n_2 < columns*rows; n_2++) {
+                    total[n_2] = 0.0f;
+                }
+                for (int64_t i = 0; i < rows; i++) {
+                    for (int64_t a = 0; a < kernel_h; a++) {
+                        const _Bool e = (((i*stride_h + a) >= (-H - end_h - pad_h)) != 0) & (((i*stride_h + a) < (H + end_h + pad_h)) != 0);
+                        const int64_t e_2 = ((i*stride_h + a) < 0) ? (i*stride_h + H + a + end_h + pad_h) : (i*stride_h + a);
+                        for (int64_t b = 0; b < kernel_w; b++) {
+                            for (int64_t j = 0; j < columns; j++) {
+                                if (!(e)) { lc_fault1.code = 17; lc_fault1.info[0] = i*stride_h + a; lc_fault1.info[1] = H + end_h + pad_h; goto lc_next1; }
+                                const int64_t at = e_2;
+                                if (!((((j*stride_w + b) >= (-W - end_w - pad_w)) != 0) & (((j*stride_w + b) < (W + end_w + pad_w)) != 0))) { lc_fault1.code = 18; lc_fault1.info[0] = j*stride_w + b; lc_fault1.info[1] = W + end_w + pad_w; goto lc_next1; }
+                                const int64_t at_2 = ((j*stride_w + b) < 0) ? (j*stride_w + W + b + end_w + pad_w) : (j*stride_w + b);
+                                total[i*columns + j] += padded[at*(W + end_w + pad_w) + at_2];
+                            }
+                        }
+                    }
+                }
+                for (int64_t i_5 = 0; i_5 < rows; i_5++) {
+                    const float share_hv = share_h[i_5];
+                    #pragma omp simd
+                    for (int64_t j_5 = 0; j_5 < columns; j_5++) {
+                        y[(b_2*rows + i_5)*columns + j_5] = (total[i_5*columns + j_5] * share_hv) * share_w[j_5];
+                    }
+                }
+            }
+lc_next1:
+            if (lc_fault1.code) {
+                #pragma omp critical(lc_faults)
+                if (chunk_4 < lc_first1) { lc_first1 = chunk_4; lc_fault = lc_fault1; }
+            }
+        }
+        if (lc_first1 != INT64_MAX) goto lc_done;
+    } else {
+        for (int64_t b_2 = 0; b_2 < batch; b_2++) {
+            if (!(pad_h >= 0)) { lc_fault.code = 16; goto lc_done; }
+            if (!(end_h >= 0)) { lc_fault.code = 16; goto lc_done; }
+            if (!(pad_w >= 0)) { lc_fault.code = 16; goto lc_done; }
+            if (!(end_w >= 0)) { lc_fault.code = 16; goto lc_done; }
+            #pragma omp simd
+            for (int64_t n = 0; n < H*W + H*end_w + H*pad_w + W*end_h + W*pad_h + end_h*end_w + end_h*pad_w + end_w*pad_h + pad_h*pad_w; n++) {
+                padded_2[n] = 0.0f;
+            }
+            const int64_t chunks_2 = lc_smaller(64, H);
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && 2*H*W > 40000)
+            for (int64_t chunk = 0; chunk < chunks_2; chunk++) {
+                const int64_t i_3_from = H*chunk / chunks_2;
+                const int64_t i_3_to = (H*chunk + H) / chunks_2;
+                for (int64_t i_3 = i_3_from; i_3 < i_3_to; i_3++) {
+                    #pragma omp simd
+                    for (int64_t j_3 = 0; j_3 < W; j_3++) {
+                        padded_2[(i_3 + pad_h)*(W + end_w + pad_w) + j_3 + pad_w] = x[(b_2*H + i_3)*W + j_3];
+                    }
+                }
+            }
+            #pragma omp simd
+            for (int64_t n_2 = 0; n_2 < columns*rows; n_2++) {
+                total_2[n_2] = 0.0f;
+            }
+            const int64_t chunks_3 = lc_smaller(64, rows);
+            int64_t lc_first2 = INT64_MAX;
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (9*columns*kernel_h*kernel_w*rows + 7*kernel_h*rows) > 40000)
+            for (int64_t chunk_2 = 0; chunk_2 < chunks_3; chunk_2++) {
+                lc_fault_t lc_fault2 = {0, {0}};
+                const int64_t i_from = chunk_2*rows / chunks_3;
+                const int64_t i_to = (chunk_2*rows + rows) / chunks_3;
+                for (int64_t i = i_from; i < i_to; i++) {
+                    for (int64_t a = 0; a < kernel_h; a++) {
+                        const _Bool e_3 = (((i*stride_h + a) >= (-H - end_h - pad_h)) != 0) & (((i*stride_h + a) < (H + end_h + pad_h)) != 0);
+                        const int64_t e_2_2 = ((i*stride_h + a) < 0) ? (i*stride_h + H + a + end_h + pad_h) : (i*stride_h + a);
+                        for (int64_t b = 0; b < kernel_w; b++) {
+                            for (int64_t j = 0; j < columns; j++) {
+                                if (!(e_3)) { lc_fault2.code = 17; lc_fault2.info[0] = i*stride_h + a; lc_fault2.info[1] = H + end_h + pad_h; goto lc_next2; }
+                                const int64_t at_3 = e_2_2;
+                                if (!((((j*stride_w + b) >= (-W - end_w - pad_w)) != 0) & (((j*stride_w + b) < (W + end_w + pad_w)) != 0))) { lc_fault2.code = 18; lc_fault2.info[0] = j*stride_w + b; lc_fault2.info[1] = W + end_w + pad_w; goto lc_next2; }
+                                const int64_t at_2_2 = ((j*stride_w + b) < 0) ? (j*stride_w + W + b + end_w + pad_w) : (j*stride_w + b);
+                                total_2[i*columns + j] += padded_2[at_3*(W + end_w + pad_w) + at_2_2];
+                            }
+                        }
+                    }
+                }
+lc_next2:
+                if (lc_fault2.code) {
+                    #pragma omp critical(lc_faults)
+                    if (chunk_2 < lc_first2) { lc_first2 = chunk_2; lc_fault = lc_fault2; }
+                }
+            }
+            if (lc_first2 != INT64_MAX) goto lc_done;
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (5*columns*rows + 2*rows) > 40000)
+            for (int64_t chunk_3 = 0; chunk_3 < chunks_3; chunk_3++) {
+                const int64_t i_5_from = chunk_3*rows / chunks_3;
+                const int64_t i_5_to = (chunk_3*rows + rows) / chunks_3;
+                for (int64_t i_5 = i_5_from; i_5 < i_5_to; i_5++) {
+                    const float share_hv_2 = share_h[i_5];
+                    #pragma omp simd
+                    for (int64_t j_5 = 0; j_5 < columns; j_5++) {
+                        y[(b_2*rows + i_5)*columns + j_5] = (total_2[i_5*columns + j_5] * share_hv_2) * share_w[j_5];
+                    }
+                }
+            }
+        }
+    }
+lc_done:
+    free(lc_arena);
+    return lc_leave(call, &lc_fault);
+}
+
+int LC_NAME(mean_plane_f64)(int64_t batch, int64_t H, int64_t W, int64_t rows, int64_t columns, int64_t kernel_h, int64_t kernel_w, int64_t stride_h, int64_t stride_w, int64_t pad_h, int64_t pad_w, int64_t end_h, int64_t end_w, const double *restrict x, const double *restrict share_h, const double *restrict share_w, double *restrict y, lc_call *call)
+{
+    const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;
+    lc_fault_t lc_fault = {0, {0}};
+    size_t lc_room = 0;
+    const size_t lc_at_padded_2 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){H + end_h + pad_h, W + end_w + pad_w}, 2);
+    const size_t lc_at_total_2 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){rows, columns}, 2);
+    const size_t lc_own1 = lc_room;
+    const size_t lc_at_padded = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){H + end_h + pad_h, W + end_w + pad_w}, 2);
+    const size_t lc_at_total = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){rows, columns}, 2);
+    const size_t lc_step1 = lc_copies(&lc_room, lc_own1, lc_threads);
+    char *const lc_arena = lc_take(lc_room);
+    if (!lc_arena) { lc_fault.code = 1; goto lc_done; }
+    double *restrict const padded_2 = (double *)(lc_arena + lc_at_padded_2);
+    double *restrict const total_2 = (double *)(lc_arena + lc_at_total_2);
+    if (batch >= 4) {
+        const int64_t chunks = lc_smaller(64, batch);
+        int64_t lc_first1 = INT64_MAX;
+        #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (9*batch*columns*kernel_h*kernel_w*rows + 3*H*W*batch + H*batch*end_w + H*batch*pad_w + W*batch*end_h + W*batch*pad_h + 6*batch*columns*rows + batch*end_h*end_w + batch*end_h*pad_w + batch*end_w*pad_h + 7*batch*kernel_h*rows + batch*pad_h*pad_w + 2*batch*rows + 4*batch) > 40000)
+        for (int64_t chunk_4 = 0; chunk_4 < chunks; chunk_4++) {
+            lc_fault_t lc_fault1 = {0, {0}};
+            char *const lc_mine1 = lc_arena + (size_t)lc_thread() * lc_step1;
+            double *restrict const padded = (double *)(lc_mine1 + lc_at_padded);
+            double *restrict const total = (double *)(lc_mine1 + lc_at_total);
+            const int64_t b_2_from = batch*chunk_4 / chunks;
+            const int64_t b_2_to = (batch*chunk_4 + batch) / chunks;
+            for (int64_t b_2 = b_2_from; b_2 < b_2_to; b_2++) {
+                if (!(pad_h >= 0)) { lc_fault1.code = 16; goto lc_next1; }
+                if (!(end_h >= 0)) { lc_fault1.code = 16; goto lc_next1; }
+                if (!(pad_w >= 0)) { lc_fault1.code = 16; goto lc_next1; }
+                if (!(end_w >= 0)) { lc_fault1.code = 16; goto lc_next1; }
+                #pragma omp simd
+                for (int64_t n = 0; n < H*W + H*end_w + H*pad_w + W*end_h + W*pad_h + end_h*end_w + end_h*pad_w + end_w*pad_h + pad_h*pad_w; n++) {
+                    padded[n] = 0.0;
+                }
+                for (int64_t i_3 = 0; i_3 < H; i_3++) {
+                    #pragma omp simd
+                    for (int64_t j_3 = 0; j_3 < W; j_3++) {
+                        padded[(i_3 + pad_h)*(W + end_w + pad_w) + j_3 + pad_w] = x[(b_2*H + i_3)*W + j_3];
+                    }
+                }
+                #pragma omp simd
+                for (int64_t n_2 = 0; n_2 < columns*rows; n_2++) {
+                    total[n_2] = 0.0;
+                }
+                for (int64_t i = 0; i < rows; i++) {
+                    for (int64_t a = 0; a < kernel_h; a++) {
+                        const _Bool e = (((i*stride_h + a) >= (-H - end_h - pad_h)) != 0) & (((i*stride_h + a) < (H + end_h + pad_h)) != 0);
+                        const int64_t e_2 = ((i*stride_h + a) < 0) ? (i*stride_h + H + a + end_h + pad_h) : (i*stride_h + a);
+                        for (int64_t b = 0; b < kernel_w; b++) {
+                            for (int64_t j = 0; j < columns; j++) {
+                                if (!(e)) { lc_fault1.code = 17; lc_fault1.info[0] = i*stride_h + a; lc_fault1.info[1] = H + end_h + pad_h; goto lc_next1; }
+                                const int64_t at = e_2;
+                                if (!((((j*stride_w + b) >= (-W - end_w - pad_w)) != 0) & (((j*stride_w + b) < (W + end_w + pad_w)) != 0))) { lc_fault1.code = 18; lc_fault1.info[0] = j*stride_w + b; lc_fault1.info[1] = W + end_w + pad_w; goto lc_next1; }
+                                const int64_t at_2 = ((j*stride_w + b) < 0) ? (j*stride_w + W + b + end_w + pad_w) : (j*stride_w + b);
+                                total[i*columns + j] += padded[at*(W + end_w + pad_w) + at_2];
+                            }
+                        }
+                    }
+                }
+                for (int64_t i_5 = 0; i_5 < rows; i_5++) {
+                    const double share_hv = share_h[i_5];
+                    #pragma omp simd
+                    for (int64_t j_5 = 0; j_5 < columns; j_5++) {
+                        y[(b_2*rows + i_5)*columns + j_5] = (total[i_5*columns + j_5] * share_hv) * share_w[j_5];
+                    }
+                }
+            }
+lc_next1:
+            if (lc_fault1.code) {
+                #pragma omp critical(lc_faults)
+                if (chunk_4 < lc_first1) { lc_first1 = chunk_4; lc_fault = lc_fault1; }
+            }
+        }
+        if (lc_first1 != INT64_MAX) goto lc_done;
+    } else {
+        for (int64_t b_2 = 0; b_2 < batch; b_2++) {
+            if (!(pad_h >= 0)) { lc_fault.code = 16; goto lc_done; }
+            if (!(end_h >= 0)) { lc_fault.code = 16; goto lc_done; }
+            if (!(pad_w >= 0)) { lc_fault.code = 16; goto lc_done; }
+            if (!(end_w >= 0)) { lc_fault.code = 16; goto lc_done; }
+            #pragma omp simd
+            for (int64_t n = 0; n < H*W + H*end_w + H*pad_w + W*end_h + W*pad_h + end_h*end_w + end_h*pad_w + end_w*pad_h + pad_h*pad_w; n++) {
+                padded_2[n] = 0.0;
+            }
+            const int64_t chunks_2 = lc_smaller(64, H);
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && 2*H*W > 40000)
+            for (int64_t chunk = 0; chunk < chunks_2; chunk++) {
+                const int64_t i_3_from = H*chunk / chunks_2;
+                const int64_t i_3_to = (H*chunk + H) / chunks_2;
+                for (int64_t i_3 = i_3_from; i_3 < i_3_to; i_3++) {
+                    #pragma omp simd
+                    for (int64_t j_3 = 0; j_3 < W; j_3++) {
+                        padded_2[(i_3 + pad_h)*(W + end_w + pad_w) + j_3 + pad_w] = x[(b_2*H + i_3)*W + j_3];
+                    }
+                }
+            }
+            #pragma omp simd
+            for (int64_t n_2 = 0; n_2 < columns*rows; n_2++) {
+                total_2[n_2] = 0.0;
+            }
+            const int64_t chunks_3 = lc_smaller(64, rows);
+            int64_t lc_first2 = INT64_MAX;
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (9*columns*kernel_h*kernel_w*rows + 7*kernel_h*rows) > 40000)
+            for (int64_t chunk_2 = 0; chunk_2 < chunks_3; chunk_2++) {
+                lc_fault_t lc_fault2 = {0, {0}};
+                const int64_t i_from = chunk_2*rows / chunks_3;
+                const int64_t i_to = (chunk_2*rows + rows) / chunks_3;
+                for (int64_t i = i_from; i < i_to; i++) {
+                    for (int64_t a = 0; a < kernel_h; a++) {
+                        const _Bool e_3 = (((i*stride_h + a) >= (-H - end_h - pad_h)) != 0) & (((i*stride_h + a) < (H + end_h + pad_h)) != 0);
+                        const int64_t e_2_2 = ((i*stride_h + a) < 0) ? (i*stride_h + H + a + end_h + pad_h) : (i*stride_h + a);
+                        for (int64_t b = 0; b < kernel_w; b++) {
+                            for (int64_t j = 0; j < columns; j++) {
+                                if (!(e_3)) { lc_fault2.code = 17; lc_fault2.info[0] = i*stride_h + a; lc_fault2.info[1] = H + end_h + pad_h; goto lc_next2; }
+                                const int64_t at_3 = e_2_2;
+                                if (!((((j*stride_w + b) >= (-W - end_w - pad_w)) != 0) & (((j*stride_w + b) < (W + end_w + pad_w)) != 0))) { lc_fault2.code = 18; lc_fault2.info[0] = j*stride_w + b; lc_fault2.info[1] = W + end_w + pad_w; goto lc_next2; }
+                                const int64_t at_2_2 = ((j*stride_w + b) < 0) ? (j*stride_w + W + b + end_w + pad_w) : (j*stride_w + b);
+                                total_2[i*columns + j] += padded_2[at_3*(W + end_w + pad_w) + at_2_2];
+                            }
+                        }
+                    }
+                }
+lc_next2:
+                if (lc_fault2.code) {
+                    #pragma omp critical(lc_faults)
+                    if (chunk_2 < lc_first2) { lc_first2 = chunk_2; lc_fault = lc_fault2; }
+                }
+            }
+            if (lc_first2 != INT64_MAX) goto lc_done;
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (5*columns*rows + 2*rows) > 40000)
+            for (int64_t chunk_3 = 0; chunk_3 < chunks_3; chunk_3++) {
+                const int64_t i_5_from = chunk_3*rows / chunks_3;
+                const int64_t i_5_to = (chunk_3*rows + rows) / chunks_3;
+                for (int64_t i_5 = i_5_from; i_5 < i_5_to; i_5++) {
+                    const double share_hv_2 = share_h[i_5];
+                    #pragma omp simd
+                    for (int64_t j_5 = 0; j_5 < columns; j_5++) {
+                        y[(b_2*rows + i_5)*columns + j_5] = (total_2[i_5*columns + j_5] * share_hv_2) * share_w[j_5];
+                    }
+                }
+            }
+        }
+    }
+lc_done:
+    free(lc_arena);
+    return lc_leave(call, &lc_fault);
+}
+
+int LC_NAME(mean_plane_backward_f32)(int64_t batch, int64_t H, int64_t W, int64_t rows, int64_t columns, int64_t kernel_h, int64_t kernel_w, int64_t stride_h, int64_t stride_w, int64_t pad_h, int64_t pad_w, int64_t end_h, int64_t end_w, const float *restrict x, const float *restrict share_h, const float *restrict share_w, const float *restrict dy, float *restrict d_x, lc_call *call)
+{
+    (void)x;
+    const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;
+    lc_fault_t lc_fault = {0, {0}};
+    const unsigned lc_mode = lc_flush();
+    size_t lc_room = 0;
+    const size_t lc_at_d_padded_2 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){H + end_h + pad_h, W + end_w + pad_w}, 2);
+    const size_t lc_at_d_total_2 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){rows, columns}, 2);
+    const size_t lc_at_d_padded_2_part = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){16, H + end_h + pad_h, W + end_w + pad_w}, 3);
+    const size_t lc_own1 = lc_room;
+    const size_t lc_at_d_padded = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){H + end_h + pad_h, W + end_w + pad_w}, 2);
+    const size_t lc_at_d_total = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){rows, columns}, 2);
+    const size_t lc_step1 = lc_copies(&lc_room, lc_own1, lc_threads);
+    char *const lc_arena = lc_take(lc_room);
+    if (!lc_arena) { lc_fault.code = 1; goto lc_done; }
+    float *restrict const d_padded_2 = (float *)(lc_arena + lc_at_d_padded_2);
+    float *restrict const d_total_2 = (float *)(lc_arena + lc_at_d_total_2);
+    float *restrict const d_padded_2_part = (float *)(lc_arena + lc_at_d_padded_2_part);
+    if (batch >= 4) {
+        const int64_t chunks = lc_smaller(64, batch);
+        int64_t lc_first1 = INT64_MAX;
+        #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (9*batch*columns*kernel_h*kernel_w*rows + 3*H*W*batch + H*batch*end_w + H*batch*pad_w + W*batch*end_h + W*batch*pad_h + 5*batch*columns*rows + batch*end_h*end_w + batch*end_h*pad_w + batch*end_w*pad_h + 7*batch*kernel_h*rows + batch*pad_h*pad_w + 2*batch*rows + 4*batch) > 40000)
+        for (int64_t chunk_5 = 0; chunk_5 < chunks; chunk_5++) {
+            lc_fault_t lc_fault1 = {0, {0}};
+            const unsigned lc_own_mode = lc_flush();
+            char *const lc_mine1 = lc_arena + (size_t)lc_thread() * lc_step1;
+            float *restrict const d_padded = (float *)(lc_mine1 + lc_at_d_padded);
+            float *restrict const d_total = (float *)(lc_mine1 + lc_at_d_total);
+            const int64_t b_2_from = batch*chunk_5 / chunks;
+            const int64_t b_2_to = (batch*chunk_5 + batch) / chunks;
+            for (int64_t b_2 = b_2_from; b_2 < b_2_to; b_2++) {
+                #pragma omp simd
+                for (int64_t n = 0; n < H*W + H*end_w + H*pad_w + W*end_h + W*pad_h + end_h*end_w + end_h*pad_w + end_w*pad_h + pad_h*pad_w; n++) {
+                    d_padded[n] = 0.0f;
+                }
+                for (int64_t i_3 = 0; i_3 < rows; i_3++) {
+                    const float share_hv = share_h[i_3];
+                    #pragma omp simd
+                    for (int64_t j_3 = 0; j_3 < columns; j_3++) {
+                        d_total[i_3*columns + j_3] = (dy[(b_2*rows + i_3)*columns + j_3] * share_w[j_3]) * share_hv;
+                    }
+                }
+                for (int64_t i_step = 0; i_step < rows; i_step++) {
+                    for (int64_t a_step = 0; a_step < kernel_h; a_step++) {
+                        const _Bool e = (((rows*stride_h + kernel_h - i_step*stride_h - a_step - stride_h - 1) >= (-H - end_h - pad_h)) != 0) & (((rows*stride_h + kernel_h - i_step*stride_h - a_step - stride_h - 1) < (H + end_h + pad_h)) != 0);
+                        const int64_t e_2 = ((rows*stride_h + kernel_h - i_step*stride_h - a_step - stride_h - 1) < 0) ? (rows*stride_h + H + end_h + kernel_h + pad_h - i_step*stride_h - a_step - stride_h - 1) : (rows*stride_h + kernel_h - i_step*stride_h - a_step - stride_h - 1);
+                        for (int64_t b_step = 0; b_step < kernel_w; b_step++) {
+                            for (int64_t j_step = 0; j_step < columns; j_step++) {
+                                if (!(e)) { lc_fault1.code = 19; lc_fault1.info[0] = rows*stride_h + kernel_h - i_step*stride_h - a_step - stride_h - 1; lc_fault1.info[1] = H + end_h + pad_h; goto lc_next1; }
+                                const int64_t at = e_2;
+                                if (!((((columns*stride_w + kernel_w - j_step*stride_w - b_step - stride_w - 1) >= (-W - end_w - pad_w)) != 0) & (((columns*stride_w + kernel_w - j_step*stride_w - b_step - stride_w - 1) < (W + end_w + pad_w)) != 0))) { lc_fault1.code = 20; lc_fault1.info[0] = columns*stride_w + kernel_w - j_step*stride_w - b_step - stride_w - 1; lc_fault1.info[1] = W + end_w + pad_w; goto lc_next1; }
+                                const int64_t at_2 = ((columns*stride_w + kernel_w - j_step*stride_w - b_step - stride_w - 1) < 0) ? (columns*stride_w + W + end_w + kernel_w + pad_w - j_step*stride_w - b_step - stride_w - 1) : (columns*stride_w + kernel_w - j_step*stride_w - b_step - stride_w - 1);
+                                d_padded[at*(W + end_w + pad_w) + at_2] += d_total[(rows - i_step - 1)*columns + columns - j_step - 1];
+                            }
+                        }
+                    }
+                }
+                if (!(pad_h >= 0)) { lc_fault1.code = 21; goto lc_next1; }
+                if (!(end_h >= 0)) { lc_fault1.code = 22; goto lc_next1; }
+                if (!(pad_w >= 0)) { lc_fault1.code = 23; goto lc_next1; }
+                if (!(end_w >= 0)) { lc_fault1.code = 24; goto lc_next1; }
+                for (int64_t i_4 = 0; i_4 < H; i_4++) {
+                    #pragma omp simd
+                    for (int64_t j_4 = 0; j_4 < W; j_4++) {
+                        d_x[(b_2*H + i_4)*W + j_4] = d_padded[(i_4 + pad_h)*(W + end_w + pad_w) + j_4 + pad_w];
+                    }
+                }
+            }
+lc_next1:
+            if (lc_fault1.code) {
+                #pragma omp critical(lc_faults)
+                if (chunk_5 < lc_first1) { lc_first1 = chunk_5; lc_fault = lc_fault1; }
+            }
+            lc_gradual(lc_own_mode);
+        }
+        if (lc_first1 != INT64_MAX) goto lc_done;
+    } else {
+        for (int64_t b_2 = 0; b_2 < batch; b_2++) {
+            #pragma omp simd
+            for (int64_t n = 0; n < H*W + H*end_w + H*pad_w + W*end_h + W*pad_h + end_h*end_w + end_h*pad_w + end_w*pad_h + pad_h*pad_w; n++) {
+                d_padded_2[n] = 0.0f;
+            }
+            const int64_t chunks_2 = lc_smaller(64, rows);
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (5*columns*rows + 2*rows) > 40000)
+            for (int64_t chunk = 0; chunk < chunks_2; chunk++) {
+                const unsigned lc_own_mode = lc_flush();
+                const int64_t i_3_from = chunk*rows / chunks_2;
+                const int64_t i_3_to = (chunk*rows + rows) / chunks_2;
+                for (int64_t i_3 = i_3_from; i_3 < i_3_to; i_3++) {
+                    const float share_hv_2 = share_h[i_3];
+                    #pragma omp simd
+                    for (int64_t j_3 = 0; j_3 < columns; j_3++) {
+                        d_total_2[i_3*columns + j_3] = (dy[(b_2*rows + i_3)*columns + j_3] * share_w[j_3]) * share_hv_2;
+                    }
+                }
+                lc_gradual(lc_own_mode);
+            }
+            const int64_t chunks_3 = lc_smaller(lc_larger((rows / 4), lc_smaller(4, rows)), lc_smaller(16, lc_larger(lc_floor_div_i64(2097152, H*W + H*end_w + H*pad_w + W*end_h + W*pad_h + end_h*end_w + end_h*pad_w + end_w*pad_h + pad_h*pad_w + 1), 1)));
+            int64_t lc_first2 = INT64_MAX;
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (9*columns*kernel_h*kernel_w*rows + 7*kernel_h*rows) > 40000)
+            for (int64_t chunk_2 = 0; chunk_2 < chunks_3; chunk_2++) {
+                lc_fault_t lc_fault2 = {0, {0}};
+                const unsigned lc_own_mode = lc_flush();
+                for (int64_t i = 0; i < H + end_h + pad_h; i++) {
+                    #pragma omp simd
+                    for (int64_t i_2 = 0; i_2 < W + end_w + pad_w; i_2++) {
+                        d_padded_2_part[(chunk_2*(H + end_h + pad_h) + i)*(W + end_w + pad_w) + i_2] = 0.0f;
+                    }
+                }
+                const int64_t i_step_from = chunk_2*rows / chunks_3;
+                const int64_t i_step_to = (chunk_2*rows + rows) / chunks_3;
+                for (int64_t i_step = i_step_from; i_step < i_step_to; i_step++) {
+                    for (int64_t a_step = 0; a_step < kernel_h; a_step++) {
+                        const _Bool e_3 = (((rows*stride_h + kernel_h - i_step*stride_h - a_step - stride_h - 1) >= (-H - end_h - pad_h)) != 0) & (((rows*stride_h + kernel_h - i_step*stride_h - a_step - stride_h - 1) < (H + end_h + pad_h)) != 0);
+                        const int64_t e_2_2 = ((rows*stride_h + kernel_h - i_step*stride_h - a_step - stride_h - 1) < 0) ? (rows*stride_h + H + end_h + kernel_h + pad_h - i_step*stride_h - a_step - stride_h - 1) : (rows*stride_h + kernel_h - i_step*stride_h - a_step - stride_h - 1);
+                        for (int64_t b_step = 0; b_step < kernel_w; b_step++) {
+                            for (int64_t j_step = 0; j_step < columns; j_step++) {
+                                if (!(e_3)) { lc_fault2.code = 19; lc_fault2.info[0] = rows*stride_h + kernel_h - i_step*stride_h - a_step - stride_h - 1; lc_fault2.info[1] = H + end_h + pad_h; goto lc_next2; }
+                                const int64_t at_3 = e_2_2;
+                                if (!((((columns*stride_w + kernel_w - j_step*stride_w - b_step - stride_w - 1) >= (-W - end_w - pad_w)) != 0) & (((columns*stride_w + kernel_w - j_step*stride_w - b_step - stride_w - 1) < (W + end_w + pad_w)) != 0))) { lc_fault2.code = 20; lc_fault2.info[0] = columns*stride_w + kernel_w - j_step*stride_w - b_step - stride_w - 1; lc_fault2.info[1] = W + end_w + pad_w; goto lc_next2; }
+                                const int64_t at_2_2 = ((columns*stride_w + kernel_w - j_step*stride_w - b_step - stride_w - 1) < 0) ? (columns*stride_w + W + end_w + kernel_w + pad_w - j_step*stride_w - b_step - stride_w - 1) : (columns*stride_w + kernel_w - j_step*stride_w - b_step - stride_w - 1);
+                                d_padded_2_part[(chunk_2*(H + end_h + pad_h) + at_3)*(W + end_w + pad_w) + at_2_2] += d_total_2[(rows - i_step - 1)*columns + columns - j_step - 1];
+                            }
+                        }
+                    }
+                }
+lc_next2:
+                if (lc_fault2.code) {
+                    #pragma omp critical(lc_faults)
+                    if (chunk_2 < lc_first2) { lc_first2 = chunk_2; lc_fault = lc_fault2; }
+                }
+                lc_gradual(lc_own_mode);
+            }
+            if (lc_first2 != INT64_MAX) goto lc_done;
+            for (int64_t chunk_3 = 0; chunk_3 < chunks_3; chunk_3++) {
+                for (int64_t i_5 = 0; i_5 < H + end_h + pad_h; i_5++) {
+                    #pragma omp simd
+                    for (int64_t i_6 = 0; i_6 < W + end_w + pad_w; i_6++) {
+                        d_padded_2[i_5*(W + end_w + pad_w) + i_6] += d_padded_2_part[(chunk_3*(H + end_h + pad_h) + i_5)*(W + end_w + pad_w) + i_6];
+                    }
+                }
+            }
+            if (!(pad_h >= 0)) { lc_fault.code = 21; goto lc_done; }
+            if (!(end_h >= 0)) { lc_fault.code = 22; goto lc_done; }
+            if (!(pad_w >= 0)) { lc_fault.code = 23; goto lc_done; }
+            if (!(end_w >= 0)) { lc_fault.code = 24; goto lc_done; }
+            const int64_t chunks_4 = lc_smaller(64, H);
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && 2*H*W > 40000)
+            for (int64_t chunk_4 = 0; chunk_4 < chunks_4; chunk_4++) {
+                const unsigned lc_own_mode = lc_flush();
+                const int64_t i_4_from = H*chunk_4 / chunks_4;
+                const int64_t i_4_to = (H*chunk_4 + H) / chunks_4;
+                for (int64_t i_4 = i_4_from; i_4 < i_4_to; i_4++) {
+                    #pragma omp simd
+                    for (int64_t j_4 = 0; j_4 < W; j_4++) {
+                        d_x[(b_2*H + i_4)*W + j_4] = d_padded_2[(i_4 + pad_h)*(W + end_w + pad_w) + j_4 + pad_w];
+                    }
+                }
+                lc_gradual(lc_own_mode);
+            }
+        }
+    }
+lc_done:
+    free(lc_arena);
+    lc_gradual(lc_mode);
+    return lc_leave(call, &lc_fault);
+}
+
+int LC_NAME(mean_plane_backward_f64)(int64_t batch, int64_t H, int64_t W, int64_t rows, int64_t columns, int64_t kernel_h, int64_t kernel_w, int64_t stride_h, int64_t stride_w, int64_t pad_h, int64_t pad_w, int64_t end_h, int64_t end_w, const double *restrict x, const double *restrict share_h, const double *restrict share_w, const double *restrict dy, double *restrict d_x, lc_call *call)
+{
+    (void)x;
+    const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;
+    lc_fault_t lc_fault = {0, {0}};
+    const unsigned lc_mode = lc_flush();
+    size_t lc_room = 0;
+    const size_t lc_at_d_padded_2 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){H + end_h + pad_h, W + end_w + pad_w}, 2);
+    const size_t lc_at_d_total_2 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){rows, columns}, 2);
+    const size_t lc_at_d_padded_2_part = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){16, H + end_h + pad_h, W + end_w + pad_w}, 3);
+    const size_t lc_own1 = lc_room;
+    const size_t lc_at_d_padded = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){H + end_h + pad_h, W + end_w + pad_w}, 2);
+    const size_t lc_at_d_total = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){rows, columns}, 2);
+    const size_t lc_step1 = lc_copies(&lc_room, lc_own1, lc_threads);
+    char *const lc_arena = lc_take(lc_room);
+    if (!lc_arena) { lc_fault.code = 1; goto lc_done; }
+    double *restrict const d_padded_2 = (double *)(lc_arena + lc_at_d_padded_2);
+    double *restrict const d_total_2 = (double *)(lc_arena + lc_at_d_total_2);
+    double *restrict const d_padded_2_part = (double *)(lc_arena + lc_at_d_padded_2_part);
+    if (batch >= 4) {
+        const int64_t chunks = lc_smaller(64, batch);
+        int64_t lc_first1 = INT64_MAX;
+        #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (9*batch*columns*kernel_h*kernel_w*rows + 3*H*W*batch + H*batch*end_w + H*batch*pad_w + W*batch*end_h + W*batch*pad_h + 5*batch*columns*rows + batch*end_h*end_w + batch*end_h*pad_w + batch*end_w*pad_h + 7*batch*kernel_h*rows + batch*pad_h*pad_w + 2*batch*rows + 4*batch) > 40000)
+        for (int64_t chunk_5 = 0; chunk_5 < chunks; chunk_5++) {
+            lc_fault_t lc_fault1 = {0, {0}};
+            const unsigned lc_own_mode = lc_flush();
+            char *const lc_mine1 = lc_arena + (size_t)lc_thread() * lc_step1;
+            double *restrict const d_padded = (double *)(lc_mine1 + lc_at_d_padded);
+            double *restrict const d_total = (double *)(lc_mine1 + lc_at_d_total);
+            const int64_t b_2_from = batch*chunk_5 / chunks;
+            const int64_t b_2_to = (batch*chunk_5 + batch) / chunks;
+            for (int64_t b_2 = b_2_from; b_2 < b_2_to; b_2++) {
+                #pragma omp simd
+                for (int64_t n = 0; n < H*W + H*end_w + H*pad_w + W*end_h + W*pad_h + end_h*end_w + end_h*pad_w + end_w*pad_h + pad_h*pad_w; n++) {
+                    d_padded[n] = 0.0;
+                }
+                for (int64_t i_3 = 0; i_3 < rows; i_3++) {
+                    const double share_hv = share_h[i_3];
+                    #pragma omp simd
+                    for (int64_t j_3 = 0; j_3 < columns; j_3++) {
+                        d_total[i_3*columns + j_3] = (dy[(b_2*rows + i_3)*columns + j_3] * share_w[j_3]) * share_hv;
+                    }
+                }
+                for (int64_t i_step = 0; i_step < rows; i_step++) {
+                    for (int64_t a_step = 0; a_step < kernel_h; a_step++) {
+                        const _Bool e = (((rows*stride_h + kernel_h - i_step*stride_h - a_step - stride_h - 1) >= (-H - end_h - pad_h)) != 0) & (((rows*stride_h + kernel_h - i_step*stride_h - a_step - stride_h - 1) < (H + end_h + pad_h)) != 0);
+                        const int64_t e_2 = ((rows*stride_h + kernel_h - i_step*stride_h - a_step - stride_h - 1) < 0) ? (rows*stride_h + H + end_h + kernel_h + pad_h - i_step*stride_h - a_step - stride_h - 1) : (rows*stride_h + kernel_h - i_step*stride_h - a_step - stride_h - 1);
+                        for (int64_t b_step = 0; b_step < kernel_w; b_step++) {
+                            for (int64_t j_step = 0; j_step < columns; j_step++) {
+                                if (!(e)) { lc_fault1.code = 19; lc_fault1.info[0] = rows*stride_h + kernel_h - i_step*stride_h - a_step - stride_h - 1; lc_fault1.info[1] = H + end_h + pad_h; goto lc_next1; }
+                                const int64_t at = e_2;
+                                if (!((((columns*stride_w + kernel_w - j_step*stride_w - b_step - stride_w - 1) >= (-W - end_w - pad_w)) != 0) & (((columns*stride_w + kernel_w - j_step*stride_w - b_step - stride_w - 1) < (W + end_w + pad_w)) != 0))) { lc_fault1.code = 20; lc_fault1.info[0] = columns*stride_w + kernel_w - j_step*stride_w - b_step - stride_w - 1; lc_fault1.info[1] = W + end_w + pad_w; goto lc_next1; }
+                                const int64_t at_2 = ((columns*stride_w + kernel_w - j_step*stride_w - b_step - stride_w - 1) < 0) ? (columns*stride_w + W + end_w + kernel_w + pad_w - j_step*stride_w - b_step - stride_w - 1) : (columns*stride_w + kernel_w - j_step*stride_w - b_step - stride_w - 1);
+                                d_padded[at*(W + end_w + pad_w) + at_2] += d_total[(rows - i_step - 1)*columns + columns - j_step - 1];
+                            }
+                        }
+                    }
+                }
+                if (!(pad_h >= 0)) { lc_fault1.code = 21; goto lc_next1; }
+                if (!(end_h >= 0)) { lc_fault1.code = 22; goto lc_next1; }
+                if (!(pad_w >= 0)) { lc_fault1.code = 23; goto lc_next1; }
+                if (!(end_w >= 0)) { lc_fault1.code = 24; goto lc_next1; }
+                for (int64_t i_4 = 0; i_4 < H; i_4++) {
+                    #pragma omp simd
+                    for (int64_t j_4 = 0; j_4 < W; j_4++) {
+                        d_x[(b_2*H + i_4)*W + j_4] = d_padded[(i_4 + pad_h)*(W + end_w + pad_w) + j_4 + pad_w];
+                    }
+                }
+            }
+lc_next1:
+            if (lc_fault1.code) {
+                #pragma omp critical(lc_faults)
+                if (chunk_5 < lc_first1) { lc_first1 = chunk_5; lc_fault = lc_fault1; }
+            }
+            lc_gradual(lc_own_mode);
+        }
+        if (lc_first1 != INT64_MAX) goto lc_done;
+    } else {
+        for (int64_t b_2 = 0; b_2 < batch; b_2++) {
+            #pragma omp simd
+            for (int64_t n = 0; n < H*W + H*end_w + H*pad_w + W*end_h + W*pad_h + end_h*end_w + end_h*pad_w + end_w*pad_h + pad_h*pad_w; n++) {
+                d_padded_2[n] = 0.0;
+            }
+            const int64_t chunks_2 = lc_smaller(64, rows);
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (5*columns*rows + 2*rows) > 40000)
+            for (int64_t chunk = 0; chunk < chunks_2; chunk++) {
+                const unsigned lc_own_mode = lc_flush();
+                const int64_t i_3_from = chunk*rows / chunks_2;
+                const int64_t i_3_to = (chunk*rows + rows) / chunks_2;
+                for (int64_t i_3 = i_3_from; i_3 < i_3_to; i_3++) {
+                    const double share_hv_2 = share_h[i_3];
+                    #pragma omp simd
+                    for (int64_t j_3 = 0; j_3 < columns; j_3++) {
+                        d_total_2[i_3*columns + j_3] = (dy[(b_2*rows + i_3)*columns + j_3] * share_w[j_3]) * share_hv_2;
+                    }
+                }
+                lc_gradual(lc_own_mode);
+            }
+            const int64_t chunks_3 = lc_smaller(lc_larger((rows / 4), lc_smaller(4, rows)), lc_smaller(16, lc_larger(lc_floor_div_i64(2097152, H*W + H*end_w + H*pad_w + W*end_h + W*pad_h + end_h*end_w + end_h*pad_w + end_w*pad_h + pad_h*pad_w + 1), 1)));
+            int64_t lc_first2 = INT64_MAX;
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (9*columns*kernel_h*kernel_w*rows + 7*kernel_h*rows) > 40000)
+            for (int64_t chunk_2 = 0; chunk_2 < chunks_3; chunk_2++) {
+                lc_fault_t lc_fault2 = {0, {0}};
+                const unsigned lc_own_mode = lc_flush();
+                for (int64_t i = 0; i < H + end_h + pad_h; i++) {
+                    #pragma omp simd
+                    for (int64_t i_2 = 0; i_2 < W + end_w + pad_w; i_2++) {
+                        d_padded_2_part[(chunk_2*(H + end_h + pad_h) + i)*(W + end_w + pad_w) + i_2] = 0.0;
+                    }
+                }
+                const int64_t i_step_from = chunk_2*rows / chunks_3;
+                const int64_t i_step_to = (chunk_2*rows + rows) / chunks_3;
+                for (int64_t i_step = i_step_from; i_step < i_step_to; i_step++) {
+                    for (int64_t a_step = 0; a_step < kernel_h; a_step++) {
+                        const _Bool e_3 = (((rows*stride_h + kernel_h - i_step*stride_h - a_step - stride_h - 1) >= (-H - end_h - pad_h)) != 0) & (((rows*stride_h + kernel_h - i_step*stride_h - a_step - stride_h - 1) < (H + end_h + pad_h)) != 0);
+                        const int64_t e_2_2 = ((rows*stride_h + kernel_h - i_step*stride_h - a_step - stride_h - 1) < 0) ? (rows*stride_h + H + end_h + kernel_h + pad_h - i_step*stride_h - a_step - stride_h - 1) : (rows*stride_h + kernel_h - i_step*stride_h - a_step - stride_h - 1);
+                        for (int64_t b_step = 0; b_step < kernel_w; b_step++) {
+                            for (int64_t j_step = 0; j_step < columns; j_step++) {
+                                if (!(e_3)) { lc_fault2.code = 19; lc_fault2.info[0] = rows*stride_h + kernel_h - i_step*stride_h - a_step - stride_h - 1; lc_fault2.info[1] = H + end_h + pad_h; goto lc_next2; }
+                                const int64_t at_3 = e_2_2;
+                                if (!((((columns*stride_w + kernel_w - j_step*stride_w - b_step - stride_w - 1) >= (-W - end_w - pad_w)) != 0) & (((columns*stride_w + kernel_w - j_step*stride_w - b_step - stride_w - 1) < (W + end_w + pad_w)) != 0))) { lc_fault2.code = 20; lc_fault2.info[0] = columns*stride_w + kernel_w - j_step*stride_w - b_step - stride_w - 1; lc_fault2.info[1] = W + end_w + pad_w; goto lc_next2; }
+                                const int64_t at_2_2 = ((columns*stride_w + kernel_w - j_step*stride_w - b_step - stride_w - 1) < 0) ? (columns*stride_w + W + end_w + kernel_w + pad_w - j_step*stride_w - b_step - stride_w - 1) : (columns*stride_w + kernel_w - j_step*stride_w - b_step - stride_w - 1);
+                                d_padded_2_part[(chunk_2*(H + end_h + pad_h) + at_3)*(W + end_w + pad_w) + at_2_2] += d_total_2[(rows - i_step - 1)*columns + columns - j_step - 1];
+                            }
+                        }
+                    }
+                }
+lc_next2:
+                if (lc_fault2.code) {
+                    #pragma omp critical(lc_faults)
+                    if (chunk_2 < lc_first2) { lc_first2 = chunk_2; lc_fault = lc_fault2; }
+                }
+                lc_gradual(lc_own_mode);
+            }
+            if (lc_first2 != INT64_MAX) goto lc_done;
+            for (int64_t chunk_3 = 0; chunk_3 < chunks_3; chunk_3++) {
+                for (int64_t i_5 = 0; i_5 < H + end_h + pad_h; i_5++) {
+                    #pragma omp simd
+                    for (int64_t i_6 = 0; i_6 < W + end_w + pad_w; i_6++) {
+                        d_padded_2[i_5*(W + end_w + pad_w) + i_6] += d_padded_2_part[(chunk_3*(H + end_h + pad_h) + i_5)*(W + end_w + pad_w) + i_6];
+                    }
+                }
+            }
+            if (!(pad_h >= 0)) { lc_fault.code = 21; goto lc_done; }
+            if (!(end_h >= 0)) { lc_fault.code = 22; goto lc_done; }
+            if (!(pad_w >= 0)) { lc_fault.code = 23; goto lc_done; }
+            if (!(end_w >= 0)) { lc_fault.code = 24; goto lc_done; }
+            const int64_t chunks_4 = lc_smaller(64, H);
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && 2*H*W > 40000)
+            for (int64_t chunk_4 = 0; chunk_4 < chunks_4; chunk_4++) {
+                const unsigned lc_own_mode = lc_flush();
+                const int64_t i_4_from = H*chunk_4 / chunks_4;
+                const int64_t i_4_to = (H*chunk_4 + H) / chunks_4;
+                for (int64_t i_4 = i_4_from; i_4 < i_4_to; i_4++) {
+                    #pragma omp simd
+                    for (int64_t j_4 = 0; j_4 < W; j_4++) {
+                        d_x[(b_2*H + i_4)*W + j_4] = d_padded_2[(i_4 + pad_h)*(W + end_w + pad_w) + j_4 + pad_w];
+                    }
+                }
+                lc_gradual(lc_own_mode);
+            }
+        }
+    }
+lc_done:
+    free(lc_arena);
+    lc_gradual(lc_mode);
+    return lc_leave(call, &lc_fault);
+}
+
+int LC_NAME(max_channels_f32)(int64_t batch, int64_t C, int64_t S, int64_t count, int64_t kernel, int64_t stride, int64_t pad, const float *restrict x, float *restrict y, lc_call *call)
+{
+    const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;
+    lc_fault_t lc_fault = {0, {0}};
+    if (batch >= 4) {
+        const int64_t chunks = lc_smaller(64, batch);
+        int64_t lc_first1 = INT64_MAX;
+        #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (2*S*batch*count*lc_smaller(lc_larger(kernel, pad), lc_smaller(C, lc_larger(0, count*stride + kernel - pad - stride))) + 2*S*batch*count + 3*batch*count) > 40000)
+        for (int64_t chunk_2 = 0; chunk_2 < chunks; chunk_2++) {
+            lc_fault_t lc_fault1 = {0, {0}};
+            const int64_t b_from = batch*chunk_2 / chunks;
+            const int64_t b_to = (batch*chunk_2 + batch) / chunks;
+            for (int64_t b = b_from; b < b_to; b++) {
+                #pragma omp simd
+                for (int64_t n = 0; n < S*count; n++) {
+                    y[b*S*count + n] = 0.0f;
+                }
+                for (int64_t i = 0; i < count; i++) {
+                    if (!(((lc_larger(0, lc_smaller(C, lc_larger(0, i*stride + kernel - pad)) - lc_larger(0, i*stride - pad)) > 0) != 0) | ((S == 0) != 0))) { lc_fault1.code = 25; goto lc_next1; }
+                    #pragma omp simd
+                    for (int64_t i_3 = 0; i_3 < S; i_3++) {
+                        y[(b*count + i)*S + i_3] = -INFINITY;
+                    }
+                    const int64_t i_4_to = lc_larger(0, lc_smaller(C, lc_larger(0, i*stride + kernel - pad)) - lc_larger(0, i*stride - pad));
+                    for (int64_t i_4 = 0; i_4 < i_4_to; i_4++) {
+                        #pragma omp simd
+                        for (int64_t j_2 = 0; j_2 < S; j_2++) {
+                            y[(b*count + i)*S + j_2] = lc_maxf(y[(b*count + i)*S + j_2], x[(b*C + i_4 + lc_larger(0, i*stride - pad))*S + j_2]);
+                        }
+                    }
+                }
+            }
+lc_next1:
+            if (lc_fault1.code) {
+                #pragma omp critical(lc_faults)
+                if (chunk_2 < lc_first1) { lc_first1 = chunk_2; lc_fault = lc_fault1; }
+            }
+        }
+        if (lc_first1 != INT64_MAX) goto lc_done;
+    } else {
+        for (int64_t b = 0; b < batch; b++) {
+            #pragma omp simd
+            for (int64_t n = 0; n < S*count; n++) {
+                y[b*S*count + n] = 0.0f;
+            }
+            const int64_t chunks_2 = lc_smaller(64, count);
+            int64_t lc_first2 = INT64_MAX;
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (2*S*count*lc_smaller(lc_larger(kernel, pad), lc_smaller(C, lc_larger(0, count*stride + kernel - pad - stride))) + S*count + 3*count) > 40000)
+            for (int64_t chunk = 0; chunk < chunks_2; chunk++) {
+                lc_fault_t lc_fault2 = {0, {0}};
+                const int64_t i_from = lc_floor_div_i64(chunk*count, chunks_2);
+                const int64_t i_to = lc_floor_div_i64(chunk*count + count, chunks_2);
+                for (int64_t i = i_from; i < i_to; i++) {
+                    if (!(((lc_larger(0, lc_smaller(C, lc_larger(0, i*stride + kernel - pad)) - lc_larger(0, i*stride - pad)) > 0) != 0) | ((S == 0) != 0))) { lc_fault2.code = 25; goto lc_next2; }
+                    #pragma omp simd
+                    for (int64_t i_3 = 0; i_3 < S; i_3++) {
+                        y[(b*count + i)*S + i_3] = -INFINITY;
+                    }
+                    const int64_t i_4_to_2 = lc_larger(0, lc_smaller(C, lc_larger(0, i*stride + kernel - pad)) - lc_larger(0, i*stride - pad));
+                    for (int64_t i_4 = 0; i_4 < i_4_to_2; i_4++) {
+                        #pragma omp simd
+                        for (int64_t j_2 = 0; j_2 < S; j_2++) {
+                            y[(b*count + i)*S + j_2] = lc_maxf(y[(b*count + i)*S + j_2], x[(b*C + i_4 + lc_larger(0, i*stride - pad))*S + j_2]);
+                        }
+                    }
+                }
+lc_next2:
+                if (lc_fault2.code) {
+                    #pragma omp critical(lc_faults)
+                    if (chunk < lc_first2) { lc_first2 = chunk; lc_fault = lc_fault2; }
+                }
+            }
+            if (lc_first2 != INT64_MAX) goto lc_done;
+        }
+    }
+lc_done:
+    return lc_leave(call, &lc_fault);
+}
+
+int LC_NAME(max_channels_f64)(int64_t batch, int64_t C, int64_t S, int64_t count, int64_t kernel, int64_t stride, int64_t pad, const double *restrict x, double *restrict y, lc_call *call)
+{
+    const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;
+    lc_fault_t lc_fault = {0, {0}};
+    if (batch >= 4) {
+        const int64_t chunks = lc_smaller(64, batch);
+        int64_t lc_first1 = INT64_MAX;
+        #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (2*S*batch*count*lc_smaller(lc_larger(kernel, pad), lc_smaller(C, lc_larger(0, count*stride + kernel - pad - stride))) + 2*S*batch*count + 3*batch*count) > 40000)
+        for (int64_t chunk_2 = 0; chunk_2 < chunks; chunk_2++) {
+            lc_fault_t lc_fault1 = {0, {0}};
+            const int64_t b_from = batch*chunk_2 / chunks;
+            const int64_t b_to = (batch*chunk_2 + batch) / chunks;
+            for (int64_t b = b_from; b < b_to; b++) {
+                #pragma omp simd
+                for (int64_t n = 0; n < S*count; n++) {
+                    y[b*S*count + n] = 0.0;
+                }
+                for (int64_t i = 0; i < count; i++) {
+                    if (!(((lc_larger(0, lc_smaller(C, lc_larger(0, i*stride + kernel - pad)) - lc_larger(0, i*stride - pad)) > 0) != 0) | ((S == 0) != 0))) { lc_fault1.code = 25; goto lc_next1; }
+                    #pragma omp simd
+                    for (int64_t i_3 = 0; i_3 < S; i_3++) {
+                        y[(b*count + i)*S + i_3] = -INFINITY;
+                    }
+                    const int64_t i_4_to = lc_larger(0, lc_smaller(C, lc_larger(0, i*stride + kernel - pad)) - lc_larger(0, i*stride - pad));
+                    for (int64_t i_4 = 0; i_4 < i_4_to; i_4++) {
+                        #pragma omp simd
+                        for (int64_t j_2 = 0; j_2 < S; j_2++) {
+                            y[(b*count + i)*S + j_2] = lc_max(y[(b*count + i)*S + j_2], x[(b*C + i_4 + lc_larger(0, i*stride - pad))*S + j_2]);
+                        }
+                    }
+                }
+            }
+lc_next1:
+            if (lc_fault1.code) {
+                #pragma omp critical(lc_faults)
+                if (chunk_2 < lc_first1) { lc_first1 = chunk_2; lc_fault = lc_fault1; }
+            }
+        }
+        if (lc_first1 != INT64_MAX) goto lc_done;
+    } else {
+        for (int64_t b = 0; b < batch; b++) {
+            #pragma omp simd
+            for (int64_t n = 0; n < S*count; n++) {
+                y[b*S*count + n] = 0.0;
+            }
+            const int64_t chunks_2 = lc_smaller(64, count);
+            int64_t lc_first2 = INT64_MAX;
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (2*S*count*lc_smaller(lc_larger(kernel, pad), lc_smaller(C, lc_larger(0, count*stride + kernel - pad - stride))) + S*count + 3*count) > 40000)
+            for (int64_t chunk = 0; chunk < chunks_2; chunk++) {
+                lc_fault_t lc_fault2 = {0, {0}};
+                const int64_t i_from = lc_floor_div_i64(chunk*count, chunks_2);
+                const int64_t i_to = lc_floor_div_i64(chunk*count + count, chunks_2);
+                for (int64_t i = i_from; i < i_to; i++) {
+                    if (!(((lc_larger(0, lc_smaller(C, lc_larger(0, i*stride + kernel - pad)) - lc_larger(0, i*stride - pad)) > 0) != 0) | ((S == 0) != 0))) { lc_fault2.code = 25; goto lc_next2; }
+                    #pragma omp simd
+                    for (int64_t i_3 = 0; i_3 < S; i_3++) {
+                        y[(b*count + i)*S + i_3] = -INFINITY;
+                    }
+                    const int64_t i_4_to_2 = lc_larger(0, lc_smaller(C, lc_larger(0, i*stride + kernel - pad)) - lc_larger(0, i*stride - pad));
+                    for (int64_t i_4 = 0; i_4 < i_4_to_2; i_4++) {
+                        #pragma omp simd
+                        for (int64_t j_2 = 0; j_2 < S; j_2++) {
+                            y[(b*count + i)*S + j_2] = lc_max(y[(b*count + i)*S + j_2], x[(b*C + i_4 + lc_larger(0, i*stride - pad))*S + j_2]);
+                        }
+                    }
+                }
+lc_next2:
+                if (lc_fault2.code) {
+                    #pragma omp critical(lc_faults)
+                    if (chunk < lc_first2) { lc_first2 = chunk; lc_fault = lc_fault2; }
+                }
+            }
+            if (lc_first2 != INT64_MAX) goto lc_done;
+        }
+    }
+lc_done:
+    return lc_leave(call, &lc_fault);
+}
+
+int LC_NAME(max_channels_backward_f32)(int64_t batch, int64_t C, int64_t S, int64_t count, int64_t kernel, int64_t stride, int64_t pad, const float *restrict x, const float *restrict dy, float *restrict d_x, lc_call *call)
+{
+    const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;
+    lc_fault_t lc_fault = {0, {0}};
+    const unsigned lc_mode = lc_flush();
+    size_t lc_room = 0;
+    const size_t lc_at_largest_2 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){S}, 1);
+    const size_t lc_at_sum_2 = lc_reserve(&lc_room, sizeof(int64_t), (const int64_t[]){S}, 1);
+    const size_t lc_at_part_2 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){S}, 1);
+    const size_t lc_at_largest_2_part = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){16, S}, 2);
+    const size_t lc_at_sum_2_part = lc_reserve(&lc_room, sizeof(int64_t), (const int64_t[]){16, S}, 2);
+    const size_t lc_at_sum_2_part_2 = lc_reserve(&lc_room, sizeof(int64_t), (const int64_t[]){16, S}, 2);
+    const size_t lc_own1 = lc_room;
+    const size_t lc_at_largest = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){S}, 1);
+    const size_t lc_at_sum = lc_reserve(&lc_room, sizeof(int64_t), (const int64_t[]){S}, 1);
+    const size_t lc_at_part = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){S}, 1);
+    const size_t lc_step1 = lc_copies(&lc_room, lc_own1, lc_threads);
+    char *const lc_arena = lc_take(lc_room);
+    if (!lc_arena) { lc_fault.code = 1; goto lc_done; }
+    float *restrict const largest_2 = (float *)(lc_arena + lc_at_largest_2);
+    int64_t *restrict const sum_2 = (int64_t *)(lc_arena + lc_at_sum_2);
+    float *restrict const part_2 = (float *)(lc_arena + lc_at_part_2);
+    float *restrict const largest_2_part = (float *)(lc_arena + lc_at_largest_2_part);
+    int64_t *restrict const sum_2_part = (int64_t *)(lc_arena + lc_at_sum_2_part);
+    int64_t *restrict const sum_2_part_2 = (int64_t *)(lc_arena + lc_at_sum_2_part_2);
+    if (batch >= 4) {
+        const int64_t chunks = lc_smaller(64, batch);
+        int64_t lc_first1 = INT64_MAX;
+        #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (14*S*batch*count*lc_floor_div_i64(lc_smaller(lc_larger(kernel, pad), lc_smaller(C, lc_larger(0, count*stride + kernel - pad - stride))), 4) + 4*S*batch*count*lc_smaller(lc_larger(kernel - 4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4), pad - 4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4)), lc_smaller(C - 4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4), lc_larger(-4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4), count*stride + kernel - 4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4) - pad - stride))) + 9*S*batch*count*lc_smaller(lc_larger(kernel, pad), lc_smaller(C, lc_larger(0, count*stride + kernel - pad - stride))) + C*S*batch + 9*S*batch*count + 3*batch*count) > 40000)
+        for (int64_t chunk_9 = 0; chunk_9 < chunks; chunk_9++) {
+            lc_fault_t lc_fault1 = {0, {0}};
+            const unsigned lc_own_mode = lc_flush();
+            char *const lc_mine1 = lc_arena + (size_t)lc_thread() * lc_step1;
+            float *restrict const largest = (float *)(lc_mine1 + lc_at_largest);
+            int64_t *restrict const sum = (int64_t *)(lc_mine1 + lc_at_sum);
+            float *restrict const part = (float *)(lc_mine1 + lc_at_part);
+            const int64_t b_from = batch*chunk_9 / chunks;
+            const int64_t b_to = (batch*chunk_9 + batch) / chunks;
+            for (int64_t b = b_from; b < b_to; b++) {
+                #pragma omp simd
+                for (int64_t n = 0; n < C*S; n++) {
+                    d_x[b*C*S + n] = 0.0f;
+                }
+                for (int64_t i_step = 0; i_step < count; i_step++) {
+                    if (!(((lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) > 0) != 0) | ((S == 0) != 0))) { lc_fault1.code = 26; goto lc_next1; }
+                    #pragma omp simd
+                    for (int64_t i_3 = 0; i_3 < S; i_3++) {
+                        largest[i_3] = -INFINITY;
+                        sum[i_3] = 0;
+                    }
+                    const int64_t i_4_to = lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride));
+                    for (int64_t i_4 = 0; i_4 < i_4_to; i_4++) {
+                        #pragma omp simd
+                        for (int64_t j_2 = 0; j_2 < S; j_2++) {
+                            largest[j_2] = lc_maxf(largest[j_2], x[(b*C + i_4 + lc_larger(0, count*stride - i_step*stride - pad - stride))*S + j_2]);
+                        }
+                    }
+                    const int64_t i_6x4_to = i_4_to / 4;
+                    for (int64_t i_6x4 = 0; i_6x4 < i_6x4_to; i_6x4++) {
+                        #pragma omp simd
+                        for (int64_t j_3_2 = 0; j_3_2 < S; j_3_2++) {
+                            const float largestv = largest[j_3_2];
+                            sum[j_3_2] += (int64_t)(x[(b*C + 4*i_6x4 + lc_larger(0, count*stride - i_step*stride - pad - stride))*S + j_3_2] == largestv);
+                            sum[j_3_2] += (int64_t)(x[(b*C + 4*i_6x4 + lc_larger(0, count*stride - i_step*stride - pad - stride) + 1)*S + j_3_2] == largestv);
+                            sum[j_3_2] += (int64_t)(x[(b*C + 4*i_6x4 + lc_larger(0, count*stride - i_step*stride - pad - stride) + 2)*S + j_3_2] == largestv);
+                            sum[j_3_2] += (int64_t)(x[(b*C + 4*i_6x4 + lc_larger(0, count*stride - i_step*stride - pad - stride) + 3)*S + j_3_2] == largestv);
+                        }
+                    }
+                    const int64_t i_6_from = 4*i_6x4_to;
+                    for (int64_t i_6 = i_6_from; i_6 < i_4_to; i_6++) {
+                        #pragma omp simd
+                        for (int64_t j_3_6 = 0; j_3_6 < S; j_3_6++) {
+                            sum[j_3_6] += (int64_t)(x[(b*C + i_6 + lc_larger(0, count*stride - i_step*stride - pad - stride))*S + j_3_6] == largest[j_3_6]);
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t j_4 = 0; j_4 < S; j_4++) {
+                        part[j_4] = dy[(b*count + count - i_step - 1)*S + j_4] / (float)sum[j_4];
+                    }
+                    for (int64_t i_7 = 0; i_7 < i_4_to; i_7++) {
+                        #pragma omp simd
+                        for (int64_t j_5 = 0; j_5 < S; j_5++) {
+                            const float partv = part[j_5];
+                            d_x[(b*C + i_7 + lc_larger(0, count*stride - i_step*stride - pad - stride))*S + j_5] += (x[(b*C + i_7 + lc_larger(0, count*stride - i_step*stride - pad - stride))*S + j_5] == largest[j_5]) ? (partv) : (0.0f);
+                        }
+                    }
+                }
+            }
+lc_next1:
+            if (lc_fault1.code) {
+                #pragma omp critical(lc_faults)
+                if (chunk_9 < lc_first1) { lc_first1 = chunk_9; lc_fault = lc_fault1; }
+            }
+            lc_gradual(lc_own_mode);
+        }
+        if (lc_first1 != INT64_MAX) goto lc_done;
+    } else {
+        for (int64_t b = 0; b < batch; b++) {
+            #pragma omp simd
+            for (int64_t n = 0; n < C*S; n++) {
+                d_x[b*C*S + n] = 0.0f;
+            }
+            for (int64_t i_step = 0; i_step < count; i_step++) {
+                if (!(((lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) > 0) != 0) | ((S == 0) != 0))) { lc_fault.code = 26; goto lc_done; }
+                #pragma omp simd
+                for (int64_t i_3 = 0; i_3 < S; i_3++) {
+                    largest_2[i_3] = -INFINITY;
+                    sum_2[i_3] = 0;
+                }
+                const int64_t chunks_2 = lc_smaller(lc_larger((lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4), lc_smaller(4, lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)))), lc_smaller(16, lc_larger((2097152 / (S + 1)), 1)));
+                #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && 2*S*lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) > 40000)
+                for (int64_t chunk = 0; chunk < chunks_2; chunk++) {
+                    const unsigned lc_own_mode = lc_flush();
+                    #pragma omp simd
+                    for (int64_t i = 0; i < S; i++) {
+                        largest_2_part[chunk*S + i] = -INFINITY;
+                    }
+                    const int64_t i_4_from = chunk*lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / chunks_2;
+                    const int64_t i_4_to_2 = (chunk*lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) + lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride))) / chunks_2;
+                    for (int64_t i_4 = i_4_from; i_4 < i_4_to_2; i_4++) {
+                        #pragma omp simd
+                        for (int64_t j_2 = 0; j_2 < S; j_2++) {
+                            largest_2_part[chunk*S + j_2] = lc_maxf(largest_2_part[chunk*S + j_2], x[(b*C + i_4 + lc_larger(0, count*stride - i_step*stride - pad - stride))*S + j_2]);
+                        }
+                    }
+                    lc_gradual(lc_own_mode);
+                }
+                for (int64_t chunk_2 = 0; chunk_2 < chunks_2; chunk_2++) {
+                    #pragma omp simd
+                    for (int64_t i_2 = 0; i_2 < S; i_2++) {
+                        largest_2[i_2] = lc_maxf(largest_2[i_2], largest_2_part[chunk_2*S + i_2]);
+                    }
+                }
+                const int64_t chunks_3 = lc_smaller(lc_larger(((lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4) / 4), lc_smaller((lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4), 4)), lc_smaller(16, lc_larger((2097152 / (S + 1)), 1)));
+                #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && 14*S*(lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4) > 40000)
+                for (int64_t chunk_3 = 0; chunk_3 < chunks_3; chunk_3++) {
+                    const unsigned lc_own_mode = lc_flush();
+                    #pragma omp simd
+                    for (int64_t i_5 = 0; i_5 < S; i_5++) {
+                        sum_2_part[chunk_3*S + i_5] = 0;
+                    }
+                    const int64_t i_6x4_from = chunk_3*(lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4) / chunks_3;
+                    const int64_t i_6x4_to_2 = (chunk_3*(lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4) + (lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4)) / chunks_3;
+                    for (int64_t i_6x4 = i_6x4_from; i_6x4 < i_6x4_to_2; i_6x4++) {
+                        #pragma omp simd
+                        for (int64_t j_3_2 = 0; j_3_2 < S; j_3_2++) {
+                            const float largestv_2 = largest_2[j_3_2];
+                            sum_2_part[chunk_3*S + j_3_2] += (int64_t)(x[(b*C + 4*i_6x4 + lc_larger(0, count*stride - i_step*stride - pad - stride))*S + j_3_2] == largestv_2);
+                            sum_2_part[chunk_3*S + j_3_2] += (int64_t)(x[(b*C + 4*i_6x4 + lc_larger(0, count*stride - i_step*stride - pad - stride) + 1)*S + j_3_2] == largestv_2);
+                            sum_2_part[chunk_3*S + j_3_2] += (int64_t)(x[(b*C + 4*i_6x4 + lc_larger(0, count*stride - i_step*stride - pad - stride) + 2)*S + j_3_2] == largestv_2);
+                            sum_2_part[chunk_3*S + j_3_2] += (int64_t)(x[(b*C + 4*i_6x4 + lc_larger(0, count*stride - i_step*stride - pad - stride) + 3)*S + j_3_2] == largestv_2);
+                        }
+                    }
+                    lc_gradual(lc_own_mode);
+                }
+                for (int64_t chunk_4 = 0; chunk_4 < chunks_3; chunk_4++) {
+                    #pragma omp simd
+                    for (int64_t i_8 = 0; i_8 < S; i_8++) {
+                        sum_2[i_8] += sum_2_part[chunk_4*S + i_8];
+                    }
+                }
+                const int64_t chunks_4 = lc_smaller(lc_larger(0, lc_smaller(4, lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) - 4*(lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4))), lc_smaller(16, lc_larger((2097152 / (S + 1)), 1)));
+                #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (4*S*lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) - 16*S*(lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4)) > 40000)
+                for (int64_t chunk_5 = 0; chunk_5 < chunks_4; chunk_5++) {
+                    const unsigned lc_own_mode = lc_flush();
+                    #pragma omp simd
+                    for (int64_t i_9 = 0; i_9 < S; i_9++) {
+                        sum_2_part_2[chunk_5*S + i_9] = 0;
+                    }
+                    const int64_t i_6_from_2 = ((chunk_5*lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) - 4*chunk_5*(lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4)) / chunks_4) + 4*(lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4);
+                    const int64_t i_6_to = ((chunk_5*lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) + lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) - 4*chunk_5*(lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4) - 4*(lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4)) / chunks_4) + 4*(lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4);
+                    for (int64_t i_6 = i_6_from_2; i_6 < i_6_to; i_6++) {
+                        #pragma omp simd
+                        for (int64_t j_3_6 = 0; j_3_6 < S; j_3_6++) {
+                            sum_2_part_2[chunk_5*S + j_3_6] += (int64_t)(x[(b*C + i_6 + lc_larger(0, count*stride - i_step*stride - pad - stride))*S + j_3_6] == largest_2[j_3_6]);
+                        }
+                    }
+                    lc_gradual(lc_own_mode);
+                }
+                for (int64_t chunk_6 = 0; chunk_6 < chunks_4; chunk_6++) {
+                    #pragma omp simd
+                    for (int64_t i_10 = 0; i_10 < S; i_10++) {
+                        sum_2[i_10] += sum_2_part_2[chunk_6*S + i_10];
+                    }
+                }
+                const int64_t chunks_5 = lc_smaller(((S + 2047) / 2048), 64);
+                #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && 7*S > 40000)
+                for (int64_t chunk_7 = 0; chunk_7 < chunks_5; chunk_7++) {
+                    const unsigned lc_own_mode = lc_flush();
+                    const int64_t j_4_from = lc_smaller(64*chunk_7*(S / (64*chunks_5)) + 64*chunk_7, S);
+                    const int64_t j_4_to = lc_smaller(64*chunk_7*(S / (64*chunks_5)) + 64*chunk_7 + 64*(S / (64*chunks_5)) + 64, S);
+                    #pragma omp simd
+                    for (int64_t j_4 = j_4_from; j_4 < j_4_to; j_4++) {
+                        part_2[j_4] = dy[(b*count + count - i_step - 1)*S + j_4] / (float)sum_2[j_4];
+                    }
+                    lc_gradual(lc_own_mode);
+                }
+                const int64_t chunks_6 = lc_smaller(64, lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)));
+                #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && 7*S*lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) > 40000)
+                for (int64_t chunk_8 = 0; chunk_8 < chunks_6; chunk_8++) {
+                    const unsigned lc_own_mode = lc_flush();
+                    const int64_t i_7_from = chunk_8*lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / chunks_6;
+                    const int64_t i_7_to = (chunk_8*lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) + lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride))) / chunks_6;
+                    for (int64_t i_7 = i_7_from; i_7 < i_7_to; i_7++) {
+                        #pragma omp simd
+                        for (int64_t j_5 = 0; j_5 < S; j_5++) {
+                            const float partv_2 = part_2[j_5];
+                            d_x[(b*C + i_7 + lc_larger(0, count*stride - i_step*stride - pad - stride))*S + j_5] += (x[(b*C + i_7 + lc_larger(0, count*stride - i_step*stride - pad - stride))*S + j_5] == largest_2[j_5]) ? (partv_2) : (0.0f);
+                        }
+                    }
+                    lc_gradual(lc_own_mode);
+                }
+            }
+        }
+    }
+lc_done:
+    free(lc_arena);
+    lc_gradual(lc_mode);
+    return lc_leave(call, &lc_fault);
+}
+
+int LC_NAME(max_channels_backward_f64)(int64_t batch, int64_t C, int64_t S, int64_t count, int64_t kernel, int64_t stride, int64_t pad, const double *restrict x, const double *restrict dy, double *restrict d_x, lc_call *call)
+{
+    const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;
+    lc_fault_t lc_fault = {0, {0}};
+    const unsigned lc_mode = lc_flush();
+    size_t lc_room = 0;
+    const size_t lc_at_largest_2 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){S}, 1);
+    const size_t lc_at_sum_2 = lc_reserve(&lc_room, sizeof(int64_t), (const int64_t[]){S}, 1);
+    const size_t lc_at_part_2 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){S}, 1);
+    const size_t lc_at_largest_2_part = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){16, S}, 2);
+    const size_t lc_at_sum_2_part = lc_reserve(&lc_room, sizeof(int64_t), (const int64_t[]){16, S}, 2);
+    const size_t lc_at_sum_2_part_2 = lc_reserve(&lc_room, sizeof(int64_t), (const int64_t[]){16, S}, 2);
+    const size_t lc_own1 = lc_room;
+    const size_t lc_at_largest = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){S}, 1);
+    const size_t lc_at_sum = lc_reserve(&lc_room, sizeof(int64_t), (const int64_t[]){S}, 1);
+    const size_t lc_at_part = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){S}, 1);
+    const size_t lc_step1 = lc_copies(&lc_room, lc_own1, lc_threads);
+    char *const lc_arena = lc_take(lc_room);
+    if (!lc_arena) { lc_fault.code = 1; goto lc_done; }
+    double *restrict const largest_2 = (double *)(lc_arena + lc_at_largest_2);
+    int64_t *restrict const sum_2 = (int64_t *)(lc_arena + lc_at_sum_2);
+    double *restrict const part_2 = (double *)(lc_arena + lc_at_part_2);
+    double *restrict const largest_2_part = (double *)(lc_arena + lc_at_largest_2_part);
+    int64_t *restrict const sum_2_part = (int64_t *)(lc_arena + lc_at_sum_2_part);
+    int64_t *restrict const sum_2_part_2 = (int64_t *)(lc_arena + lc_at_sum_2_part_2);
+    if (batch >= 4) {
+        const int64_t chunks = lc_smaller(64, batch);
+        int64_t lc_first1 = INT64_MAX;
+        #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (14*S*batch*count*lc_floor_div_i64(lc_smaller(lc_larger(kernel, pad), lc_smaller(C, lc_larger(0, count*stride + kernel - pad - stride))), 4) + 4*S*batch*count*lc_smaller(lc_larger(kernel - 4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4), pad - 4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4)), lc_smaller(C - 4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4), lc_larger(-4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4), count*stride + kernel - 4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4) - pad - stride))) + 9*S*batch*count*lc_smaller(lc_larger(kernel, pad), lc_smaller(C, lc_larger(0, count*stride + kernel - pad - stride))) + C*S*batch + 9*S*batch*count + 3*batch*count) > 40000)
+        for (int64_t chunk_9 = 0; chunk_9 < chunks; chunk_9++) {
+            lc_fault_t lc_fault1 = {0, {0}};
+            const unsigned lc_own_mode = lc_flush();
+            char *const lc_mine1 = lc_arena + (size_t)lc_thread() * lc_step1;
+            double *restrict const largest = (double *)(lc_mine1 + lc_at_largest);
+            int64_t *restrict const sum = (int64_t *)(lc_mine1 + lc_at_sum);
+            double *restrict const part = (double *)(lc_mine1 + lc_at_part);
+            const int64_t b_from = batch*chunk_9 / chunks;
+            const int64_t b_to = (batch*chunk_9 + batch) / chunks;
+            for (int64_t b = b_from; b < b_to; b++) {
+                #pragma omp simd
+                for (int64_t n = 0; n < C*S; n++) {
+                    d_x[b*C*S + n] = 0.0;
+                }
+                for (int64_t i_step = 0; i_step < count; i_step++) {
+                    if (!(((lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) > 0) != 0) | ((S == 0) != 0))) { lc_fault1.code = 26; goto lc_next1; }
+                    #pragma omp simd
+                    for (int64_t i_3 = 0; i_3 < S; i_3++) {
+                        largest[i_3] = -INFINITY;
+                        sum[i_3] = 0;
+                    }
+                    const int64_t i_4_to = lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride));
+                    for (int64_t i_4 = 0; i_4 < i_4_to; i_4++) {
+                        #pragma omp simd
+                        for (int64_t j_2 = 0; j_2 < S; j_2++) {
+                            largest[j_2] = lc_max(largest[j_2], x[(b*C + i_4 + lc_larger(0, count*stride - i_step*stride - pad - stride))*S + j_2]);
+                        }
+                    }
+                    const int64_t i_6x4_to = i_4_to / 4;
+                    for (int64_t i_6x4 = 0; i_6x4 < i_6x4_to; i_6x4++) {
+                        #pragma omp simd
+                        for (int64_t j_3_2 = 0; j_3_2 < S; j_3_2++) {
+                            const double largestv = largest[j_3_2];
+                            sum[j_3_2] += (int64_t)(x[(b*C + 4*i_6x4 + lc_larger(0, count*stride - i_step*stride - pad - stride))*S + j_3_2] == largestv);
+                            sum[j_3_2] += (int64_t)(x[(b*C + 4*i_6x4 + lc_larger(0, count*stride - i_step*stride - pad - stride) + 1)*S + j_3_2] == largestv);
+                            sum[j_3_2] += (int64_t)(x[(b*C + 4*i_6x4 + lc_larger(0, count*stride - i_step*stride - pad - stride) + 2)*S + j_3_2] == largestv);
+                            sum[j_3_2] += (int64_t)(x[(b*C + 4*i_6x4 + lc_larger(0, count*stride - i_step*stride - pad - stride) + 3)*S + j_3_2] == largestv);
+                        }
+                    }
+                    const int64_t i_6_from = 4*i_6x4_to;
+                    for (int64_t i_6 = i_6_from; i_6 < i_4_to; i_6++) {
+                        #pragma omp simd
+                        for (int64_t j_3_6 = 0; j_3_6 < S; j_3_6++) {
+                            sum[j_3_6] += (int64_t)(x[(b*C + i_6 + lc_larger(0, count*stride - i_step*stride - pad - stride))*S + j_3_6] == largest[j_3_6]);
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t j_4 = 0; j_4 < S; j_4++) {
+                        part[j_4] = dy[(b*count + count - i_step - 1)*S + j_4] / (double)sum[j_4];
+                    }
+                    for (int64_t i_7 = 0; i_7 < i_4_to; i_7++) {
+                        #pragma omp simd
+                        for (int64_t j_5 = 0; j_5 < S; j_5++) {
+                            const double partv = part[j_5];
+                            d_x[(b*C + i_7 + lc_larger(0, count*stride - i_step*stride - pad - stride))*S + j_5] += (x[(b*C + i_7 + lc_larger(0, count*stride - i_step*stride - pad - stride))*S + j_5] == largest[j_5]) ? (partv) : (0.0);
+                        }
+                    }
+                }
+            }
+lc_next1:
+            if (lc_fault1.code) {
+                #pragma omp critical(lc_faults)
+                if (chunk_9 < lc_first1) { lc_first1 = chunk_9; lc_fault = lc_fault1; }
+            }
+            lc_gradual(lc_own_mode);
+        }
+        if (lc_first1 != INT64_MAX) goto lc_done;
+    } else {
+        for (int64_t b = 0; b < batch; b++) {
+            #pragma omp simd
+            for (int64_t n = 0; n < C*S; n++) {
+                d_x[b*C*S + n] = 0.0;
+            }
+            for (int64_t i_step = 0; i_step < count; i_step++) {
+                if (!(((lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) > 0) != 0) | ((S == 0) != 0))) { lc_fault.code = 26; goto lc_done; }
+                #pragma omp simd
+                for (int64_t i_3 = 0; i_3 < S; i_3++) {
+                    largest_2[i_3] = -INFINITY;
+                    sum_2[i_3] = 0;
+                }
+                const int64_t chunks_2 = lc_smaller(lc_larger((lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4), lc_smaller(4, lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)))), lc_smaller(16, lc_larger((2097152 / (S + 1)), 1)));
+                #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && 2*S*lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) > 40000)
+                for (int64_t chunk = 0; chunk < chunks_2; chunk++) {
+                    const unsigned lc_own_mode = lc_flush();
+                    #pragma omp simd
+                    for (int64_t i = 0; i < S; i++) {
+                        largest_2_part[chunk*S + i] = -INFINITY;
+                    }
+                    const int64_t i_4_from = chunk*lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / chunks_2;
+                    const int64_t i_4_to_2 = (chunk*lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) + lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride))) / chunks_2;
+                    for (int64_t i_4 = i_4_from; i_4 < i_4_to_2; i_4++) {
+                        #pragma omp simd
+                        for (int64_t j_2 = 0; j_2 < S; j_2++) {
+                            largest_2_part[chunk*S + j_2] = lc_max(largest_2_part[chunk*S + j_2], x[(b*C + i_4 + lc_larger(0, count*stride - i_step*stride - pad - stride))*S + j_2]);
+                        }
+                    }
+                    lc_gradual(lc_own_mode);
+                }
+                for (int64_t chunk_2 = 0; chunk_2 < chunks_2; chunk_2++) {
+                    #pragma omp simd
+                    for (int64_t i_2 = 0; i_2 < S; i_2++) {
+                        largest_2[i_2] = lc_max(largest_2[i_2], largest_2_part[chunk_2*S + i_2]);
+                    }
+                }
+                const int64_t chunks_3 = lc_smaller(lc_larger(((lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4) / 4), lc_smaller((lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4), 4)), lc_smaller(16, lc_larger((2097152 / (S + 1)), 1)));
+                #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && 14*S*(lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4) > 40000)
+                for (int64_t chunk_3 = 0; chunk_3 < chunks_3; chunk_3++) {
+                    const unsigned lc_own_mode = lc_flush();
+                    #pragma omp simd
+                    for (int64_t i_5 = 0; i_5 < S; i_5++) {
+                        sum_2_part[chunk_3*S + i_5] = 0;
+                    }
+                    const int64_t i_6x4_from = chunk_3*(lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4) / chunks_3;
+                    const int64_t i_6x4_to_2 = (chunk_3*(lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4) + (lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4)) / chunks_3;
+                    for (int64_t i_6x4 = i_6x4_from; i_6x4 < i_6x4_to_2; i_6x4++) {
+                        #pragma omp simd
+                        for (int64_t j_3_2 = 0; j_3_2 < S; j_3_2++) {
+                            const double largestv_2 = largest_2[j_3_2];
+                            sum_2_part[chunk_3*S + j_3_2] += (int64_t)(x[(b*C + 4*i_6x4 + lc_larger(0, count*stride - i_step*stride - pad - stride))*S + j_3_2] == largestv_2);
+                            sum_2_part[chunk_3*S + j_3_2] += (int64_t)(x[(b*C + 4*i_6x4 + lc_larger(0, count*stride - i_step*stride - pad - stride) + 1)*S + j_3_2] == largestv_2);
+                            sum_2_part[chunk_3*S + j_3_2] += (int64_t)(x[(b*C + 4*i_6x4 + lc_larger(0, count*stride - i_step*stride - pad - stride) + 2)*S + j_3_2] == largestv_2);
+                            sum_2_part[chunk_3*S + j_3_2] += (int64_t)(x[(b*C + 4*i_6x4 + lc_larger(0, count*stride - i_step*stride - pad - stride) + 3)*S + j_3_2] == largestv_2);
+                        }
+                    }
+                    lc_gradual(lc_own_mode);
+                }
+                for (int64_t chunk_4 = 0; chunk_4 < chunks_3; chunk_4++) {
+                    #pragma omp simd
+                    for (int64_t i_8 = 0; i_8 < S; i_8++) {
+                        sum_2[i_8] += sum_2_part[chunk_4*S + i_8];
+                    }
+                }
+                const int64_t chunks_4 = lc_smaller(lc_larger(0, lc_smaller(4, lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) - 4*(lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4))), lc_smaller(16, lc_larger((2097152 / (S + 1)), 1)));
+                #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (4*S*lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) - 16*S*(lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4)) > 40000)
+                for (int64_t chunk_5 = 0; chunk_5 < chunks_4; chunk_5++) {
+                    const unsigned lc_own_mode = lc_flush();
+                    #pragma omp simd
+                    for (int64_t i_9 = 0; i_9 < S; i_9++) {
+                        sum_2_part_2[chunk_5*S + i_9] = 0;
+                    }
+                    const int64_t i_6_from_2 = ((chunk_5*lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) - 4*chunk_5*(lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4)) / chunks_4) + 4*(lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4);
+                    const int64_t i_6_to = ((chunk_5*lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) + lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) - 4*chunk_5*(lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4) - 4*(lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4)) / chunks_4) + 4*(lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / 4);
+                    for (int64_t i_6 = i_6_from_2; i_6 < i_6_to; i_6++) {
+                        #pragma omp simd
+                        for (int64_t j_3_6 = 0; j_3_6 < S; j_3_6++) {
+                            sum_2_part_2[chunk_5*S + j_3_6] += (int64_t)(x[(b*C + i_6 + lc_larger(0, count*stride - i_step*stride - pad - stride))*S + j_3_6] == largest_2[j_3_6]);
+                        }
+                    }
+                    lc_gradual(lc_own_mode);
+                }
+                for (int64_t chunk_6 = 0; chunk_6 < chunks_4; chunk_6++) {
+                    #pragma omp simd
+                    for (int64_t i_10 = 0; i_10 < S; i_10++) {
+                        sum_2[i_10] += sum_2_part_2[chunk_6*S + i_10];
+                    }
+                }
+                const int64_t chunks_5 = lc_smaller(((S + 2047) / 2048), 64);
+                #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && 7*S > 40000)
+                for (int64_t chunk_7 = 0; chunk_7 < chunks_5; chunk_7++) {
+                    const unsigned lc_own_mode = lc_flush();
+                    const int64_t j_4_from = lc_smaller(64*chunk_7*(S / (64*chunks_5)) + 64*chunk_7, S);
+                    const int64_t j_4_to = lc_smaller(64*chunk_7*(S / (64*chunks_5)) + 64*chunk_7 + 64*(S / (64*chunks_5)) + 64, S);
+                    #pragma omp simd
+                    for (int64_t j_4 = j_4_from; j_4 < j_4_to; j_4++) {
+                        part_2[j_4] = dy[(b*count + count - i_step - 1)*S + j_4] / (double)sum_2[j_4];
+                    }
+                    lc_gradual(lc_own_mode);
+                }
+                const int64_t chunks_6 = lc_smaller(64, lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)));
+                #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && 7*S*lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) > 40000)
+                for (int64_t chunk_8 = 0; chunk_8 < chunks_6; chunk_8++) {
+                    const unsigned lc_own_mode = lc_flush();
+                    const int64_t i_7_from = chunk_8*lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) / chunks_6;
+                    const int64_t i_7_to = (chunk_8*lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride)) + lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride))) / chunks_6;
+                    for (int64_t i_7 = i_7_from; i_7 < i_7_to; i_7++) {
+                        #pragma omp simd
+                        for (int64_t j_5 = 0; j_5 < S; j_5++) {
+                            const double partv_2 = part_2[j_5];
+                            d_x[(b*C + i_7 + lc_larger(0, count*stride - i_step*stride - pad - stride))*S + j_5] += (x[(b*C + i_7 + lc_larger(0, count*stride - i_step*stride - pad - stride))*S + j_5] == largest_2[j_5]) ? (partv_2) : (0.0);
+                        }
+                    }
+                    lc_gradual(lc_own_mode);
+                }
+            }
+        }
+    }
+lc_done:
+    free(lc_arena);
+    lc_gradual(lc_mode);
+    return lc_leave(call, &lc_fault);
+}
+
+int LC_NAME(mean_channels_f32)(int64_t batch, int64_t C, int64_t S, int64_t count, int64_t kernel, int64_t stride, int64_t pad, const float *restrict x, float *restrict y, lc_call *call)
+{
+    const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;
+    lc_fault_t lc_fault = {0, {0}};
+    size_t lc_room = 0;
+    const size_t lc_own1 = lc_room;
+    const size_t lc_at_sum = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){S}, 1);
+    const size_t lc_step1 = lc_copies(&lc_room, lc_own1, lc_threads);
+    const size_t lc_own2 = lc_room;
+    const size_t lc_at_sum_2 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){S}, 1);
+    const size_t lc_step2 = lc_copies(&lc_room, lc_own2, lc_threads);
+    char *const lc_arena = lc_take(lc_room);
+    if (!lc_arena) { lc_fault.code = 1; goto lc_done; }
+    const float e = (float)kernel;
+    if (batch >= 4) {
+        const int64_t chunks = lc_smaller(64, batch);
+        #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (8*S*batch*count*lc_floor_div_i64(lc_smaller(lc_larger(kernel, pad), lc_smaller(C, lc_larger(0, count*stride + kernel - pad - stride))), 4) + 2*S*batch*count*lc_smaller(lc_larger(kernel - 4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4), pad - 4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4)), lc_smaller(C - 4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4), lc_larger(-4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4), count*stride + kernel - 4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4) - pad - stride))) + 8*S*batch*count) > 40000)
+        for (int64_t chunk_2 = 0; chunk_2 < chunks; chunk_2++) {
+            char *const lc_mine1 = lc_arena + (size_t)lc_thread() * lc_step1;
+            float *restrict const sum = (float *)(lc_mine1 + lc_at_sum);
+            const int64_t b_from = batch*chunk_2 / chunks;
+            const int64_t b_to = (batch*chunk_2 + batch) / chunks;
+            for (int64_t b = b_from; b < b_to; b++) {
+                for (int64_t i_2 = 0; i_2 < count; i_2++) {
+                    #pragma omp simd
+                    for (int64_t j = 0; j < S; j++) {
+                        y[(b*count + i_2)*S + j] = 0.0f;
+                        sum[j] = 0.0f;
+                    }
+                    const int64_t i_4x4_to = lc_larger(0, lc_smaller(C, lc_larger(0, i_2*stride + kernel - pad)) - lc_larger(0, i_2*stride - pad)) / 4;
+                    for (int64_t i_4x4 = 0; i_4x4 < i_4x4_to; i_4x4++) {
+                        #pragma omp simd
+                        for (int64_t j_2_2 = 0; j_2_2 < S; j_2_2++) {
+                            sum[j_2_2] += x[(b*C + 4*i_4x4 + lc_larger(0, i_2*stride - pad))*S + j_2_2];
+                            sum[j_2_2] += x[(b*C + 4*i_4x4 + lc_larger(0, i_2*stride - pad) + 1)*S + j_2_2];
+                            sum[j_2_2] += x[(b*C + 4*i_4x4 + lc_larger(0, i_2*stride - pad) + 2)*S + j_2_2];
+                            sum[j_2_2] += x[(b*C + 4*i_4x4 + lc_larger(0, i_2*stride - pad) + 3)*S + j_2_2];
+                        }
+                    }
+                    const int64_t i_4_from = 4*i_4x4_to;
+                    const int64_t i_4_to = lc_larger(0, lc_smaller(C, lc_larger(0, i_2*stride + kernel - pad)) - lc_larger(0, i_2*stride - pad));
+                    for (int64_t i_4 = i_4_from; i_4 < i_4_to; i_4++) {
+                        #pragma omp simd
+                        for (int64_t j_2_6 = 0; j_2_6 < S; j_2_6++) {
+                            sum[j_2_6] += x[(b*C + i_4 + lc_larger(0, i_2*stride - pad))*S + j_2_6];
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t i_5 = 0; i_5 < S; i_5++) {
+                        y[(b*count + i_2)*S + i_5] = sum[i_5] / e;
+                    }
+                }
+            }
+        }
+    } else {
+        for (int64_t b = 0; b < batch; b++) {
+            const int64_t chunks_2 = lc_smaller(64, count);
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (8*S*count*lc_floor_div_i64(lc_smaller(lc_larger(kernel, pad), lc_smaller(C, lc_larger(0, count*stride + kernel - pad - stride))), 4) + 2*S*count*lc_smaller(lc_larger(kernel - 4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4), pad - 4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4)), lc_smaller(C - 4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4), lc_larger(-4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4), count*stride + kernel - 4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4) - pad - stride))) + 8*S*count) > 40000)
+            for (int64_t chunk = 0; chunk < chunks_2; chunk++) {
+                char *const lc_mine2 = lc_arena + (size_t)lc_thread() * lc_step2;
+                float *restrict const sum_2 = (float *)(lc_mine2 + lc_at_sum_2);
+                const int64_t i_2_from = lc_floor_div_i64(chunk*count, chunks_2);
+                const int64_t i_2_to = lc_floor_div_i64(chunk*count + count, chunks_2);
+                for (int64_t i_2 = i_2_from; i_2 < i_2_to; i_2++) {
+                    #pragma omp simd
+                    for (int64_t j = 0; j < S; j++) {
+                        y[(b*count + i_2)*S + j] = 0.0f;
+                        sum_2[j] = 0.0f;
+                    }
+                    const int64_t i_4x4_to_2 = lc_larger(0, lc_smaller(C, lc_larger(0, i_2*stride + kernel - pad)) - lc_larger(0, i_2*stride - pad)) / 4;
+                    for (int64_t i_4x4 = 0; i_4x4 < i_4x4_to_2; i_4x4++) {
+                        #pragma omp simd
+                        for (int64_t j_2_2 = 0; j_2_2 < S; j_2_2++) {
+                            sum_2[j_2_2] += x[(b*C + 4*i_4x4 + lc_larger(0, i_2*stride - pad))*S + j_2_2];
+                            sum_2[j_2_2] += x[(b*C + 4*i_4x4 + lc_larger(0, i_2*stride - pad) + 1)*S + j_2_2];
+                            sum_2[j_2_2] += x[(b*C + 4*i_4x4 + lc_larger(0, i_2*stride - pad) + 2)*S + j_2_2];
+                            sum_2[j_2_2] += x[(b*C + 4*i_4x4 + lc_larger(0, i_2*stride - pad) + 3)*S + j_2_2];
+                        }
+                    }
+                    const int64_t i_4_from_2 = 4*i_4x4_to_2;
+                    const int64_t i_4_to_2 = lc_larger(0, lc_smaller(C, lc_larger(0, i_2*stride + kernel - pad)) - lc_larger(0, i_2*stride - pad));
+                    for (int64_t i_4 = i_4_from_2; i_4 < i_4_to_2; i_4++) {
+                        #pragma omp simd
+                        for (int64_t j_2_6 = 0; j_2_6 < S; j_2_6++) {
+                            sum_2[j_2_6] += x[(b*C + i_4 + lc_larger(0, i_2*stride - pad))*S + j_2_6];
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t i_5 = 0; i_5 < S; i_5++) {
+                        y[(b*count + i_2)*S + i_5] = sum_2[i_5] / e;
+                    }
+                }
+            }
+        }
+    }
+lc_done:
+    free(lc_arena);
+    return lc_leave(call, &lc_fault);
+}
+
+int LC_NAME(mean_channels_f64)(int64_t batch, int64_t C, int64_t S, int64_t count, int64_t kernel, int64_t stride, int64_t pad, const double *restrict x, double *restrict y, lc_call *call)
+{
+    const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;
+    lc_fault_t lc_fault = {0, {0}};
+    size_t lc_room = 0;
+    const size_t lc_own1 = lc_room;
+    const size_t lc_at_sum = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){S}, 1);
+    const size_t lc_step1 = lc_copies(&lc_room, lc_own1, lc_threads);
+    const size_t lc_own2 = lc_room;
+    const size_t lc_at_sum_2 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){S}, 1);
+    const size_t lc_step2 = lc_copies(&lc_room, lc_own2, lc_threads);
+    char *const lc_arena = lc_take(lc_room);
+    if (!lc_arena) { lc_fault.code = 1; goto lc_done; }
+    const double e = (double)kernel;
+    if (batch >= 4) {
+        const int64_t chunks = lc_smaller(64, batch);
+        #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (8*S*batch*count*lc_floor_div_i64(lc_smaller(lc_larger(kernel, pad), lc_smaller(C, lc_larger(0, count*stride + kernel - pad - stride))), 4) + 2*S*batch*count*lc_smaller(lc_larger(kernel - 4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4), pad - 4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4)), lc_smaller(C - 4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4), lc_larger(-4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4), count*stride + kernel - 4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4) - pad - stride))) + 8*S*batch*count) > 40000)
+        for (int64_t chunk_2 = 0; chunk_2 < chunks; chunk_2++) {
+            char *const lc_mine1 = lc_arena + (size_t)lc_thread() * lc_step1;
+            double *restrict const sum = (double *)(lc_mine1 + lc_at_sum);
+            const int64_t b_from = batch*chunk_2 / chunks;
+            const int64_t b_to = (batch*chunk_2 + batch) / chunks;
+            for (int64_t b = b_from; b < b_to; b++) {
+                for (int64_t i_2 = 0; i_2 < count; i_2++) {
+                    #pragma omp simd
+                    for (int64_t j = 0; j < S; j++) {
+                        y[(b*count + i_2)*S + j] = 0.0;
+                        sum[j] = 0.0;
+                    }
+                    const int64_t i_4x4_to = lc_larger(0, lc_smaller(C, lc_larger(0, i_2*stride + kernel - pad)) - lc_larger(0, i_2*stride - pad)) / 4;
+                    for (int64_t i_4x4 = 0; i_4x4 < i_4x4_to; i_4x4++) {
+                        #pragma omp simd
+                        for (int64_t j_2_2 = 0; j_2_2 < S; j_2_2++) {
+                            sum[j_2_2] += x[(b*C + 4*i_4x4 + lc_larger(0, i_2*stride - pad))*S + j_2_2];
+                            sum[j_2_2] += x[(b*C + 4*i_4x4 + lc_larger(0, i_2*stride - pad) + 1)*S + j_2_2];
+                            sum[j_2_2] += x[(b*C + 4*i_4x4 + lc_larger(0, i_2*stride - pad) + 2)*S + j_2_2];
+                            sum[j_2_2] += x[(b*C + 4*i_4x4 + lc_larger(0, i_2*stride - pad) + 3)*S + j_2_2];
+                        }
+                    }
+                    const int64_t i_4_from = 4*i_4x4_to;
+                    const int64_t i_4_to = lc_larger(0, lc_smaller(C, lc_larger(0, i_2*stride + kernel - pad)) - lc_larger(0, i_2*stride - pad));
+                    for (int64_t i_4 = i_4_from; i_4 < i_4_to; i_4++) {
+                        #pragma omp simd
+                        for (int64_t j_2_6 = 0; j_2_6 < S; j_2_6++) {
+                            sum[j_2_6] += x[(b*C + i_4 + lc_larger(0, i_2*stride - pad))*S + j_2_6];
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t i_5 = 0; i_5 < S; i_5++) {
+                        y[(b*count + i_2)*S + i_5] = sum[i_5] / e;
+                    }
+                }
+            }
+        }
+    } else {
+        for (int64_t b = 0; b < batch; b++) {
+            const int64_t chunks_2 = lc_smaller(64, count);
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (8*S*count*lc_floor_div_i64(lc_smaller(lc_larger(kernel, pad), lc_smaller(C, lc_larger(0, count*stride + kernel - pad - stride))), 4) + 2*S*count*lc_smaller(lc_larger(kernel - 4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4), pad - 4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4)), lc_smaller(C - 4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4), lc_larger(-4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4), count*stride + kernel - 4*(lc_larger(0, lc_smaller(C + pad + stride - count*stride, lc_smaller(C, lc_larger(0, kernel - pad)))) / 4) - pad - stride))) + 8*S*count) > 40000)
+            for (int64_t chunk = 0; chunk < chunks_2; chunk++) {
+                char *const lc_mine2 = lc_arena + (size_t)lc_thread() * lc_step2;
+                double *restrict const sum_2 = (double *)(lc_mine2 + lc_at_sum_2);
+                const int64_t i_2_from = lc_floor_div_i64(chunk*count, chunks_2);
+                const int64_t i_2_to = lc_floor_div_i64(chunk*count + count, chunks_2);
+                for (int64_t i_2 = i_2_from; i_2 < i_2_to; i_2++) {
+                    #pragma omp simd
+                    for (int64_t j = 0; j < S; j++) {
+                        y[(b*count + i_2)*S + j] = 0.0;
+                        sum_2[j] = 0.0;
+                    }
+                    const int64_t i_4x4_to_2 = lc_larger(0, lc_smaller(C, lc_larger(0, i_2*stride + kernel - pad)) - lc_larger(0, i_2*stride - pad)) / 4;
+                    for (int64_t i_4x4 = 0; i_4x4 < i_4x4_to_2; i_4x4++) {
+                        #pragma omp simd
+                        for (int64_t j_2_2 = 0; j_2_2 < S; j_2_2++) {
+                            sum_2[j_2_2] += x[(b*C + 4*i_4x4 + lc_larger(0, i_2*stride - pad))*S + j_2_2];
+                            sum_2[j_2_2] += x[(b*C + 4*i_4x4 + lc_larger(0, i_2*stride - pad) + 1)*S + j_2_2];
+                            sum_2[j_2_2] += x[(b*C + 4*i_4x4 + lc_larger(0, i_2*stride - pad) + 2)*S + j_2_2];
+                            sum_2[j_2_2] += x[(b*C + 4*i_4x4 + lc_larger(0, i_2*stride - pad) + 3)*S + j_2_2];
+                        }
+                    }
+                    const int64_t i_4_from_2 = 4*i_4x4_to_2;
+                    const int64_t i_4_to_2 = lc_larger(0, lc_smaller(C, lc_larger(0, i_2*stride + kernel - pad)) - lc_larger(0, i_2*stride - pad));
+                    for (int64_t i_4 = i_4_from_2; i_4 < i_4_to_2; i_4++) {
+                        #pragma omp simd
+                        for (int64_t j_2_6 = 0; j_2_6 < S; j_2_6++) {
+                            sum_2[j_2_6] += x[(b*C + i_4 + lc_larger(0, i_2*stride - pad))*S + j_2_6];
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t i_5 = 0; i_5 < S; i_5++) {
+                        y[(b*count + i_2)*S + i_5] = sum_2[i_5] / e;
+                    }
+                }
+            }
+        }
+    }
+lc_done:
+    free(lc_arena);
+    return lc_leave(call, &lc_fault);
+}
+
+int LC_NAME(mean_channels_backward_f32)(int64_t batch, int64_t C, int64_t S, int64_t count, int64_t kernel, int64_t stride, int64_t pad, const float *restrict x, const float *restrict dy, float *restrict d_x, lc_call *call)
+{
+    (void)x;
+    const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;
+    lc_fault_t lc_fault = {0, {0}};
+    const unsigned lc_mode = lc_flush();
+    size_t lc_room = 0;
+    const size_t lc_at_d_x_part = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){16, batch, C, S}, 4);
+    char *const lc_arena = lc_take(lc_room);
+    if (!lc_arena) { lc_fault.code = 1; goto lc_done; }
+    float *restrict const d_x_part = (float *)(lc_arena + lc_at_d_x_part);
+    const float e = (float)kernel;
+    if (batch >= 4) {
+        const int64_t chunks = lc_smaller(64, batch);
+        #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (6*S*batch*count*lc_smaller(lc_larger(kernel, pad), lc_smaller(C, lc_larger(0, count*stride + kernel - pad - stride))) + C*S*batch) > 40000)
+        for (int64_t chunk_3 = 0; chunk_3 < chunks; chunk_3++) {
+            const unsigned lc_own_mode = lc_flush();
+            const int64_t b_from = batch*chunk_3 / chunks;
+            const int64_t b_to = (batch*chunk_3 + batch) / chunks;
+            for (int64_t b = b_from; b < b_to; b++) {
+                #pragma omp simd
+                for (int64_t n = 0; n < C*S; n++) {
+                    d_x[b*C*S + n] = 0.0f;
+                }
+                for (int64_t i_step = 0; i_step < count; i_step++) {
+                    const int64_t i_3_to = lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride));
+                    for (int64_t i_3 = 0; i_3 < i_3_to; i_3++) {
+                        #pragma omp simd
+                        for (int64_t j_2 = 0; j_2 < S; j_2++) {
+                            d_x[(b*C + i_3 + lc_larger(0, count*stride - i_step*stride - pad - stride))*S + j_2] += dy[(b*count + count - i_step - 1)*S + j_2] / e;
+                        }
+                    }
+                }
+            }
+            lc_gradual(lc_own_mode);
+        }
+    } else {
+        for (int64_t b = 0; b < batch; b++) {
+            #pragma omp simd
+            for (int64_t n = 0; n < C*S; n++) {
+                d_x[b*C*S + n] = 0.0f;
+            }
+            const int64_t chunks_2 = lc_smaller(lc_larger(lc_floor_div_i64(count, 4), lc_smaller(4, count)), lc_smaller(16, lc_larger((2097152 / (C*S*batch + 1)), 1)));
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && 6*S*count*lc_smaller(lc_larger(kernel, pad), lc_smaller(C, lc_larger(0, count*stride + kernel - pad - stride))) > 40000)
+            for (int64_t chunk = 0; chunk < chunks_2; chunk++) {
+                const unsigned lc_own_mode = lc_flush();
+                for (int64_t i = 0; i < batch; i++) {
+                    for (int64_t i_2 = 0; i_2 < C; i_2++) {
+                        #pragma omp simd
+                        for (int64_t i_4 = 0; i_4 < S; i_4++) {
+                            d_x_part[((chunk*batch + i)*C + i_2)*S + i_4] = 0.0f;
+                        }
+                    }
+                }
+                const int64_t i_step_from = lc_floor_div_i64(chunk*count, chunks_2);
+                const int64_t i_step_to = lc_floor_div_i64(chunk*count + count, chunks_2);
+                for (int64_t i_step = i_step_from; i_step < i_step_to; i_step++) {
+                    const int64_t i_3_to_2 = lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride));
+                    for (int64_t i_3 = 0; i_3 < i_3_to_2; i_3++) {
+                        #pragma omp simd
+                        for (int64_t j_2 = 0; j_2 < S; j_2++) {
+                            d_x_part[((chunk*batch + b)*C + i_3 + lc_larger(0, count*stride - i_step*stride - pad - stride))*S + j_2] += dy[(b*count + count - i_step - 1)*S + j_2] / e;
+                        }
+                    }
+                }
+                lc_gradual(lc_own_mode);
+            }
+            for (int64_t chunk_2 = 0; chunk_2 < chunks_2; chunk_2++) {
+                for (int64_t i_5 = 0; i_5 < batch; i_5++) {
+                    for (int64_t i_6 = 0; i_6 < C; i_6++) {
+                        #pragma omp simd
+                        for (int64_t i_7 = 0; i_7 < S; i_7++) {
+                            d_x[(i_5*C + i_6)*S + i_7] += d_x_part[((chunk_2*batch + i_5)*C + i_6)*S + i_7];
+                        }
+                    }
+                }
+            }
+        }
+    }
+lc_done:
+    free(lc_arena);
+    lc_gradual(lc_mode);
+    return lc_leave(call, &lc_fault);
+}
+
+int LC_NAME(mean_channels_backward_f64)(int64_t batch, int64_t C, int64_t S, int64_t count, int64_t kernel, int64_t stride, int64_t pad, const double *restrict x, const double *restrict dy, double *restrict d_x, lc_call *call)
+{
+    (void)x;
+    const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;
+    lc_fault_t lc_fault = {0, {0}};
+    const unsigned lc_mode = lc_flush();
+    size_t lc_room = 0;
+    const size_t lc_at_d_x_part = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){16, batch, C, S}, 4);
+    char *const lc_arena = lc_take(lc_room);
+    if (!lc_arena) { lc_fault.code = 1; goto lc_done; }
+    double *restrict const d_x_part = (double *)(lc_arena + lc_at_d_x_part);
+    const double e = (double)kernel;
+    if (batch >= 4) {
+        const int64_t chunks = lc_smaller(64, batch);
+        #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (6*S*batch*count*lc_smaller(lc_larger(kernel, pad), lc_smaller(C, lc_larger(0, count*stride + kernel - pad - stride))) + C*S*batch) > 40000)
+        for (int64_t chunk_3 = 0; chunk_3 < chunks; chunk_3++) {
+            const unsigned lc_own_mode = lc_flush();
+            const int64_t b_from = batch*chunk_3 / chunks;
+            const int64_t b_to = (batch*chunk_3 + batch) / chunks;
+            for (int64_t b = b_from; b < b_to; b++) {
+                #pragma omp simd
+                for (int64_t n = 0; n < C*S; n++) {
+                    d_x[b*C*S + n] = 0.0;
+                }
+                for (int64_t i_step = 0; i_step < count; i_step++) {
+                    const int64_t i_3_to = lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride));
+                    for (int64_t i_3 = 0; i_3 < i_3_to; i_3++) {
+                        #pragma omp simd
+                        for (int64_t j_2 = 0; j_2 < S; j_2++) {
+                            d_x[(b*C + i_3 + lc_larger(0, count*stride - i_step*stride - pad - stride))*S + j_2] += dy[(b*count + count - i_step - 1)*S + j_2] / e;
+                        }
+                    }
+                }
+            }
+            lc_gradual(lc_own_mode);
+        }
+    } else {
+        for (int64_t b = 0; b < batch; b++) {
+            #pragma omp simd
+            for (int64_t n = 0; n < C*S; n++) {
+                d_x[b*C*S + n] = 0.0;
+            }
+            const int64_t chunks_2 = lc_smaller(lc_larger(lc_floor_div_i64(count, 4), lc_smaller(4, count)), lc_smaller(16, lc_larger((2097152 / (C*S*batch + 1)), 1)));
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && 6*S*count*lc_smaller(lc_larger(kernel, pad), lc_smaller(C, lc_larger(0, count*stride + kernel - pad - stride))) > 40000)
+            for (int64_t chunk = 0; chunk < chunks_2; chunk++) {
+                const unsigned lc_own_mode = lc_flush();
+                for (int64_t i = 0; i < batch; i++) {
+                    for (int64_t i_2 = 0; i_2 < C; i_2++) {
+                        #pragma omp simd
+                        for (int64_t i_4 = 0; i_4 < S; i_4++) {
+                            d_x_part[((chunk*batch + i)*C + i_2)*S + i_4] = 0.0;
+                        }
+                    }
+                }
+                const int64_t i_step_from = lc_floor_div_i64(chunk*count, chunks_2);
+                const int64_t i_step_to = lc_floor_div_i64(chunk*count + count, chunks_2);
+                for (int64_t i_step = i_step_from; i_step < i_step_to; i_step++) {
+                    const int64_t i_3_to_2 = lc_larger(0, lc_smaller(C, lc_larger(0, count*stride + kernel - i_step*stride - pad - stride)) - lc_larger(0, count*stride - i_step*stride - pad - stride));
+                    for (int64_t i_3 = 0; i_3 < i_3_to_2; i_3++) {
+                        #pragma omp simd
+                        for (int64_t j_2 = 0; j_2 < S; j_2++) {
+                            d_x_part[((chunk*batch + b)*C + i_3 + lc_larger(0, count*stride - i_step*stride - pad - stride))*S + j_2] += dy[(b*count + count - i_step - 1)*S + j_2] / e;
+                        }
+                    }
+                }
+                lc_gradual(lc_own_mode);
+            }
+            for (int64_t chunk_2 = 0; chunk_2 < chunks_2; chunk_2++) {
+                for (int64_t i_5 = 0; i_5 < batch; i_5++) {
+                    for (int64_t i_6 = 0; i_6 < C; i_6++) {
+                        #pragma omp simd
+                        for (int64_t i_7 = 0; i_7 < S; i_7++) {
+                            d_x[(i_5*C + i_6)*S + i_7] += d_x_part[((chunk_2*batch + i_5)*C + i_6)*S + i_7];
+                        }
+                    }
+                }
+            }
+        }
+    }
+lc_done:
+    free(lc_arena);
+    lc_gradual(lc_mode);
+    return lc_leave(call, &lc_fault);
+}
+
+int LC_NAME(normalise_channels_f32)(int64_t batch, int64_t C, int64_t S, int64_t kernel, int64_t pad, double scale, double shift, double power, const float *restrict x, float *restrict y, lc_call *call)
+{
+    const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;
+    lc_fault_t lc_fault = {0, {0}};
+    size_t lc_room = 0;
+    const size_t lc_own1 = lc_room;
+    const size_t lc_at_near = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){S}, 1);
+    const size_t lc_step1 = lc_copies(&lc_room, lc_own1, lc_threads);
+    const size_t lc_own2 = lc_room;
+    const size_t lc_at_near_2 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){S}, 1);
+    const size_t lc_step2 = lc_copies(&lc_room, lc_own2, lc_threads);
+    char *const lc_arena = lc_take(lc_room);
+    if (!lc_arena) { lc_fault.code = 1; goto lc_done; }
+    if (batch >= 4) {
+        const int64_t chunks = lc_smaller(64, batch);
+        #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (16*C*S*batch*lc_floor_div_i64(lc_smaller(lc_larger(kernel, pad), lc_smaller(C, lc_larger(0, C + kernel - pad - 1))), 4) + 4*C*S*batch*lc_smaller(lc_larger(kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), pad - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4)), lc_smaller(C - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), lc_larger(-4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), C + kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4) - pad - 1))) + 50*C*S*batch) > 40000)
+        for (int64_t chunk_2 = 0; chunk_2 < chunks; chunk_2++) {
+            char *const lc_mine1 = lc_arena + (size_t)lc_thread() * lc_step1;
+            float *restrict const near = (float *)(lc_mine1 + lc_at_near);
+            const int64_t b_from = batch*chunk_2 / chunks;
+            const int64_t b_to = (batch*chunk_2 + batch) / chunks;
+            for (int64_t b = b_from; b < b_to; b++) {
+                for (int64_t i_2 = 0; i_2 < C; i_2++) {
+                    #pragma omp simd
+                    for (int64_t j_2 = 0; j_2 < S; j_2++) {
+                        near[j_2] = 0.0f;
+                    }
+                    const int64_t i_4x4_to = lc_larger(0, lc_smaller(C, lc_larger(0, i_2 + kernel - pad)) - lc_larger(0, i_2 - pad)) / 4;
+                    for (int64_t i_4x4 = 0; i_4x4 < i_4x4_to; i_4x4++) {
+                        #pragma omp simd
+                        for (int64_t j_3_2 = 0; j_3_2 < S; j_3_2++) {
+                            const float xv = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad))*S + j_3_2];
+                            near[j_3_2] += xv * xv;
+                            const float xv_2 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad) + 1)*S + j_3_2];
+                            near[j_3_2] += xv_2 * xv_2;
+                            const float xv_3 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad) + 2)*S + j_3_2];
+                            near[j_3_2] += xv_3 * xv_3;
+                            const float xv_4 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad) + 3)*S + j_3_2];
+                            near[j_3_2] += xv_4 * xv_4;
+                        }
+                    }
+                    const int64_t i_4_from = 4*i_4x4_to;
+                    const int64_t i_4_to = lc_larger(0, lc_smaller(C, lc_larger(0, i_2 + kernel - pad)) - lc_larger(0, i_2 - pad));
+                    for (int64_t i_4 = i_4_from; i_4 < i_4_to; i_4++) {
+                        #pragma omp simd
+                        for (int64_t j_3_6 = 0; j_3_6 < S; j_3_6++) {
+                            const float xv_5 = x[(b*C + i_4 + lc_larger(0, i_2 - pad))*S + j_3_6];
+                            near[j_3_6] += xv_5 * xv_5;
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t j_4 = 0; j_4 < S; j_4++) {
+                        y[(b*C + i_2)*S + j_4] = x[(b*C + i_2)*S + j_4] / lc_powf((float)((double)shift) + ((float)((double)scale) * near[j_4]), (float)((double)power));
+                    }
+                }
+            }
+        }
+    } else {
+        for (int64_t b = 0; b < batch; b++) {
+            const int64_t chunks_2 = lc_smaller(64, C);
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (16*C*S*lc_floor_div_i64(lc_smaller(lc_larger(kernel, pad), lc_smaller(C, lc_larger(0, C + kernel - pad - 1))), 4) + 4*C*S*lc_smaller(lc_larger(kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), pad - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4)), lc_smaller(C - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), lc_larger(-4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), C + kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4) - pad - 1))) + 50*C*S) > 40000)
+            for (int64_t chunk = 0; chunk < chunks_2; chunk++) {
+                char *const lc_mine2 = lc_arena + (size_t)lc_thread() * lc_step2;
+                float *restrict const near_2 = (float *)(lc_mine2 + lc_at_near_2);
+                const int64_t i_2_from = C*chunk / chunks_2;
+                const int64_t i_2_to = (C*chunk + C) / chunks_2;
+                for (int64_t i_2 = i_2_from; i_2 < i_2_to; i_2++) {
+                    #pragma omp simd
+                    for (int64_t j_2 = 0; j_2 < S; j_2++) {
+                        near_2[j_2] = 0.0f;
+                    }
+                    const int64_t i_4x4_to_2 = lc_larger(0, lc_smaller(C, lc_larger(0, i_2 + kernel - pad)) - lc_larger(0, i_2 - pad)) / 4;
+                    for (int64_t i_4x4 = 0; i_4x4 < i_4x4_to_2; i_4x4++) {
+                        #pragma omp simd
+                        for (int64_t j_3_2 = 0; j_3_2 < S; j_3_2++) {
+                            const float xv_6 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad))*S + j_3_2];
+                            near_2[j_3_2] += xv_6 * xv_6;
+                            const float xv_2_2 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad) + 1)*S + j_3_2];
+                            near_2[j_3_2] += xv_2_2 * xv_2_2;
+                            const float xv_3_2 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad) + 2)*S + j_3_2];
+                            near_2[j_3_2] += xv_3_2 * xv_3_2;
+                            const float xv_4_2 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad) + 3)*S + j_3_2];
+                            near_2[j_3_2] += xv_4_2 * xv_4_2;
+                        }
+                    }
+                    const int64_t i_4_from_2 = 4*i_4x4_to_2;
+                    const int64_t i_4_to_2 = lc_larger(0, lc_smaller(C, lc_larger(0, i_2 + kernel - pad)) - lc_larger(0, i_2 - pad));
+                    for (int64_t i_4 = i_4_from_2; i_4 < i_4_to_2; i_4++) {
+                        #pragma omp simd
+                        for (int64_t j_3_6 = 0; j_3_6 < S; j_3_6++) {
+                            const float xv_5_2 = x[(b*C + i_4 + lc_larger(0, i_2 - pad))*S + j_3_6];
+                            near_2[j_3_6] += xv_5_2 * xv_5_2;
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t j_4 = 0; j_4 < S; j_4++) {
+                        y[(b*C + i_2)*S + j_4] = x[(b*C + i_2)*S + j_4] / lc_powf((float)((double)shift) + ((float)((double)scale) * near_2[j_4]), (float)((double)power));
+                    }
+                }
+            }
+        }
+    }
+lc_done:
+    free(lc_arena);
+    return lc_leave(call, &lc_fault);
+}
+
+int LC_NAME(normalise_channels_f64)(int64_t batch, int64_t C, int64_t S, int64_t kernel, int64_t pad, double scale, double shift, double power, const double *restrict x, double *restrict y, lc_call *call)
+{
+    const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;
+    lc_fault_t lc_fault = {0, {0}};
+    size_t lc_room = 0;
+    const size_t lc_own1 = lc_room;
+    const size_t lc_at_near = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){S}, 1);
+    const size_t lc_step1 = lc_copies(&lc_room, lc_own1, lc_threads);
+    const size_t lc_own2 = lc_room;
+    const size_t lc_at_near_2 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){S}, 1);
+    const size_t lc_step2 = lc_copies(&lc_room, lc_own2, lc_threads);
+    char *const lc_arena = lc_take(lc_room);
+    if (!lc_arena) { lc_fault.code = 1; goto lc_done; }
+    if (batch >= 4) {
+        const int64_t chunks = lc_smaller(64, batch);
+        #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (16*C*S*batch*lc_floor_div_i64(lc_smaller(lc_larger(kernel, pad), lc_smaller(C, lc_larger(0, C + kernel - pad - 1))), 4) + 4*C*S*batch*lc_smaller(lc_larger(kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), pad - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4)), lc_smaller(C - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), lc_larger(-4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), C + kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4) - pad - 1))) + 50*C*S*batch) > 40000)
+        for (int64_t chunk_2 = 0; chunk_2 < chunks; chunk_2++) {
+            char *const lc_mine1 = lc_arena + (size_t)lc_thread() * lc_step1;
+            double *restrict const near = (double *)(lc_mine1 + lc_at_near);
+            const int64_t b_from = batch*chunk_2 / chunks;
+            const int64_t b_to = (batch*chunk_2 + batch) / chunks;
+            for (int64_t b = b_from; b < b_to; b++) {
+                for (int64_t i_2 = 0; i_2 < C; i_2++) {
+                    #pragma omp simd
+                    for (int64_t j_2 = 0; j_2 < S; j_2++) {
+                        near[j_2] = 0.0;
+                    }
+                    const int64_t i_4x4_to = lc_larger(0, lc_smaller(C, lc_larger(0, i_2 + kernel - pad)) - lc_larger(0, i_2 - pad)) / 4;
+                    for (int64_t i_4x4 = 0; i_4x4 < i_4x4_to; i_4x4++) {
+                        #pragma omp simd
+                        for (int64_t j_3_2 = 0; j_3_2 < S; j_3_2++) {
+                            const double xv = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad))*S + j_3_2];
+                            near[j_3_2] += xv * xv;
+                            const double xv_2 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad) + 1)*S + j_3_2];
+                            near[j_3_2] += xv_2 * xv_2;
+                            const double xv_3 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad) + 2)*S + j_3_2];
+                            near[j_3_2] += xv_3 * xv_3;
+                            const double xv_4 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad) + 3)*S + j_3_2];
+                            near[j_3_2] += xv_4 * xv_4;
+                        }
+                    }
+                    const int64_t i_4_from = 4*i_4x4_to;
+                    const int64_t i_4_to = lc_larger(0, lc_smaller(C, lc_larger(0, i_2 + kernel - pad)) - lc_larger(0, i_2 - pad));
+                    for (int64_t i_4 = i_4_from; i_4 < i_4_to; i_4++) {
+                        #pragma omp simd
+                        for (int64_t j_3_6 = 0; j_3_6 < S; j_3_6++) {
+                            const double xv_5 = x[(b*C + i_4 + lc_larger(0, i_2 - pad))*S + j_3_6];
+                            near[j_3_6] += xv_5 * xv_5;
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t j_4 = 0; j_4 < S; j_4++) {
+                        y[(b*C + i_2)*S + j_4] = x[(b*C + i_2)*S + j_4] / lc_pow((double)shift + ((double)scale * near[j_4]), (double)power);
+                    }
+                }
+            }
+        }
+    } else {
+        for (int64_t b = 0; b < batch; b++) {
+            const int64_t chunks_2 = lc_smaller(64, C);
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (16*C*S*lc_floor_div_i64(lc_smaller(lc_larger(kernel, pad), lc_smaller(C, lc_larger(0, C + kernel - pad - 1))), 4) + 4*C*S*lc_smaller(lc_larger(kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), pad - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4)), lc_smaller(C - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), lc_larger(-4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), C + kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4) - pad - 1))) + 50*C*S) > 40000)
+            for (int64_t chunk = 0; chunk < chunks_2; chunk++) {
+                char *const lc_mine2 = lc_arena + (size_t)lc_thread() * lc_step2;
+                double *restrict const near_2 = (double *)(lc_mine2 + lc_at_near_2);
+                const int64_t i_2_from = C*chunk / chunks_2;
+                const int64_t i_2_to = (C*chunk + C) / chunks_2;
+                for (int64_t i_2 = i_2_from; i_2 < i_2_to; i_2++) {
+                    #pragma omp simd
+                    for (int64_t j_2 = 0; j_2 < S; j_2++) {
+                        near_2[j_2] = 0.0;
+                    }
+                    const int64_t i_4x4_to_2 = lc_larger(0, lc_smaller(C, lc_larger(0, i_2 + kernel - pad)) - lc_larger(0, i_2 - pad)) / 4;
+                    for (int64_t i_4x4 = 0; i_4x4 < i_4x4_to_2; i_4x4++) {
+                        #pragma omp simd
+                        for (int64_t j_3_2 = 0; j_3_2 < S; j_3_2++) {
+                            const double xv_6 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad))*S + j_3_2];
+                            near_2[j_3_2] += xv_6 * xv_6;
+                            const double xv_2_2 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad) + 1)*S + j_3_2];
+                            near_2[j_3_2] += xv_2_2 * xv_2_2;
+                            const double xv_3_2 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad) + 2)*S + j_3_2];
+                            near_2[j_3_2] += xv_3_2 * xv_3_2;
+                            const double xv_4_2 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad) + 3)*S + j_3_2];
+                            near_2[j_3_2] += xv_4_2 * xv_4_2;
+                        }
+                    }
+                    const int64_t i_4_from_2 = 4*i_4x4_to_2;
+                    const int64_t i_4_to_2 = lc_larger(0, lc_smaller(C, lc_larger(0, i_2 + kernel - pad)) - lc_larger(0, i_2 - pad));
+                    for (int64_t i_4 = i_4_from_2; i_4 < i_4_to_2; i_4++) {
+                        #pragma omp simd
+                        for (int64_t j_3_6 = 0; j_3_6 < S; j_3_6++) {
+                            const double xv_5_2 = x[(b*C + i_4 + lc_larger(0, i_2 - pad))*S + j_3_6];
+                            near_2[j_3_6] += xv_5_2 * xv_5_2;
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t j_4 = 0; j_4 < S; j_4++) {
+                        y[(b*C + i_2)*S + j_4] = x[(b*C + i_2)*S + j_4] / lc_pow((double)shift + ((double)scale * near_2[j_4]), (double)power);
+                    }
+                }
+            }
+        }
+    }
+lc_done:
+    free(lc_arena);
+    return lc_leave(call, &lc_fault);
+}
+
+int LC_NAME(normalise_channels_backward_f32)(int64_t batch, int64_t C, int64_t S, int64_t kernel, int64_t pad, double scale, double shift, double power, const float *restrict x, const float *restrict dy, float *restrict d_x, lc_call *call)
+{
+    const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;
+    lc_fault_t lc_fault = {0, {0}};
+    const unsigned lc_mode = lc_flush();
+    size_t lc_room = 0;
+    const size_t lc_at_near_3 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){C, S}, 2);
+    const size_t lc_at_values_2_2 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){C, S}, 2);
+    const size_t lc_at_near_2_2 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){C, S}, 2);
+    const size_t lc_own1 = lc_room;
+    const size_t lc_at_near = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){C, S}, 2);
+    const size_t lc_at_values_2 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){C, S}, 2);
+    const size_t lc_at_near_2 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){C, S}, 2);
+    const size_t lc_step1 = lc_copies(&lc_room, lc_own1, lc_threads);
+    char *const lc_arena = lc_take(lc_room);
+    if (!lc_arena) { lc_fault.code = 1; goto lc_done; }
+    float *restrict const near_3 = (float *)(lc_arena + lc_at_near_3);
+    float *restrict const values_2_2 = (float *)(lc_arena + lc_at_values_2_2);
+    float *restrict const near_2_2 = (float *)(lc_arena + lc_at_near_2_2);
+    const float e = (float)((-(double)power) - 1.0);
+    const float e_2 = (float)((2.0 * (double)scale) * (double)power);
+    if (batch >= 4) {
+        const int64_t chunks = lc_smaller(64, batch);
+        #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (24*C*S*batch*lc_floor_div_i64(lc_smaller(lc_larger(kernel, pad), lc_smaller(C, lc_larger(0, C + kernel - pad - 1))), 4) + 6*C*S*batch*lc_smaller(lc_larger(kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), pad - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4)), lc_smaller(C - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), lc_larger(-4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), C + kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4) - pad - 1))) + 103*C*S*batch) > 40000)
+        for (int64_t chunk_3 = 0; chunk_3 < chunks; chunk_3++) {
+            const unsigned lc_own_mode = lc_flush();
+            char *const lc_mine1 = lc_arena + (size_t)lc_thread() * lc_step1;
+            float *restrict const near = (float *)(lc_mine1 + lc_at_near);
+            float *restrict const values_2 = (float *)(lc_mine1 + lc_at_values_2);
+            float *restrict const near_2 = (float *)(lc_mine1 + lc_at_near_2);
+            const int64_t b_from = batch*chunk_3 / chunks;
+            const int64_t b_to = (batch*chunk_3 + batch) / chunks;
+            for (int64_t b = b_from; b < b_to; b++) {
+                for (int64_t i_2 = 0; i_2 < C; i_2++) {
+                    #pragma omp simd
+                    for (int64_t j_2 = 0; j_2 < S; j_2++) {
+                        near[i_2*S + j_2] = 0.0f;
+                    }
+                    const int64_t i_4x4_to = lc_larger(0, lc_smaller(C, lc_larger(0, i_2 + kernel - pad)) - lc_larger(0, i_2 - pad)) / 4;
+                    for (int64_t i_4x4 = 0; i_4x4 < i_4x4_to; i_4x4++) {
+                        #pragma omp simd
+                        for (int64_t j_3_2 = 0; j_3_2 < S; j_3_2++) {
+                            const float xv = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad))*S + j_3_2];
+                            near[i_2*S + j_3_2] += xv * xv;
+                            const float xv_2 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad) + 1)*S + j_3_2];
+                            near[i_2*S + j_3_2] += xv_2 * xv_2;
+                            const float xv_3 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad) + 2)*S + j_3_2];
+                            near[i_2*S + j_3_2] += xv_3 * xv_3;
+                            const float xv_4 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad) + 3)*S + j_3_2];
+                            near[i_2*S + j_3_2] += xv_4 * xv_4;
+                        }
+                    }
+                    const int64_t i_4_from = 4*i_4x4_to;
+                    const int64_t i_4_to = lc_larger(0, lc_smaller(C, lc_larger(0, i_2 + kernel - pad)) - lc_larger(0, i_2 - pad));
+                    for (int64_t i_4 = i_4_from; i_4 < i_4_to; i_4++) {
+                        #pragma omp simd
+                        for (int64_t j_3_6 = 0; j_3_6 < S; j_3_6++) {
+                            const float xv_5 = x[(b*C + i_4 + lc_larger(0, i_2 - pad))*S + j_3_6];
+                            near[i_2*S + j_3_6] += xv_5 * xv_5;
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t j_5 = 0; j_5 < S; j_5++) {
+                        values_2[i_2*S + j_5] = (dy[(b*C + i_2)*S + j_5] * x[(b*C + i_2)*S + j_5]) * lc_powf((float)((double)shift) + ((float)((double)scale) * near[i_2*S + j_5]), e);
+                        near_2[i_2*S + j_5] = 0.0f;
+                    }
+                }
+                for (int64_t c_2 = 0; c_2 < C; c_2++) {
+                    #pragma omp simd
+                    for (int64_t i_8 = 0; i_8 < S; i_8++) {
+                        near_2[c_2*S + i_8] = 0.0f;
+                    }
+                    const int64_t i_9x4_to = lc_larger(0, lc_smaller(C, lc_larger(0, c_2 + kernel - pad)) - lc_larger(0, c_2 - pad)) / 4;
+                    for (int64_t i_9x4 = 0; i_9x4 < i_9x4_to; i_9x4++) {
+                        #pragma omp simd
+                        for (int64_t j_7_2 = 0; j_7_2 < S; j_7_2++) {
+                            near_2[c_2*S + j_7_2] += values_2[(4*i_9x4 + lc_larger(0, c_2 - pad))*S + j_7_2];
+                            near_2[c_2*S + j_7_2] += values_2[(4*i_9x4 + lc_larger(0, c_2 - pad) + 1)*S + j_7_2];
+                            near_2[c_2*S + j_7_2] += values_2[(4*i_9x4 + lc_larger(0, c_2 - pad) + 2)*S + j_7_2];
+                            near_2[c_2*S + j_7_2] += values_2[(4*i_9x4 + lc_larger(0, c_2 - pad) + 3)*S + j_7_2];
+                        }
+                    }
+                    const int64_t i_9_from = 4*i_9x4_to;
+                    const int64_t i_9_to = lc_larger(0, lc_smaller(C, lc_larger(0, c_2 + kernel - pad)) - lc_larger(0, c_2 - pad));
+                    for (int64_t i_9 = i_9_from; i_9 < i_9_to; i_9++) {
+                        #pragma omp simd
+                        for (int64_t j_7_6 = 0; j_7_6 < S; j_7_6++) {
+                            near_2[c_2*S + j_7_6] += values_2[(i_9 + lc_larger(0, c_2 - pad))*S + j_7_6];
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t j_8 = 0; j_8 < S; j_8++) {
+                        d_x[(b*C + c_2)*S + j_8] = (dy[(b*C + c_2)*S + j_8] * lc_powf((float)((double)shift) + ((float)((double)scale) * near[c_2*S + j_8]), (float)(-(double)power))) - ((e_2 * x[(b*C + c_2)*S + j_8]) * near_2[c_2*S + j_8]);
+                    }
+                }
+            }
+            lc_gradual(lc_own_mode);
+        }
+    } else {
+        for (int64_t b = 0; b < batch; b++) {
+            const int64_t chunks_2 = lc_smaller(64, C);
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (16*C*S*lc_floor_div_i64(lc_smaller(lc_larger(kernel, pad), lc_smaller(C, lc_larger(0, C + kernel - pad - 1))), 4) + 4*C*S*lc_smaller(lc_larger(kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), pad - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4)), lc_smaller(C - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), lc_larger(-4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), C + kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4) - pad - 1))) + 50*C*S) > 40000)
+            for (int64_t chunk = 0; chunk < chunks_2; chunk++) {
+                const unsigned lc_own_mode = lc_flush();
+                const int64_t i_2_from = C*chunk / chunks_2;
+                const int64_t i_2_to = (C*chunk + C) / chunks_2;
+                for (int64_t i_2 = i_2_from; i_2 < i_2_to; i_2++) {
+                    #pragma omp simd
+                    for (int64_t j_2 = 0; j_2 < S; j_2++) {
+                        near_3[i_2*S + j_2] = 0.0f;
+                    }
+                    const int64_t i_4x4_to_2 = lc_larger(0, lc_smaller(C, lc_larger(0, i_2 + kernel - pad)) - lc_larger(0, i_2 - pad)) / 4;
+                    for (int64_t i_4x4 = 0; i_4x4 < i_4x4_to_2; i_4x4++) {
+                        #pragma omp simd
+                        for (int64_t j_3_2 = 0; j_3_2 < S; j_3_2++) {
+                            const float xv_6 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad))*S + j_3_2];
+                            near_3[i_2*S + j_3_2] += xv_6 * xv_6;
+                            const float xv_2_2 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad) + 1)*S + j_3_2];
+                            near_3[i_2*S + j_3_2] += xv_2_2 * xv_2_2;
+                            const float xv_3_2 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad) + 2)*S + j_3_2];
+                            near_3[i_2*S + j_3_2] += xv_3_2 * xv_3_2;
+                            const float xv_4_2 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad) + 3)*S + j_3_2];
+                            near_3[i_2*S + j_3_2] += xv_4_2 * xv_4_2;
+                        }
+                    }
+                    const int64_t i_4_from_2 = 4*i_4x4_to_2;
+                    const int64_t i_4_to_2 = lc_larger(0, lc_smaller(C, lc_larger(0, i_2 + kernel - pad)) - lc_larger(0, i_2 - pad));
+                    for (int64_t i_4 = i_4_from_2; i_4 < i_4_to_2; i_4++) {
+                        #pragma omp simd
+                        for (int64_t j_3_6 = 0; j_3_6 < S; j_3_6++) {
+                            const float xv_5_2 = x[(b*C + i_4 + lc_larger(0, i_2 - pad))*S + j_3_6];
+                            near_3[i_2*S + j_3_6] += xv_5_2 * xv_5_2;
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t j_5 = 0; j_5 < S; j_5++) {
+                        values_2_2[i_2*S + j_5] = (dy[(b*C + i_2)*S + j_5] * x[(b*C + i_2)*S + j_5]) * lc_powf((float)((double)shift) + ((float)((double)scale) * near_3[i_2*S + j_5]), e);
+                        near_2_2[i_2*S + j_5] = 0.0f;
+                    }
+                }
+                lc_gradual(lc_own_mode);
+            }
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (8*C*S*lc_floor_div_i64(lc_smaller(lc_larger(kernel, pad), lc_smaller(C, lc_larger(0, C + kernel - pad - 1))), 4) + 2*C*S*lc_smaller(lc_larger(kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), pad - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4)), lc_smaller(C - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), lc_larger(-4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), C + kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4) - pad - 1))) + 53*C*S) > 40000)
+            for (int64_t chunk_2 = 0; chunk_2 < chunks_2; chunk_2++) {
+                const unsigned lc_own_mode = lc_flush();
+                const int64_t c_2_from = C*chunk_2 / chunks_2;
+                const int64_t c_2_to = (C*chunk_2 + C) / chunks_2;
+                for (int64_t c_2 = c_2_from; c_2 < c_2_to; c_2++) {
+                    #pragma omp simd
+                    for (int64_t i_8 = 0; i_8 < S; i_8++) {
+                        near_2_2[c_2*S + i_8] = 0.0f;
+                    }
+                    const int64_t i_9x4_to_2 = lc_larger(0, lc_smaller(C, lc_larger(0, c_2 + kernel - pad)) - lc_larger(0, c_2 - pad)) / 4;
+                    for (int64_t i_9x4 = 0; i_9x4 < i_9x4_to_2; i_9x4++) {
+                        #pragma omp simd
+                        for (int64_t j_7_2 = 0; j_7_2 < S; j_7_2++) {
+                            near_2_2[c_2*S + j_7_2] += values_2_2[(4*i_9x4 + lc_larger(0, c_2 - pad))*S + j_7_2];
+                            near_2_2[c_2*S + j_7_2] += values_2_2[(4*i_9x4 + lc_larger(0, c_2 - pad) + 1)*S + j_7_2];
+                            near_2_2[c_2*S + j_7_2] += values_2_2[(4*i_9x4 + lc_larger(0, c_2 - pad) + 2)*S + j_7_2];
+                            near_2_2[c_2*S + j_7_2] += values_2_2[(4*i_9x4 + lc_larger(0, c_2 - pad) + 3)*S + j_7_2];
+                        }
+                    }
+                    const int64_t i_9_from_2 = 4*i_9x4_to_2;
+                    const int64_t i_9_to_2 = lc_larger(0, lc_smaller(C, lc_larger(0, c_2 + kernel - pad)) - lc_larger(0, c_2 - pad));
+                    for (int64_t i_9 = i_9_from_2; i_9 < i_9_to_2; i_9++) {
+                        #pragma omp simd
+                        for (int64_t j_7_6 = 0; j_7_6 < S; j_7_6++) {
+                            near_2_2[c_2*S + j_7_6] += values_2_2[(i_9 + lc_larger(0, c_2 - pad))*S + j_7_6];
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t j_8 = 0; j_8 < S; j_8++) {
+                        d_x[(b*C + c_2)*S + j_8] = (dy[(b*C + c_2)*S + j_8] * lc_powf((float)((double)shift) + ((float)((double)scale) * near_3[c_2*S + j_8]), (float)(-(double)power))) - ((e_2 * x[(b*C + c_2)*S + j_8]) * near_2_2[c_2*S + j_8]);
+                    }
+                }
+                lc_gradual(lc_own_mode);
+            }
+        }
+    }
+lc_done:
+    free(lc_arena);
+    lc_gradual(lc_mode);
+    return lc_leave(call, &lc_fault);
+}
+
+int LC_NAME(normalise_channels_backward_f64)(int64_t batch, int64_t C, int64_t S, int64_t kernel, int64_t pad, double scale, double shift, double power, const double *restrict x, const double *restrict dy, double *restrict d_x, lc_call *call)
+{
+    const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;
+    lc_fault_t lc_fault = {0, {0}};
+    const unsigned lc_mode = lc_flush();
+    size_t lc_room = 0;
+    const size_t lc_at_near_3 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){C, S}, 2);
+    const size_t lc_at_values_2_2 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){C, S}, 2);
+    const size_t lc_at_near_2_2 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){C, S}, 2);
+    const size_t lc_own1 = lc_room;
+    const size_t lc_at_near = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){C, S}, 2);
+    const size_t lc_at_values_2 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){C, S}, 2);
+    const size_t lc_at_near_2 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){C, S}, 2);
+    const size_t lc_step1 = lc_copies(&lc_room, lc_own1, lc_threads);
+    char *const lc_arena = lc_take(lc_room);
+    if (!lc_arena) { lc_fault.code = 1; goto lc_done; }
+    double *restrict const near_3 = (double *)(lc_arena + lc_at_near_3);
+    double *restrict const values_2_2 = (double *)(lc_arena + lc_at_values_2_2);
+    double *restrict const near_2_2 = (double *)(lc_arena + lc_at_near_2_2);
+    const double e = (-(double)power) - 1.0;
+    const double e_2 = (2.0 * (double)scale) * (double)power;
+    if (batch >= 4) {
+        const int64_t chunks = lc_smaller(64, batch);
+        #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (24*C*S*batch*lc_floor_div_i64(lc_smaller(lc_larger(kernel, pad), lc_smaller(C, lc_larger(0, C + kernel - pad - 1))), 4) + 6*C*S*batch*lc_smaller(lc_larger(kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), pad - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4)), lc_smaller(C - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), lc_larger(-4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), C + kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4) - pad - 1))) + 103*C*S*batch) > 40000)
+        for (int64_t chunk_3 = 0; chunk_3 < chunks; chunk_3++) {
+            const unsigned lc_own_mode = lc_flush();
+            char *const lc_mine1 = lc_arena + (size_t)lc_thread() * lc_step1;
+            double *restrict const near = (double *)(lc_mine1 + lc_at_near);
+            double *restrict const values_2 = (double *)(lc_mine1 + lc_at_values_2);
+            double *restrict const near_2 = (double *)(lc_mine1 + lc_at_near_2);
+            const int64_t b_from = batch*chunk_3 / chunks;
+            const int64_t b_to = (batch*chunk_3 + batch) / chunks;
+            for (int64_t b = b_from; b < b_to; b++) {
+                for (int64_t i_2 = 0; i_2 < C; i_2++) {
+                    #pragma omp simd
+                    for (int64_t j_2 = 0; j_2 < S; j_2++) {
+                        near[i_2*S + j_2] = 0.0;
+                    }
+                    const int64_t i_4x4_to = lc_larger(0, lc_smaller(C, lc_larger(0, i_2 + kernel - pad)) - lc_larger(0, i_2 - pad)) / 4;
+                    for (int64_t i_4x4 = 0; i_4x4 < i_4x4_to; i_4x4++) {
+                        #pragma omp simd
+                        for (int64_t j_3_2 = 0; j_3_2 < S; j_3_2++) {
+                            const double xv = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad))*S + j_3_2];
+                            near[i_2*S + j_3_2] += xv * xv;
+                            const double xv_2 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad) + 1)*S + j_3_2];
+                            near[i_2*S + j_3_2] += xv_2 * xv_2;
+                            const double xv_3 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad) + 2)*S + j_3_2];
+                            near[i_2*S + j_3_2] += xv_3 * xv_3;
+                            const double xv_4 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad) + 3)*S + j_3_2];
+                            near[i_2*S + j_3_2] += xv_4 * xv_4;
+                        }
+                    }
+                    const int64_t i_4_from = 4*i_4x4_to;
+                    const int64_t i_4_to = lc_larger(0, lc_smaller(C, lc_larger(0, i_2 + kernel - pad)) - lc_larger(0, i_2 - pad));
+                    for (int64_t i_4 = i_4_from; i_4 < i_4_to; i_4++) {
+                        #pragma omp simd
+                        for (int64_t j_3_6 = 0; j_3_6 < S; j_3_6++) {
+                            const double xv_5 = x[(b*C + i_4 + lc_larger(0, i_2 - pad))*S + j_3_6];
+                            near[i_2*S + j_3_6] += xv_5 * xv_5;
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t j_5 = 0; j_5 < S; j_5++) {
+                        values_2[i_2*S + j_5] = (dy[(b*C + i_2)*S + j_5] * x[(b*C + i_2)*S + j_5]) * lc_pow((double)shift + ((double)scale * near[i_2*S + j_5]), e);
+                        near_2[i_2*S + j_5] = 0.0;
+                    }
+                }
+                for (int64_t c_2 = 0; c_2 < C; c_2++) {
+                    #pragma omp simd
+                    for (int64_t i_8 = 0; i_8 < S; i_8++) {
+                        near_2[c_2*S + i_8] = 0.0;
+                    }
+                    const int64_t i_9x4_to = lc_larger(0, lc_smaller(C, lc_larger(0, c_2 + kernel - pad)) - lc_larger(0, c_2 - pad)) / 4;
+                    for (int64_t i_9x4 = 0; i_9x4 < i_9x4_to; i_9x4++) {
+                        #pragma omp simd
+                        for (int64_t j_7_2 = 0; j_7_2 < S; j_7_2++) {
+                            near_2[c_2*S + j_7_2] += values_2[(4*i_9x4 + lc_larger(0, c_2 - pad))*S + j_7_2];
+                            near_2[c_2*S + j_7_2] += values_2[(4*i_9x4 + lc_larger(0, c_2 - pad) + 1)*S + j_7_2];
+                            near_2[c_2*S + j_7_2] += values_2[(4*i_9x4 + lc_larger(0, c_2 - pad) + 2)*S + j_7_2];
+                            near_2[c_2*S + j_7_2] += values_2[(4*i_9x4 + lc_larger(0, c_2 - pad) + 3)*S + j_7_2];
+                        }
+                    }
+                    const int64_t i_9_from = 4*i_9x4_to;
+                    const int64_t i_9_to = lc_larger(0, lc_smaller(C, lc_larger(0, c_2 + kernel - pad)) - lc_larger(0, c_2 - pad));
+                    for (int64_t i_9 = i_9_from; i_9 < i_9_to; i_9++) {
+                        #pragma omp simd
+                        for (int64_t j_7_6 = 0; j_7_6 < S; j_7_6++) {
+                            near_2[c_2*S + j_7_6] += values_2[(i_9 + lc_larger(0, c_2 - pad))*S + j_7_6];
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t j_8 = 0; j_8 < S; j_8++) {
+                        d_x[(b*C + c_2)*S + j_8] = (dy[(b*C + c_2)*S + j_8] * lc_pow((double)shift + ((double)scale * near[c_2*S + j_8]), -(double)power)) - ((e_2 * x[(b*C + c_2)*S + j_8]) * near_2[c_2*S + j_8]);
+                    }
+                }
+            }
+            lc_gradual(lc_own_mode);
+        }
+    } else {
+        for (int64_t b = 0; b < batch; b++) {
+            const int64_t chunks_2 = lc_smaller(64, C);
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (16*C*S*lc_floor_div_i64(lc_smaller(lc_larger(kernel, pad), lc_smaller(C, lc_larger(0, C + kernel - pad - 1))), 4) + 4*C*S*lc_smaller(lc_larger(kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), pad - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4)), lc_smaller(C - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), lc_larger(-4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), C + kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4) - pad - 1))) + 50*C*S) > 40000)
+            for (int64_t chunk = 0; chunk < chunks_2; chunk++) {
+                const unsigned lc_own_mode = lc_flush();
+                const int64_t i_2_from = C*chunk / chunks_2;
+                const int64_t i_2_to = (C*chunk + C) / chunks_2;
+                for (int64_t i_2 = i_2_from; i_2 < i_2_to; i_2++) {
+                    #pragma omp simd
+                    for (int64_t j_2 = 0; j_2 < S; j_2++) {
+                        near_3[i_2*S + j_2] = 0.0;
+                    }
+                    const int64_t i_4x4_to_2 = lc_larger(0, lc_smaller(C, lc_larger(0, i_2 + kernel - pad)) - lc_larger(0, i_2 - pad)) / 4;
+                    for (int64_t i_4x4 = 0; i_4x4 < i_4x4_to_2; i_4x4++) {
+                        #pragma omp simd
+                        for (int64_t j_3_2 = 0; j_3_2 < S; j_3_2++) {
+                            const double xv_6 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad))*S + j_3_2];
+                            near_3[i_2*S + j_3_2] += xv_6 * xv_6;
+                            const double xv_2_2 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad) + 1)*S + j_3_2];
+                            near_3[i_2*S + j_3_2] += xv_2_2 * xv_2_2;
+                            const double xv_3_2 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad) + 2)*S + j_3_2];
+                            near_3[i_2*S + j_3_2] += xv_3_2 * xv_3_2;
+                            const double xv_4_2 = x[(b*C + 4*i_4x4 + lc_larger(0, i_2 - pad) + 3)*S + j_3_2];
+                            near_3[i_2*S + j_3_2] += xv_4_2 * xv_4_2;
+                        }
+                    }
+                    const int64_t i_4_from_2 = 4*i_4x4_to_2;
+                    const int64_t i_4_to_2 = lc_larger(0, lc_smaller(C, lc_larger(0, i_2 + kernel - pad)) - lc_larger(0, i_2 - pad));
+                    for (int64_t i_4 = i_4_from_2; i_4 < i_4_to_2; i_4++) {
+                        #pragma omp simd
+                        for (int64_t j_3_6 = 0; j_3_6 < S; j_3_6++) {
+                            const double xv_5_2 = x[(b*C + i_4 + lc_larger(0, i_2 - pad))*S + j_3_6];
+                            near_3[i_2*S + j_3_6] += xv_5_2 * xv_5_2;
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t j_5 = 0; j_5 < S; j_5++) {
+                        values_2_2[i_2*S + j_5] = (dy[(b*C + i_2)*S + j_5] * x[(b*C + i_2)*S + j_5]) * lc_pow((double)shift + ((double)scale * near_3[i_2*S + j_5]), e);
+                        near_2_2[i_2*S + j_5] = 0.0;
+                    }
+                }
+                lc_gradual(lc_own_mode);
+            }
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (8*C*S*lc_floor_div_i64(lc_smaller(lc_larger(kernel, pad), lc_smaller(C, lc_larger(0, C + kernel - pad - 1))), 4) + 2*C*S*lc_smaller(lc_larger(kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), pad - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4)), lc_smaller(C - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), lc_larger(-4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4), C + kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(C, lc_larger(0, kernel - pad)), pad + 1), 4) - pad - 1))) + 53*C*S) > 40000)
+            for (int64_t chunk_2 = 0; chunk_2 < chunks_2; chunk_2++) {
+                const unsigned lc_own_mode = lc_flush();
+                const int64_t c_2_from = C*chunk_2 / chunks_2;
+                const int64_t c_2_to = (C*chunk_2 + C) / chunks_2;
+                for (int64_t c_2 = c_2_from; c_2 < c_2_to; c_2++) {
+                    #pragma omp simd
+                    for (int64_t i_8 = 0; i_8 < S; i_8++) {
+                        near_2_2[c_2*S + i_8] = 0.0;
+                    }
+                    const int64_t i_9x4_to_2 = lc_larger(0, lc_smaller(C, lc_larger(0, c_2 + kernel - pad)) - lc_larger(0, c_2 - pad)) / 4;
+                    for (int64_t i_9x4 = 0; i_9x4 < i_9x4_to_2; i_9x4++) {
+                        #pragma omp simd
+                        for (int64_t j_7_2 = 0; j_7_2 < S; j_7_2++) {
+                            near_2_2[c_2*S + j_7_2] += values_2_2[(4*i_9x4 + lc_larger(0, c_2 - pad))*S + j_7_2];
+                            near_2_2[c_2*S + j_7_2] += values_2_2[(4*i_9x4 + lc_larger(0, c_2 - pad) + 1)*S + j_7_2];
+                            near_2_2[c_2*S + j_7_2] += values_2_2[(4*i_9x4 + lc_larger(0, c_2 - pad) + 2)*S + j_7_2];
+                            near_2_2[c_2*S + j_7_2] += values_2_2[(4*i_9x4 + lc_larger(0, c_2 - pad) + 3)*S + j_7_2];
+                        }
+                    }
+                    const int64_t i_9_from_2 = 4*i_9x4_to_2;
+                    const int64_t i_9_to_2 = lc_larger(0, lc_smaller(C, lc_larger(0, c_2 + kernel - pad)) - lc_larger(0, c_2 - pad));
+                    for (int64_t i_9 = i_9_from_2; i_9 < i_9_to_2; i_9++) {
+                        #pragma omp simd
+                        for (int64_t j_7_6 = 0; j_7_6 < S; j_7_6++) {
+                            near_2_2[c_2*S + j_7_6] += values_2_2[(i_9 + lc_larger(0, c_2 - pad))*S + j_7_6];
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t j_8 = 0; j_8 < S; j_8++) {
+                        d_x[(b*C + c_2)*S + j_8] = (dy[(b*C + c_2)*S + j_8] * lc_pow((double)shift + ((double)scale * near_3[c_2*S + j_8]), -(double)power)) - ((e_2 * x[(b*C + c_2)*S + j_8]) * near_2_2[c_2*S + j_8]);
+                    }
+                }
+                lc_gradual(lc_own_mode);
+            }
+        }
+    }
+lc_done:
+    free(lc_arena);
+    lc_gradual(lc_mode);
+    return lc_leave(call, &lc_fault);
+}
+
+int LC_NAME(normalise_plane_f32)(int64_t batch, int64_t H, int64_t W, int64_t kernel, int64_t pad, double scale, double shift, double power, const float *restrict x, float *restrict y, lc_call *call)
+{
+    const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;
+    lc_fault_t lc_fault = {0, {0}};
+    size_t lc_room = 0;
+    const size_t lc_at_across_2 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){H, W}, 2);
+    const size_t lc_at_near_2 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){H, W}, 2);
+    const size_t lc_at_across_2_part = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){16, H, W}, 3);
+    const size_t lc_own1 = lc_room;
+    const size_t lc_at_across = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){H, W}, 2);
+    const size_t lc_at_near = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){H, W}, 2);
+    const size_t lc_step1 = lc_copies(&lc_room, lc_own1, lc_threads);
+    char *const lc_arena = lc_take(lc_room);
+    if (!lc_arena) { lc_fault.code = 1; goto lc_done; }
+    float *restrict const across_2 = (float *)(lc_arena + lc_at_across_2);
+    float *restrict const near_2 = (float *)(lc_arena + lc_at_near_2);
+    float *restrict const across_2_part = (float *)(lc_arena + lc_at_across_2_part);
+    if (batch >= 4) {
+        const int64_t chunks = lc_smaller(64, batch);
+        #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (8*H*W*batch*lc_floor_div_i64(lc_smaller(lc_larger(kernel, pad), lc_smaller(H, lc_larger(0, H + kernel - pad - 1))), 4) + 2*H*W*batch*lc_smaller(lc_larger(kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), pad - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4)), lc_smaller(H - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), lc_larger(-4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), H + kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4) - pad - 1))) + 4*H*batch*kernel*lc_smaller(W, W + kernel - pad - 1) + 52*H*W*batch) > 40000)
+        for (int64_t chunk_4 = 0; chunk_4 < chunks; chunk_4++) {
+            char *const lc_mine1 = lc_arena + (size_t)lc_thread() * lc_step1;
+            float *restrict const across = (float *)(lc_mine1 + lc_at_across);
+            float *restrict const near = (float *)(lc_mine1 + lc_at_near);
+            const int64_t b_2_from = batch*chunk_4 / chunks;
+            const int64_t b_2_to = (batch*chunk_4 + batch) / chunks;
+            for (int64_t b_2 = b_2_from; b_2 < b_2_to; b_2++) {
+                #pragma omp simd
+                for (int64_t n = 0; n < H*W; n++) {
+                    across[n] = 0.0f;
+                    near[n] = 0.0f;
+                }
+                for (int64_t b = 0; b < kernel; b++) {
+                    for (int64_t i = 0; i < H; i++) {
+                        const int64_t j_from = lc_larger(0, pad - b);
+                        const int64_t j_to = lc_smaller(W, W + pad - b);
+                        #pragma omp simd
+                        for (int64_t j = j_from; j < j_to; j++) {
+                            const float xv = x[(b_2*H + i)*W + b + j - pad];
+                            across[i*W + j] += xv * xv;
+                        }
+                    }
+                }
+                for (int64_t c = 0; c < H; c++) {
+                    #pragma omp simd
+                    for (int64_t i_5 = 0; i_5 < W; i_5++) {
+                        near[c*W + i_5] = 0.0f;
+                    }
+                    const int64_t i_6x4_to = lc_larger(0, lc_smaller(H, lc_larger(0, c + kernel - pad)) - lc_larger(0, c - pad)) / 4;
+                    for (int64_t i_6x4 = 0; i_6x4 < i_6x4_to; i_6x4++) {
+                        #pragma omp simd
+                        for (int64_t j_5_2 = 0; j_5_2 < W; j_5_2++) {
+                            near[c*W + j_5_2] += across[(4*i_6x4 + lc_larger(0, c - pad))*W + j_5_2];
+                            near[c*W + j_5_2] += across[(4*i_6x4 + lc_larger(0, c - pad) + 1)*W + j_5_2];
+                            near[c*W + j_5_2] += across[(4*i_6x4 + lc_larger(0, c - pad) + 2)*W + j_5_2];
+                            near[c*W + j_5_2] += across[(4*i_6x4 + lc_larger(0, c - pad) + 3)*W + j_5_2];
+                        }
+                    }
+                    const int64_t i_6_from = 4*i_6x4_to;
+                    const int64_t i_6_to = lc_larger(0, lc_smaller(H, lc_larger(0, c + kernel - pad)) - lc_larger(0, c - pad));
+                    for (int64_t i_6 = i_6_from; i_6 < i_6_to; i_6++) {
+                        #pragma omp simd
+                        for (int64_t j_5_6 = 0; j_5_6 < W; j_5_6++) {
+                            near[c*W + j_5_6] += across[(i_6 + lc_larger(0, c - pad))*W + j_5_6];
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t j_6 = 0; j_6 < W; j_6++) {
+                        y[(b_2*H + c)*W + j_6] = x[(b_2*H + c)*W + j_6] / lc_powf((float)((double)shift) + ((float)((double)scale) * near[c*W + j_6]), (float)((double)power));
+                    }
+                }
+            }
+        }
+    } else {
+        for (int64_t b_2 = 0; b_2 < batch; b_2++) {
+            #pragma omp simd
+            for (int64_t n = 0; n < H*W; n++) {
+                across_2[n] = 0.0f;
+                near_2[n] = 0.0f;
+            }
+            const int64_t chunks_2 = lc_smaller(lc_larger(lc_floor_div_i64(kernel, 4), lc_smaller(4, kernel)), lc_smaller(16, lc_larger((2097152 / (H*W + 1)), 1)));
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && 4*H*kernel*lc_smaller(W, W + kernel - pad - 1) > 40000)
+            for (int64_t chunk = 0; chunk < chunks_2; chunk++) {
+                for (int64_t i_2 = 0; i_2 < H; i_2++) {
+                    #pragma omp simd
+                    for (int64_t i_3 = 0; i_3 < W; i_3++) {
+                        across_2_part[(chunk*H + i_2)*W + i_3] = 0.0f;
+                    }
+                }
+                const int64_t b_from = lc_floor_div_i64(chunk*kernel, chunks_2);
+                const int64_t b_to = lc_floor_div_i64(chunk*kernel + kernel, chunks_2);
+                for (int64_t b = b_from; b < b_to; b++) {
+                    for (int64_t i = 0; i < H; i++) {
+                        const int64_t j_from_2 = lc_larger(0, pad - b);
+                        const int64_t j_to_2 = lc_smaller(W, W + pad - b);
+                        #pragma omp simd
+                        for (int64_t j = j_from_2; j < j_to_2; j++) {
+                            const float xv_2 = x[(b_2*H + i)*W + b + j - pad];
+                            across_2_part[(chunk*H + i)*W + j] += xv_2 * xv_2;
+                        }
+                    }
+                }
+            }
+            for (int64_t chunk_2 = 0; chunk_2 < chunks_2; chunk_2++) {
+                for (int64_t i_4 = 0; i_4 < H; i_4++) {
+                    #pragma omp simd
+                    for (int64_t i_7 = 0; i_7 < W; i_7++) {
+                        across_2[i_4*W + i_7] += across_2_part[(chunk_2*H + i_4)*W + i_7];
+                    }
+                }
+            }
+            const int64_t chunks_3 = lc_smaller(64, H);
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (8*H*W*lc_floor_div_i64(lc_smaller(lc_larger(kernel, pad), lc_smaller(H, lc_larger(0, H + kernel - pad - 1))), 4) + 2*H*W*lc_smaller(lc_larger(kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), pad - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4)), lc_smaller(H - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), lc_larger(-4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), H + kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4) - pad - 1))) + 50*H*W) > 40000)
+            for (int64_t chunk_3 = 0; chunk_3 < chunks_3; chunk_3++) {
+                const int64_t c_from = H*chunk_3 / chunks_3;
+                const int64_t c_to = (H*chunk_3 + H) / chunks_3;
+                for (int64_t c = c_from; c < c_to; c++) {
+                    #pragma omp simd
+                    for (int64_t i_5 = 0; i_5 < W; i_5++) {
+                        near_2[c*W + i_5] = 0.0f;
+                    }
+                    const int64_t i_6x4_to_2 = lc_larger(0, lc_smaller(H, lc_larger(0, c + kernel - pad)) - lc_larger(0, c - pad)) / 4;
+                    for (int64_t i_6x4 = 0; i_6x4 < i_6x4_to_2; i_6x4++) {
+                        #pragma omp simd
+                        for (int64_t j_5_2 = 0; j_5_2 < W; j_5_2++) {
+                            near_2[c*W + j_5_2] += across_2[(4*i_6x4 + lc_larger(0, c - pad))*W + j_5_2];
+                            near_2[c*W + j_5_2] += across_2[(4*i_6x4 + lc_larger(0, c - pad) + 1)*W + j_5_2];
+                            near_2[c*W + j_5_2] += across_2[(4*i_6x4 + lc_larger(0, c - pad) + 2)*W + j_5_2];
+                            near_2[c*W + j_5_2] += across_2[(4*i_6x4 + lc_larger(0, c - pad) + 3)*W + j_5_2];
+                        }
+                    }
+                    const int64_t i_6_from_2 = 4*i_6x4_to_2;
+                    const int64_t i_6_to_2 = lc_larger(0, lc_smaller(H, lc_larger(0, c + kernel - pad)) - lc_larger(0, c - pad));
+                    for (int64_t i_6 = i_6_from_2; i_6 < i_6_to_2; i_6++) {
+                        #pragma omp simd
+                        for (int64_t j_5_6 = 0; j_5_6 < W; j_5_6++) {
+                            near_2[c*W + j_5_6] += across_2[(i_6 + lc_larger(0, c - pad))*W + j_5_6];
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t j_6 = 0; j_6 < W; j_6++) {
+                        y[(b_2*H + c)*W + j_6] = x[(b_2*H + c)*W + j_6] / lc_powf((float)((double)shift) + ((float)((double)scale) * near_2[c*W + j_6]), (float)((double)power));
+                    }
+                }
+            }
+        }
+    }
+lc_done:
+    free(lc_arena);
+    return lc_leave(call, &lc_fault);
+}
+
+int LC_NAME(normalise_plane_f64)(int64_t batch, int64_t H, int64_t W, int64_t kernel, int64_t pad, double scale, double shift, double power, const double *restrict x, double *restrict y, lc_call *call)
+{
+    const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;
+    lc_fault_t lc_fault = {0, {0}};
+    size_t lc_room = 0;
+    const size_t lc_at_across_2 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){H, W}, 2);
+    const size_t lc_at_near_2 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){H, W}, 2);
+    const size_t lc_at_across_2_part = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){16, H, W}, 3);
+    const size_t lc_own1 = lc_room;
+    const size_t lc_at_across = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){H, W}, 2);
+    const size_t lc_at_near = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){H, W}, 2);
+    const size_t lc_step1 = lc_copies(&lc_room, lc_own1, lc_threads);
+    char *const lc_arena = lc_take(lc_room);
+    if (!lc_arena) { lc_fault.code = 1; goto lc_done; }
+    double *restrict const across_2 = (double *)(lc_arena + lc_at_across_2);
+    double *restrict const near_2 = (double *)(lc_arena + lc_at_near_2);
+    double *restrict const across_2_part = (double *)(lc_arena + lc_at_across_2_part);
+    if (batch >= 4) {
+        const int64_t chunks = lc_smaller(64, batch);
+        #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (8*H*W*batch*lc_floor_div_i64(lc_smaller(lc_larger(kernel, pad), lc_smaller(H, lc_larger(0, H + kernel - pad - 1))), 4) + 2*H*W*batch*lc_smaller(lc_larger(kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), pad - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4)), lc_smaller(H - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), lc_larger(-4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), H + kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4) - pad - 1))) + 4*H*batch*kernel*lc_smaller(W, W + kernel - pad - 1) + 52*H*W*batch) > 40000)
+        for (int64_t chunk_4 = 0; chunk_4 < chunks; chunk_4++) {
+            char *const lc_mine1 = lc_arena + (size_t)lc_thread() * lc_step1;
+            double *restrict const across = (double *)(lc_mine1 + lc_at_across);
+            double *restrict const near = (double *)(lc_mine1 + lc_at_near);
+            const int64_t b_2_from = batch*chunk_4 / chunks;
+            const int64_t b_2_to = (batch*chunk_4 + batch) / chunks;
+            for (int64_t b_2 = b_2_from; b_2 < b_2_to; b_2++) {
+                #pragma omp simd
+                for (int64_t n = 0; n < H*W; n++) {
+                    across[n] = 0.0;
+                    near[n] = 0.0;
+                }
+                for (int64_t b = 0; b < kernel; b++) {
+                    for (int64_t i = 0; i < H; i++) {
+                        const int64_t j_from = lc_larger(0, pad - b);
+                        const int64_t j_to = lc_smaller(W, W + pad - b);
+                        #pragma omp simd
+                        for (int64_t j = j_from; j < j_to; j++) {
+                            const double xv = x[(b_2*H + i)*W + b + j - pad];
+                            across[i*W + j] += xv * xv;
+                        }
+                    }
+                }
+                for (int64_t c = 0; c < H; c++) {
+                    #pragma omp simd
+                    for (int64_t i_5 = 0; i_5 < W; i_5++) {
+                        near[c*W + i_5] = 0.0;
+                    }
+                    const int64_t i_6x4_to = lc_larger(0, lc_smaller(H, lc_larger(0, c + kernel - pad)) - lc_larger(0, c - pad)) / 4;
+                    for (int64_t i_6x4 = 0; i_6x4 < i_6x4_to; i_6x4++) {
+                        #pragma omp simd
+                        for (int64_t j_5_2 = 0; j_5_2 < W; j_5_2++) {
+                            near[c*W + j_5_2] += across[(4*i_6x4 + lc_larger(0, c - pad))*W + j_5_2];
+                            near[c*W + j_5_2] += across[(4*i_6x4 + lc_larger(0, c - pad) + 1)*W + j_5_2];
+                            near[c*W + j_5_2] += across[(4*i_6x4 + lc_larger(0, c - pad) + 2)*W + j_5_2];
+                            near[c*W + j_5_2] += across[(4*i_6x4 + lc_larger(0, c - pad) + 3)*W + j_5_2];
+                        }
+                    }
+                    const int64_t i_6_from = 4*i_6x4_to;
+                    const int64_t i_6_to = lc_larger(0, lc_smaller(H, lc_larger(0, c + kernel - pad)) - lc_larger(0, c - pad));
+                    for (int64_t i_6 = i_6_from; i_6 < i_6_to; i_6++) {
+                        #pragma omp simd
+                        for (int64_t j_5_6 = 0; j_5_6 < W; j_5_6++) {
+                            near[c*W + j_5_6] += across[(i_6 + lc_larger(0, c - pad))*W + j_5_6];
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t j_6 = 0; j_6 < W; j_6++) {
+                        y[(b_2*H + c)*W + j_6] = x[(b_2*H + c)*W + j_6] / lc_pow((double)shift + ((double)scale * near[c*W + j_6]), (double)power);
+                    }
+                }
+            }
+        }
+    } else {
+        for (int64_t b_2 = 0; b_2 < batch; b_2++) {
+            #pragma omp simd
+            for (int64_t n = 0; n < H*W; n++) {
+                across_2[n] = 0.0;
+                near_2[n] = 0.0;
+            }
+            const int64_t chunks_2 = lc_smaller(lc_larger(lc_floor_div_i64(kernel, 4), lc_smaller(4, kernel)), lc_smaller(16, lc_larger((2097152 / (H*W + 1)), 1)));
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && 4*H*kernel*lc_smaller(W, W + kernel - pad - 1) > 40000)
+            for (int64_t chunk = 0; chunk < chunks_2; chunk++) {
+                for (int64_t i_2 = 0; i_2 < H; i_2++) {
+                    #pragma omp simd
+                    for (int64_t i_3 = 0; i_3 < W; i_3++) {
+                        across_2_part[(chunk*H + i_2)*W + i_3] = 0.0;
+                    }
+                }
+                const int64_t b_from = lc_floor_div_i64(chunk*kernel, chunks_2);
+                const int64_t b_to = lc_floor_div_i64(chunk*kernel + kernel, chunks_2);
+                for (int64_t b = b_from; b < b_to; b++) {
+                    for (int64_t i = 0; i < H; i++) {
+                        const int64_t j_from_2 = lc_larger(0, pad - b);
+                        const int64_t j_to_2 = lc_smaller(W, W + pad - b);
+                        #pragma omp simd
+                        for (int64_t j = j_from_2; j < j_to_2; j++) {
+                            const double xv_2 = x[(b_2*H + i)*W + b + j - pad];
+                            across_2_part[(chunk*H + i)*W + j] += xv_2 * xv_2;
+                        }
+                    }
+                }
+            }
+            for (int64_t chunk_2 = 0; chunk_2 < chunks_2; chunk_2++) {
+                for (int64_t i_4 = 0; i_4 < H; i_4++) {
+                    #pragma omp simd
+                    for (int64_t i_7 = 0; i_7 < W; i_7++) {
+                        across_2[i_4*W + i_7] += across_2_part[(chunk_2*H + i_4)*W + i_7];
+                    }
+                }
+            }
+            const int64_t chunks_3 = lc_smaller(64, H);
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (8*H*W*lc_floor_div_i64(lc_smaller(lc_larger(kernel, pad), lc_smaller(H, lc_larger(0, H + kernel - pad - 1))), 4) + 2*H*W*lc_smaller(lc_larger(kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), pad - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4)), lc_smaller(H - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), lc_larger(-4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), H + kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4) - pad - 1))) + 50*H*W) > 40000)
+            for (int64_t chunk_3 = 0; chunk_3 < chunks_3; chunk_3++) {
+                const int64_t c_from = H*chunk_3 / chunks_3;
+                const int64_t c_to = (H*chunk_3 + H) / chunks_3;
+                for (int64_t c = c_from; c < c_to; c++) {
+                    #pragma omp simd
+                    for (int64_t i_5 = 0; i_5 < W; i_5++) {
+                        near_2[c*W + i_5] = 0.0;
+                    }
+                    const int64_t i_6x4_to_2 = lc_larger(0, lc_smaller(H, lc_larger(0, c + kernel - pad)) - lc_larger(0, c - pad)) / 4;
+                    for (int64_t i_6x4 = 0; i_6x4 < i_6x4_to_2; i_6x4++) {
+                        #pragma omp simd
+                        for (int64_t j_5_2 = 0; j_5_2 < W; j_5_2++) {
+                            near_2[c*W + j_5_2] += across_2[(4*i_6x4 + lc_larger(0, c - pad))*W + j_5_2];
+                            near_2[c*W + j_5_2] += across_2[(4*i_6x4 + lc_larger(0, c - pad) + 1)*W + j_5_2];
+                            near_2[c*W + j_5_2] += across_2[(4*i_6x4 + lc_larger(0, c - pad) + 2)*W + j_5_2];
+                            near_2[c*W + j_5_2] += across_2[(4*i_6x4 + lc_larger(0, c - pad) + 3)*W + j_5_2];
+                        }
+                    }
+                    const int64_t i_6_from_2 = 4*i_6x4_to_2;
+                    const int64_t i_6_to_2 = lc_larger(0, lc_smaller(H, lc_larger(0, c + kernel - pad)) - lc_larger(0, c - pad));
+                    for (int64_t i_6 = i_6_from_2; i_6 < i_6_to_2; i_6++) {
+                        #pragma omp simd
+                        for (int64_t j_5_6 = 0; j_5_6 < W; j_5_6++) {
+                            near_2[c*W + j_5_6] += across_2[(i_6 + lc_larger(0, c - pad))*W + j_5_6];
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t j_6 = 0; j_6 < W; j_6++) {
+                        y[(b_2*H + c)*W + j_6] = x[(b_2*H + c)*W + j_6] / lc_pow((double)shift + ((double)scale * near_2[c*W + j_6]), (double)power);
+                    }
+                }
+            }
+        }
+    }
+lc_done:
+    free(lc_arena);
+    return lc_leave(call, &lc_fault);
+}
+
+int LC_NAME(normalise_plane_backward_f32)(int64_t batch, int64_t H, int64_t W, int64_t kernel, int64_t pad, double scale, double shift, double power, const float *restrict x, const float *restrict dy, float *restrict d_x, lc_call *call)
+{
+    const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;
+    lc_fault_t lc_fault = {0, {0}};
+    const unsigned lc_mode = lc_flush();
+    size_t lc_room = 0;
+    const size_t lc_at_across_3 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){H, W}, 2);
+    const size_t lc_at_near_3 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){H, W}, 2);
+    const size_t lc_at_values_2_2 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){H, W}, 2);
+    const size_t lc_at_across_2_2 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){H, W}, 2);
+    const size_t lc_at_near_2_2 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){H, W}, 2);
+    const size_t lc_at_across_3_part = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){16, H, W}, 3);
+    const size_t lc_at_across_2_2_part = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){16, H, W}, 3);
+    const size_t lc_own1 = lc_room;
+    const size_t lc_at_across = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){H, W}, 2);
+    const size_t lc_at_near = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){H, W}, 2);
+    const size_t lc_at_values_2 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){H, W}, 2);
+    const size_t lc_at_across_2 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){H, W}, 2);
+    const size_t lc_at_near_2 = lc_reserve(&lc_room, sizeof(float), (const int64_t[]){H, W}, 2);
+    const size_t lc_step1 = lc_copies(&lc_room, lc_own1, lc_threads);
+    char *const lc_arena = lc_take(lc_room);
+    if (!lc_arena) { lc_fault.code = 1; goto lc_done; }
+    float *restrict const across_3 = (float *)(lc_arena + lc_at_across_3);
+    float *restrict const near_3 = (float *)(lc_arena + lc_at_near_3);
+    float *restrict const values_2_2 = (float *)(lc_arena + lc_at_values_2_2);
+    float *restrict const across_2_2 = (float *)(lc_arena + lc_at_across_2_2);
+    float *restrict const near_2_2 = (float *)(lc_arena + lc_at_near_2_2);
+    float *restrict const across_3_part = (float *)(lc_arena + lc_at_across_3_part);
+    float *restrict const across_2_2_part = (float *)(lc_arena + lc_at_across_2_2_part);
+    const float e = (float)((-(double)power) - 1.0);
+    const float e_2 = (float)((2.0 * (double)scale) * (double)power);
+    if (batch >= 4) {
+        const int64_t chunks = lc_smaller(64, batch);
+        #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (16*H*W*batch*lc_floor_div_i64(lc_smaller(lc_larger(kernel, pad), lc_smaller(H, lc_larger(0, H + kernel - pad - 1))), 4) + 4*H*W*batch*lc_smaller(lc_larger(kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), pad - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4)), lc_smaller(H - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), lc_larger(-4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), H + kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4) - pad - 1))) + 6*H*batch*kernel*lc_smaller(W, W + kernel - pad - 1) + 106*H*W*batch) > 40000)
+        for (int64_t chunk_7 = 0; chunk_7 < chunks; chunk_7++) {
+            const unsigned lc_own_mode = lc_flush();
+            char *const lc_mine1 = lc_arena + (size_t)lc_thread() * lc_step1;
+            float *restrict const across = (float *)(lc_mine1 + lc_at_across);
+            float *restrict const near = (float *)(lc_mine1 + lc_at_near);
+            float *restrict const values_2 = (float *)(lc_mine1 + lc_at_values_2);
+            float *restrict const across_2 = (float *)(lc_mine1 + lc_at_across_2);
+            float *restrict const near_2 = (float *)(lc_mine1 + lc_at_near_2);
+            const int64_t b_3_from = batch*chunk_7 / chunks;
+            const int64_t b_3_to = (batch*chunk_7 + batch) / chunks;
+            for (int64_t b_3 = b_3_from; b_3 < b_3_to; b_3++) {
+                #pragma omp simd
+                for (int64_t n = 0; n < H*W; n++) {
+                    across[n] = 0.0f;
+                    near[n] = 0.0f;
+                }
+                for (int64_t b = 0; b < kernel; b++) {
+                    for (int64_t i = 0; i < H; i++) {
+                        const int64_t j_from = lc_larger(0, pad - b);
+                        const int64_t j_to = lc_smaller(W, W + pad - b);
+                        #pragma omp simd
+                        for (int64_t j = j_from; j < j_to; j++) {
+                            const float xv = x[(b_3*H + i)*W + b + j - pad];
+                            across[i*W + j] += xv * xv;
+                        }
+                    }
+                }
+                for (int64_t c = 0; c < H; c++) {
+                    #pragma omp simd
+                    for (int64_t i_6 = 0; i_6 < W; i_6++) {
+                        near[c*W + i_6] = 0.0f;
+                    }
+                    const int64_t i_7x4_to = lc_larger(0, lc_smaller(H, lc_larger(0, c + kernel - pad)) - lc_larger(0, c - pad)) / 4;
+                    for (int64_t i_7x4 = 0; i_7x4 < i_7x4_to; i_7x4++) {
+                        #pragma omp simd
+                        for (int64_t j_6_2 = 0; j_6_2 < W; j_6_2++) {
+                            near[c*W + j_6_2] += across[(4*i_7x4 + lc_larger(0, c - pad))*W + j_6_2];
+                            near[c*W + j_6_2] += across[(4*i_7x4 + lc_larger(0, c - pad) + 1)*W + j_6_2];
+                            near[c*W + j_6_2] += across[(4*i_7x4 + lc_larger(0, c - pad) + 2)*W + j_6_2];
+                            near[c*W + j_6_2] += across[(4*i_7x4 + lc_larger(0, c - pad) + 3)*W + j_6_2];
+                        }
+                    }
+                    const int64_t i_7_from = 4*i_7x4_to;
+                    const int64_t i_7_to = lc_larger(0, lc_smaller(H, lc_larger(0, c + kernel - pad)) - lc_larger(0, c - pad));
+                    for (int64_t i_7 = i_7_from; i_7 < i_7_to; i_7++) {
+                        #pragma omp simd
+                        for (int64_t j_6_6 = 0; j_6_6 < W; j_6_6++) {
+                            near[c*W + j_6_6] += across[(i_7 + lc_larger(0, c - pad))*W + j_6_6];
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t j_8 = 0; j_8 < W; j_8++) {
+                        values_2[c*W + j_8] = (dy[(b_3*H + c)*W + j_8] * x[(b_3*H + c)*W + j_8]) * lc_powf((float)((double)shift) + ((float)((double)scale) * near[c*W + j_8]), e);
+                        across_2[c*W + j_8] = 0.0f;
+                        near_2[c*W + j_8] = 0.0f;
+                    }
+                }
+                for (int64_t b_2 = 0; b_2 < kernel; b_2++) {
+                    for (int64_t i_2 = 0; i_2 < H; i_2++) {
+                        const int64_t j_2_from = lc_larger(0, pad - b_2);
+                        const int64_t j_2_to = lc_smaller(W, W + pad - b_2);
+                        #pragma omp simd
+                        for (int64_t j_2 = j_2_from; j_2 < j_2_to; j_2++) {
+                            across_2[i_2*W + j_2] += values_2[i_2*W + b_2 + j_2 - pad];
+                        }
+                    }
+                }
+                for (int64_t c_2 = 0; c_2 < H; c_2++) {
+                    #pragma omp simd
+                    for (int64_t i_12 = 0; i_12 < W; i_12++) {
+                        near_2[c_2*W + i_12] = 0.0f;
+                    }
+                    const int64_t i_13x4_to = lc_larger(0, lc_smaller(H, lc_larger(0, c_2 + kernel - pad)) - lc_larger(0, c_2 - pad)) / 4;
+                    for (int64_t i_13x4 = 0; i_13x4 < i_13x4_to; i_13x4++) {
+                        #pragma omp simd
+                        for (int64_t j_11_2 = 0; j_11_2 < W; j_11_2++) {
+                            near_2[c_2*W + j_11_2] += across_2[(4*i_13x4 + lc_larger(0, c_2 - pad))*W + j_11_2];
+                            near_2[c_2*W + j_11_2] += across_2[(4*i_13x4 + lc_larger(0, c_2 - pad) + 1)*W + j_11_2];
+                            near_2[c_2*W + j_11_2] += across_2[(4*i_13x4 + lc_larger(0, c_2 - pad) + 2)*W + j_11_2];
+                            near_2[c_2*W + j_11_2] += across_2[(4*i_13x4 + lc_larger(0, c_2 - pad) + 3)*W + j_11_2];
+                        }
+                    }
+                    const int64_t i_13_from = 4*i_13x4_to;
+                    const int64_t i_13_to = lc_larger(0, lc_smaller(H, lc_larger(0, c_2 + kernel - pad)) - lc_larger(0, c_2 - pad));
+                    for (int64_t i_13 = i_13_from; i_13 < i_13_to; i_13++) {
+                        #pragma omp simd
+                        for (int64_t j_11_6 = 0; j_11_6 < W; j_11_6++) {
+                            near_2[c_2*W + j_11_6] += across_2[(i_13 + lc_larger(0, c_2 - pad))*W + j_11_6];
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t j_12 = 0; j_12 < W; j_12++) {
+                        d_x[(b_3*H + c_2)*W + j_12] = (dy[(b_3*H + c_2)*W + j_12] * lc_powf((float)((double)shift) + ((float)((double)scale) * near[c_2*W + j_12]), (float)(-(double)power))) - ((e_2 * x[(b_3*H + c_2)*W + j_12]) * near_2[c_2*W + j_12]);
+                    }
+                }
+            }
+            lc_gradual(lc_own_mode);
+        }
+    } else {
+        for (int64_t b_3 = 0; b_3 < batch; b_3++) {
+            #pragma omp simd
+            for (int64_t n = 0; n < H*W; n++) {
+                across_3[n] = 0.0f;
+                near_3[n] = 0.0f;
+            }
+            const int64_t chunks_2 = lc_smaller(lc_larger(lc_floor_div_i64(kernel, 4), lc_smaller(4, kernel)), lc_smaller(16, lc_larger((2097152 / (H*W + 1)), 1)));
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && 4*H*kernel*lc_smaller(W, W + kernel - pad - 1) > 40000)
+            for (int64_t chunk = 0; chunk < chunks_2; chunk++) {
+                const unsigned lc_own_mode = lc_flush();
+                for (int64_t i_3 = 0; i_3 < H; i_3++) {
+                    #pragma omp simd
+                    for (int64_t i_4 = 0; i_4 < W; i_4++) {
+                        across_3_part[(chunk*H + i_3)*W + i_4] = 0.0f;
+                    }
+                }
+                const int64_t b_from = lc_floor_div_i64(chunk*kernel, chunks_2);
+                const int64_t b_to = lc_floor_div_i64(chunk*kernel + kernel, chunks_2);
+                for (int64_t b = b_from; b < b_to; b++) {
+                    for (int64_t i = 0; i < H; i++) {
+                        const int64_t j_from_2 = lc_larger(0, pad - b);
+                        const int64_t j_to_2 = lc_smaller(W, W + pad - b);
+                        #pragma omp simd
+                        for (int64_t j = j_from_2; j < j_to_2; j++) {
+                            const float xv_2 = x[(b_3*H + i)*W + b + j - pad];
+                            across_3_part[(chunk*H + i)*W + j] += xv_2 * xv_2;
+                        }
+                    }
+                }
+                lc_gradual(lc_own_mode);
+            }
+            for (int64_t chunk_2 = 0; chunk_2 < chunks_2; chunk_2++) {
+                for (int64_t i_5 = 0; i_5 < H; i_5++) {
+                    #pragma omp simd
+                    for (int64_t i_8 = 0; i_8 < W; i_8++) {
+                        across_3[i_5*W + i_8] += across_3_part[(chunk_2*H + i_5)*W + i_8];
+                    }
+                }
+            }
+            const int64_t chunks_3 = lc_smaller(64, H);
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (8*H*W*lc_floor_div_i64(lc_smaller(lc_larger(kernel, pad), lc_smaller(H, lc_larger(0, H + kernel - pad - 1))), 4) + 2*H*W*lc_smaller(lc_larger(kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), pad - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4)), lc_smaller(H - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), lc_larger(-4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), H + kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4) - pad - 1))) + 51*H*W) > 40000)
+            for (int64_t chunk_3 = 0; chunk_3 < chunks_3; chunk_3++) {
+                const unsigned lc_own_mode = lc_flush();
+                const int64_t c_from = H*chunk_3 / chunks_3;
+                const int64_t c_to = (H*chunk_3 + H) / chunks_3;
+                for (int64_t c = c_from; c < c_to; c++) {
+                    #pragma omp simd
+                    for (int64_t i_6 = 0; i_6 < W; i_6++) {
+                        near_3[c*W + i_6] = 0.0f;
+                    }
+                    const int64_t i_7x4_to_2 = lc_larger(0, lc_smaller(H, lc_larger(0, c + kernel - pad)) - lc_larger(0, c - pad)) / 4;
+                    for (int64_t i_7x4 = 0; i_7x4 < i_7x4_to_2; i_7x4++) {
+                        #pragma omp simd
+                        for (int64_t j_6_2 = 0; j_6_2 < W; j_6_2++) {
+                            near_3[c*W + j_6_2] += across_3[(4*i_7x4 + lc_larger(0, c - pad))*W + j_6_2];
+                            near_3[c*W + j_6_2] += across_3[(4*i_7x4 + lc_larger(0, c - pad) + 1)*W + j_6_2];
+                            near_3[c*W + j_6_2] += across_3[(4*i_7x4 + lc_larger(0, c - pad) + 2)*W + j_6_2];
+                            near_3[c*W + j_6_2] += across_3[(4*i_7x4 + lc_larger(0, c - pad) + 3)*W + j_6_2];
+                        }
+                    }
+                    const int64_t i_7_from_2 = 4*i_7x4_to_2;
+                    const int64_t i_7_to_2 = lc_larger(0, lc_smaller(H, lc_larger(0, c + kernel - pad)) - lc_larger(0, c - pad));
+                    for (int64_t i_7 = i_7_from_2; i_7 < i_7_to_2; i_7++) {
+                        #pragma omp simd
+                        for (int64_t j_6_6 = 0; j_6_6 < W; j_6_6++) {
+                            near_3[c*W + j_6_6] += across_3[(i_7 + lc_larger(0, c - pad))*W + j_6_6];
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t j_8 = 0; j_8 < W; j_8++) {
+                        values_2_2[c*W + j_8] = (dy[(b_3*H + c)*W + j_8] * x[(b_3*H + c)*W + j_8]) * lc_powf((float)((double)shift) + ((float)((double)scale) * near_3[c*W + j_8]), e);
+                        across_2_2[c*W + j_8] = 0.0f;
+                        near_2_2[c*W + j_8] = 0.0f;
+                    }
+                }
+                lc_gradual(lc_own_mode);
+            }
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && 2*H*kernel*lc_smaller(W, W + kernel - pad - 1) > 40000)
+            for (int64_t chunk_4 = 0; chunk_4 < chunks_2; chunk_4++) {
+                const unsigned lc_own_mode = lc_flush();
+                for (int64_t i_9 = 0; i_9 < H; i_9++) {
+                    #pragma omp simd
+                    for (int64_t i_10 = 0; i_10 < W; i_10++) {
+                        across_2_2_part[(chunk_4*H + i_9)*W + i_10] = 0.0f;
+                    }
+                }
+                const int64_t b_2_from = lc_floor_div_i64(chunk_4*kernel, chunks_2);
+                const int64_t b_2_to = lc_floor_div_i64(chunk_4*kernel + kernel, chunks_2);
+                for (int64_t b_2 = b_2_from; b_2 < b_2_to; b_2++) {
+                    for (int64_t i_2 = 0; i_2 < H; i_2++) {
+                        const int64_t j_2_from_2 = lc_larger(0, pad - b_2);
+                        const int64_t j_2_to_2 = lc_smaller(W, W + pad - b_2);
+                        #pragma omp simd
+                        for (int64_t j_2 = j_2_from_2; j_2 < j_2_to_2; j_2++) {
+                            across_2_2_part[(chunk_4*H + i_2)*W + j_2] += values_2_2[i_2*W + b_2 + j_2 - pad];
+                        }
+                    }
+                }
+                lc_gradual(lc_own_mode);
+            }
+            for (int64_t chunk_5 = 0; chunk_5 < chunks_2; chunk_5++) {
+                for (int64_t i_11 = 0; i_11 < H; i_11++) {
+                    #pragma omp simd
+                    for (int64_t i_14 = 0; i_14 < W; i_14++) {
+                        across_2_2[i_11*W + i_14] += across_2_2_part[(chunk_5*H + i_11)*W + i_14];
+                    }
+                }
+            }
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (8*H*W*lc_floor_div_i64(lc_smaller(lc_larger(kernel, pad), lc_smaller(H, lc_larger(0, H + kernel - pad - 1))), 4) + 2*H*W*lc_smaller(lc_larger(kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), pad - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4)), lc_smaller(H - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), lc_larger(-4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), H + kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4) - pad - 1))) + 53*H*W) > 40000)
+            for (int64_t chunk_6 = 0; chunk_6 < chunks_3; chunk_6++) {
+                const unsigned lc_own_mode = lc_flush();
+                const int64_t c_2_from = H*chunk_6 / chunks_3;
+                const int64_t c_2_to = (H*chunk_6 + H) / chunks_3;
+                for (int64_t c_2 = c_2_from; c_2 < c_2_to; c_2++) {
+                    #pragma omp simd
+                    for (int64_t i_12 = 0; i_12 < W; i_12++) {
+                        near_2_2[c_2*W + i_12] = 0.0f;
+                    }
+                    const int64_t i_13x4_to_2 = lc_larger(0, lc_smaller(H, lc_larger(0, c_2 + kernel - pad)) - lc_larger(0, c_2 - pad)) / 4;
+                    for (int64_t i_13x4 = 0; i_13x4 < i_13x4_to_2; i_13x4++) {
+                        #pragma omp simd
+                        for (int64_t j_11_2 = 0; j_11_2 < W; j_11_2++) {
+                            near_2_2[c_2*W + j_11_2] += across_2_2[(4*i_13x4 + lc_larger(0, c_2 - pad))*W + j_11_2];
+                            near_2_2[c_2*W + j_11_2] += across_2_2[(4*i_13x4 + lc_larger(0, c_2 - pad) + 1)*W + j_11_2];
+                            near_2_2[c_2*W + j_11_2] += across_2_2[(4*i_13x4 + lc_larger(0, c_2 - pad) + 2)*W + j_11_2];
+                            near_2_2[c_2*W + j_11_2] += across_2_2[(4*i_13x4 + lc_larger(0, c_2 - pad) + 3)*W + j_11_2];
+                        }
+                    }
+                    const int64_t i_13_from_2 = 4*i_13x4_to_2;
+                    const int64_t i_13_to_2 = lc_larger(0, lc_smaller(H, lc_larger(0, c_2 + kernel - pad)) - lc_larger(0, c_2 - pad));
+                    for (int64_t i_13 = i_13_from_2; i_13 < i_13_to_2; i_13++) {
+                        #pragma omp simd
+                        for (int64_t j_11_6 = 0; j_11_6 < W; j_11_6++) {
+                            near_2_2[c_2*W + j_11_6] += across_2_2[(i_13 + lc_larger(0, c_2 - pad))*W + j_11_6];
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t j_12 = 0; j_12 < W; j_12++) {
+                        d_x[(b_3*H + c_2)*W + j_12] = (dy[(b_3*H + c_2)*W + j_12] * lc_powf((float)((double)shift) + ((float)((double)scale) * near_3[c_2*W + j_12]), (float)(-(double)power))) - ((e_2 * x[(b_3*H + c_2)*W + j_12]) * near_2_2[c_2*W + j_12]);
+                    }
+                }
+                lc_gradual(lc_own_mode);
+            }
+        }
+    }
+lc_done:
+    free(lc_arena);
+    lc_gradual(lc_mode);
+    return lc_leave(call, &lc_fault);
+}
+
+int LC_NAME(normalise_plane_backward_f64)(int64_t batch, int64_t H, int64_t W, int64_t kernel, int64_t pad, double scale, double shift, double power, const double *restrict x, const double *restrict dy, double *restrict d_x, lc_call *call)
+{
+    const int lc_threads LC_USED = call && call->threads > 0 ? call->threads : 1;
+    lc_fault_t lc_fault = {0, {0}};
+    const unsigned lc_mode = lc_flush();
+    size_t lc_room = 0;
+    const size_t lc_at_across_3 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){H, W}, 2);
+    const size_t lc_at_near_3 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){H, W}, 2);
+    const size_t lc_at_values_2_2 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){H, W}, 2);
+    const size_t lc_at_across_2_2 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){H, W}, 2);
+    const size_t lc_at_near_2_2 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){H, W}, 2);
+    const size_t lc_at_across_3_part = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){16, H, W}, 3);
+    const size_t lc_at_across_2_2_part = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){16, H, W}, 3);
+    const size_t lc_own1 = lc_room;
+    const size_t lc_at_across = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){H, W}, 2);
+    const size_t lc_at_near = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){H, W}, 2);
+    const size_t lc_at_values_2 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){H, W}, 2);
+    const size_t lc_at_across_2 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){H, W}, 2);
+    const size_t lc_at_near_2 = lc_reserve(&lc_room, sizeof(double), (const int64_t[]){H, W}, 2);
+    const size_t lc_step1 = lc_copies(&lc_room, lc_own1, lc_threads);
+    char *const lc_arena = lc_take(lc_room);
+    if (!lc_arena) { lc_fault.code = 1; goto lc_done; }
+    double *restrict const across_3 = (double *)(lc_arena + lc_at_across_3);
+    double *restrict const near_3 = (double *)(lc_arena + lc_at_near_3);
+    double *restrict const values_2_2 = (double *)(lc_arena + lc_at_values_2_2);
+    double *restrict const across_2_2 = (double *)(lc_arena + lc_at_across_2_2);
+    double *restrict const near_2_2 = (double *)(lc_arena + lc_at_near_2_2);
+    double *restrict const across_3_part = (double *)(lc_arena + lc_at_across_3_part);
+    double *restrict const across_2_2_part = (double *)(lc_arena + lc_at_across_2_2_part);
+    const double e = (-(double)power) - 1.0;
+    const double e_2 = (2.0 * (double)scale) * (double)power;
+    if (batch >= 4) {
+        const int64_t chunks = lc_smaller(64, batch);
+        #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (16*H*W*batch*lc_floor_div_i64(lc_smaller(lc_larger(kernel, pad), lc_smaller(H, lc_larger(0, H + kernel - pad - 1))), 4) + 4*H*W*batch*lc_smaller(lc_larger(kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), pad - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4)), lc_smaller(H - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), lc_larger(-4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), H + kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4) - pad - 1))) + 6*H*batch*kernel*lc_smaller(W, W + kernel - pad - 1) + 106*H*W*batch) > 40000)
+        for (int64_t chunk_7 = 0; chunk_7 < chunks; chunk_7++) {
+            const unsigned lc_own_mode = lc_flush();
+            char *const lc_mine1 = lc_arena + (size_t)lc_thread() * lc_step1;
+            double *restrict const across = (double *)(lc_mine1 + lc_at_across);
+            double *restrict const near = (double *)(lc_mine1 + lc_at_near);
+            double *restrict const values_2 = (double *)(lc_mine1 + lc_at_values_2);
+            double *restrict const across_2 = (double *)(lc_mine1 + lc_at_across_2);
+            double *restrict const near_2 = (double *)(lc_mine1 + lc_at_near_2);
+            const int64_t b_3_from = batch*chunk_7 / chunks;
+            const int64_t b_3_to = (batch*chunk_7 + batch) / chunks;
+            for (int64_t b_3 = b_3_from; b_3 < b_3_to; b_3++) {
+                #pragma omp simd
+                for (int64_t n = 0; n < H*W; n++) {
+                    across[n] = 0.0;
+                    near[n] = 0.0;
+                }
+                for (int64_t b = 0; b < kernel; b++) {
+                    for (int64_t i = 0; i < H; i++) {
+                        const int64_t j_from = lc_larger(0, pad - b);
+                        const int64_t j_to = lc_smaller(W, W + pad - b);
+                        #pragma omp simd
+                        for (int64_t j = j_from; j < j_to; j++) {
+                            const double xv = x[(b_3*H + i)*W + b + j - pad];
+                            across[i*W + j] += xv * xv;
+                        }
+                    }
+                }
+                for (int64_t c = 0; c < H; c++) {
+                    #pragma omp simd
+                    for (int64_t i_6 = 0; i_6 < W; i_6++) {
+                        near[c*W + i_6] = 0.0;
+                    }
+                    const int64_t i_7x4_to = lc_larger(0, lc_smaller(H, lc_larger(0, c + kernel - pad)) - lc_larger(0, c - pad)) / 4;
+                    for (int64_t i_7x4 = 0; i_7x4 < i_7x4_to; i_7x4++) {
+                        #pragma omp simd
+                        for (int64_t j_6_2 = 0; j_6_2 < W; j_6_2++) {
+                            near[c*W + j_6_2] += across[(4*i_7x4 + lc_larger(0, c - pad))*W + j_6_2];
+                            near[c*W + j_6_2] += across[(4*i_7x4 + lc_larger(0, c - pad) + 1)*W + j_6_2];
+                            near[c*W + j_6_2] += across[(4*i_7x4 + lc_larger(0, c - pad) + 2)*W + j_6_2];
+                            near[c*W + j_6_2] += across[(4*i_7x4 + lc_larger(0, c - pad) + 3)*W + j_6_2];
+                        }
+                    }
+                    const int64_t i_7_from = 4*i_7x4_to;
+                    const int64_t i_7_to = lc_larger(0, lc_smaller(H, lc_larger(0, c + kernel - pad)) - lc_larger(0, c - pad));
+                    for (int64_t i_7 = i_7_from; i_7 < i_7_to; i_7++) {
+                        #pragma omp simd
+                        for (int64_t j_6_6 = 0; j_6_6 < W; j_6_6++) {
+                            near[c*W + j_6_6] += across[(i_7 + lc_larger(0, c - pad))*W + j_6_6];
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t j_8 = 0; j_8 < W; j_8++) {
+                        values_2[c*W + j_8] = (dy[(b_3*H + c)*W + j_8] * x[(b_3*H + c)*W + j_8]) * lc_pow((double)shift + ((double)scale * near[c*W + j_8]), e);
+                        across_2[c*W + j_8] = 0.0;
+                        near_2[c*W + j_8] = 0.0;
+                    }
+                }
+                for (int64_t b_2 = 0; b_2 < kernel; b_2++) {
+                    for (int64_t i_2 = 0; i_2 < H; i_2++) {
+                        const int64_t j_2_from = lc_larger(0, pad - b_2);
+                        const int64_t j_2_to = lc_smaller(W, W + pad - b_2);
+                        #pragma omp simd
+                        for (int64_t j_2 = j_2_from; j_2 < j_2_to; j_2++) {
+                            across_2[i_2*W + j_2] += values_2[i_2*W + b_2 + j_2 - pad];
+                        }
+                    }
+                }
+                for (int64_t c_2 = 0; c_2 < H; c_2++) {
+                    #pragma omp simd
+                    for (int64_t i_12 = 0; i_12 < W; i_12++) {
+                        near_2[c_2*W + i_12] = 0.0;
+                    }
+                    const int64_t i_13x4_to = lc_larger(0, lc_smaller(H, lc_larger(0, c_2 + kernel - pad)) - lc_larger(0, c_2 - pad)) / 4;
+                    for (int64_t i_13x4 = 0; i_13x4 < i_13x4_to; i_13x4++) {
+                        #pragma omp simd
+                        for (int64_t j_11_2 = 0; j_11_2 < W; j_11_2++) {
+                            near_2[c_2*W + j_11_2] += across_2[(4*i_13x4 + lc_larger(0, c_2 - pad))*W + j_11_2];
+                            near_2[c_2*W + j_11_2] += across_2[(4*i_13x4 + lc_larger(0, c_2 - pad) + 1)*W + j_11_2];
+                            near_2[c_2*W + j_11_2] += across_2[(4*i_13x4 + lc_larger(0, c_2 - pad) + 2)*W + j_11_2];
+                            near_2[c_2*W + j_11_2] += across_2[(4*i_13x4 + lc_larger(0, c_2 - pad) + 3)*W + j_11_2];
+                        }
+                    }
+                    const int64_t i_13_from = 4*i_13x4_to;
+                    const int64_t i_13_to = lc_larger(0, lc_smaller(H, lc_larger(0, c_2 + kernel - pad)) - lc_larger(0, c_2 - pad));
+                    for (int64_t i_13 = i_13_from; i_13 < i_13_to; i_13++) {
+                        #pragma omp simd
+                        for (int64_t j_11_6 = 0; j_11_6 < W; j_11_6++) {
+                            near_2[c_2*W + j_11_6] += across_2[(i_13 + lc_larger(0, c_2 - pad))*W + j_11_6];
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t j_12 = 0; j_12 < W; j_12++) {
+                        d_x[(b_3*H + c_2)*W + j_12] = (dy[(b_3*H + c_2)*W + j_12] * lc_pow((double)shift + ((double)scale * near[c_2*W + j_12]), -(double)power)) - ((e_2 * x[(b_3*H + c_2)*W + j_12]) * near_2[c_2*W + j_12]);
+                    }
+                }
+            }
+            lc_gradual(lc_own_mode);
+        }
+    } else {
+        for (int64_t b_3 = 0; b_3 < batch; b_3++) {
+            #pragma omp simd
+            for (int64_t n = 0; n < H*W; n++) {
+                across_3[n] = 0.0;
+                near_3[n] = 0.0;
+            }
+            const int64_t chunks_2 = lc_smaller(lc_larger(lc_floor_div_i64(kernel, 4), lc_smaller(4, kernel)), lc_smaller(16, lc_larger((2097152 / (H*W + 1)), 1)));
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && 4*H*kernel*lc_smaller(W, W + kernel - pad - 1) > 40000)
+            for (int64_t chunk = 0; chunk < chunks_2; chunk++) {
+                const unsigned lc_own_mode = lc_flush();
+                for (int64_t i_3 = 0; i_3 < H; i_3++) {
+                    #pragma omp simd
+                    for (int64_t i_4 = 0; i_4 < W; i_4++) {
+                        across_3_part[(chunk*H + i_3)*W + i_4] = 0.0;
+                    }
+                }
+                const int64_t b_from = lc_floor_div_i64(chunk*kernel, chunks_2);
+                const int64_t b_to = lc_floor_div_i64(chunk*kernel + kernel, chunks_2);
+                for (int64_t b = b_from; b < b_to; b++) {
+                    for (int64_t i = 0; i < H; i++) {
+                        const int64_t j_from_2 = lc_larger(0, pad - b);
+                        const int64_t j_to_2 = lc_smaller(W, W + pad - b);
+                        #pragma omp simd
+                        for (int64_t j = j_from_2; j < j_to_2; j++) {
+                            const double xv_2 = x[(b_3*H + i)*W + b + j - pad];
+                            across_3_part[(chunk*H + i)*W + j] += xv_2 * xv_2;
+                        }
+                    }
+                }
+                lc_gradual(lc_own_mode);
+            }
+            for (int64_t chunk_2 = 0; chunk_2 < chunks_2; chunk_2++) {
+                for (int64_t i_5 = 0; i_5 < H; i_5++) {
+                    #pragma omp simd
+                    for (int64_t i_8 = 0; i_8 < W; i_8++) {
+                        across_3[i_5*W + i_8] += across_3_part[(chunk_2*H + i_5)*W + i_8];
+                    }
+                }
+            }
+            const int64_t chunks_3 = lc_smaller(64, H);
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (8*H*W*lc_floor_div_i64(lc_smaller(lc_larger(kernel, pad), lc_smaller(H, lc_larger(0, H + kernel - pad - 1))), 4) + 2*H*W*lc_smaller(lc_larger(kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), pad - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4)), lc_smaller(H - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), lc_larger(-4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), H + kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4) - pad - 1))) + 51*H*W) > 40000)
+            for (int64_t chunk_3 = 0; chunk_3 < chunks_3; chunk_3++) {
+                const unsigned lc_own_mode = lc_flush();
+                const int64_t c_from = H*chunk_3 / chunks_3;
+                const int64_t c_to = (H*chunk_3 + H) / chunks_3;
+                for (int64_t c = c_from; c < c_to; c++) {
+                    #pragma omp simd
+                    for (int64_t i_6 = 0; i_6 < W; i_6++) {
+                        near_3[c*W + i_6] = 0.0;
+                    }
+                    const int64_t i_7x4_to_2 = lc_larger(0, lc_smaller(H, lc_larger(0, c + kernel - pad)) - lc_larger(0, c - pad)) / 4;
+                    for (int64_t i_7x4 = 0; i_7x4 < i_7x4_to_2; i_7x4++) {
+                        #pragma omp simd
+                        for (int64_t j_6_2 = 0; j_6_2 < W; j_6_2++) {
+                            near_3[c*W + j_6_2] += across_3[(4*i_7x4 + lc_larger(0, c - pad))*W + j_6_2];
+                            near_3[c*W + j_6_2] += across_3[(4*i_7x4 + lc_larger(0, c - pad) + 1)*W + j_6_2];
+                            near_3[c*W + j_6_2] += across_3[(4*i_7x4 + lc_larger(0, c - pad) + 2)*W + j_6_2];
+                            near_3[c*W + j_6_2] += across_3[(4*i_7x4 + lc_larger(0, c - pad) + 3)*W + j_6_2];
+                        }
+                    }
+                    const int64_t i_7_from_2 = 4*i_7x4_to_2;
+                    const int64_t i_7_to_2 = lc_larger(0, lc_smaller(H, lc_larger(0, c + kernel - pad)) - lc_larger(0, c - pad));
+                    for (int64_t i_7 = i_7_from_2; i_7 < i_7_to_2; i_7++) {
+                        #pragma omp simd
+                        for (int64_t j_6_6 = 0; j_6_6 < W; j_6_6++) {
+                            near_3[c*W + j_6_6] += across_3[(i_7 + lc_larger(0, c - pad))*W + j_6_6];
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t j_8 = 0; j_8 < W; j_8++) {
+                        values_2_2[c*W + j_8] = (dy[(b_3*H + c)*W + j_8] * x[(b_3*H + c)*W + j_8]) * lc_pow((double)shift + ((double)scale * near_3[c*W + j_8]), e);
+                        across_2_2[c*W + j_8] = 0.0;
+                        near_2_2[c*W + j_8] = 0.0;
+                    }
+                }
+                lc_gradual(lc_own_mode);
+            }
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && 2*H*kernel*lc_smaller(W, W + kernel - pad - 1) > 40000)
+            for (int64_t chunk_4 = 0; chunk_4 < chunks_2; chunk_4++) {
+                const unsigned lc_own_mode = lc_flush();
+                for (int64_t i_9 = 0; i_9 < H; i_9++) {
+                    #pragma omp simd
+                    for (int64_t i_10 = 0; i_10 < W; i_10++) {
+                        across_2_2_part[(chunk_4*H + i_9)*W + i_10] = 0.0;
+                    }
+                }
+                const int64_t b_2_from = lc_floor_div_i64(chunk_4*kernel, chunks_2);
+                const int64_t b_2_to = lc_floor_div_i64(chunk_4*kernel + kernel, chunks_2);
+                for (int64_t b_2 = b_2_from; b_2 < b_2_to; b_2++) {
+                    for (int64_t i_2 = 0; i_2 < H; i_2++) {
+                        const int64_t j_2_from_2 = lc_larger(0, pad - b_2);
+                        const int64_t j_2_to_2 = lc_smaller(W, W + pad - b_2);
+                        #pragma omp simd
+                        for (int64_t j_2 = j_2_from_2; j_2 < j_2_to_2; j_2++) {
+                            across_2_2_part[(chunk_4*H + i_2)*W + j_2] += values_2_2[i_2*W + b_2 + j_2 - pad];
+                        }
+                    }
+                }
+                lc_gradual(lc_own_mode);
+            }
+            for (int64_t chunk_5 = 0; chunk_5 < chunks_2; chunk_5++) {
+                for (int64_t i_11 = 0; i_11 < H; i_11++) {
+                    #pragma omp simd
+                    for (int64_t i_14 = 0; i_14 < W; i_14++) {
+                        across_2_2[i_11*W + i_14] += across_2_2_part[(chunk_5*H + i_11)*W + i_14];
+                    }
+                }
+            }
+            #pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1 && (8*H*W*lc_floor_div_i64(lc_smaller(lc_larger(kernel, pad), lc_smaller(H, lc_larger(0, H + kernel - pad - 1))), 4) + 2*H*W*lc_smaller(lc_larger(kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), pad - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4)), lc_smaller(H - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), lc_larger(-4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4), H + kernel - 4*lc_floor_div_i64(lc_smaller(lc_smaller(H, lc_larger(0, kernel - pad)), pad + 1), 4) - pad - 1))) + 53*H*W) > 40000)
+            for (int64_t chunk_6 = 0; chunk_6 < chunks_3; chunk_6++) {
+                const unsigned lc_own_mode = lc_flush();
+                const int64_t c_2_from = H*chunk_6 / chunks_3;
+                const int64_t c_2_to = (H*chunk_6 + H) / chunks_3;
+                for (int64_t c_2 = c_2_from; c_2 < c_2_to; c_2++) {
+                    #pragma omp simd
+                    for (int64_t i_12 = 0; i_12 < W; i_12++) {
+                        near_2_2[c_2*W + i_12] = 0.0;
+                    }
+                    const int64_t i_13x4_to_2 = lc_larger(0, lc_smaller(H, lc_larger(0, c_2 + kernel - pad)) - lc_larger(0, c_2 - pad)) / 4;
+                    for (int64_t i_13x4 = 0; i_13x4 < i_13x4_to_2; i_13x4++) {
+                        #pragma omp simd
+                        for (int64_t j_11_2 = 0; j_11_2 < W; j_11_2++) {
+                            near_2_2[c_2*W + j_11_2] += across_2_2[(4*i_13x4 + lc_larger(0, c_2 - pad))*W + j_11_2];
+                            near_2_2[c_2*W + j_11_2] += across_2_2[(4*i_13x4 + lc_larger(0, c_2 - pad) + 1)*W + j_11_2];
+                            near_2_2[c_2*W + j_11_2] += across_2_2[(4*i_13x4 + lc_larger(0, c_2 - pad) + 2)*W + j_11_2];
+                            near_2_2[c_2*W + j_11_2] += across_2_2[(4*i_13x4 + lc_larger(0, c_2 - pad) + 3)*W + j_11_2];
+                        }
+                    }
+                    const int64_t i_13_from_2 = 4*i_13x4_to_2;
+                    const int64_t i_13_to_2 = lc_larger(0, lc_smaller(H, lc_larger(0, c_2 + kernel - pad)) - lc_larger(0, c_2 - pad));
+                    for (int64_t i_13 = i_13_from_2; i_13 < i_13_to_2; i_13++) {
+                        #pragma omp simd
+                        for (int64_t j_11_6 = 0; j_11_6 < W; j_11_6++) {
+                            near_2_2[c_2*W + j_11_6] += across_2_2[(i_13 + lc_larger(0, c_2 - pad))*W + j_11_6];
+                        }
+                    }
+                    #pragma omp simd
+                    for (int64_t j_12 = 0; j_12 < W; j_12++) {
+                        d_x[(b_3*H + c_2)*W + j_12] = (dy[(b_3*H + c_2)*W + j_12] * lc_pow((double)shift + ((double)scale * near_3[c_2*W + j_12]), -(double)power)) - ((e_2 * x[(b_3*H + c_2)*W + j_12]) * near_2_2[c_2*W + j_12]);
+                    }
+                }
+                lc_gradual(lc_own_mode);
+            }
+        }
+    }
+lc_done:
+    free(lc_arena);
+    lc_gradual(lc_mode);
+    return lc_leave(call, &lc_fault);
+}
