@@ -96,7 +96,8 @@ class Cotangents:
     def _hold_what_changes(self) -> None:
         """A[i, 1:] += A[i, :-1] * x: the addition to d_A changes d_A[i, 1:], which the one to d_x is to see as it
         was."""
-        writes = [(n, items, terms) for (n, items, _), terms in self.parts.items()]
+        writes: list[tuple[str, Sequence[Item] | None, list[Expr]]] = []
+        writes += [(n, items, terms) for (n, items, _), terms in self.parts.items()]
         writes += [(n, None, terms) for n, terms in self.waiting.items()]
         held: dict[Expr, Name] = {}
         for k, (_, _, terms) in enumerate(writes):

@@ -11,7 +11,7 @@ import gast
 from . import construct
 from .array_calls import flattened
 from .construct import const, value_of
-from .dims import Dim, maximum, minimum, product
+from .dims import ZERO, Dim, maximum, minimum, product, without_remainder
 from .errors import Mistake, Suppressed, span_of
 from .fold import fold
 from .operations import BY_SPELLING, ROWS, Argument, Row
@@ -380,10 +380,12 @@ class Expressions(SpecialCalls):
             )
         if row.name.endswith("_shift") and any(not a.type.is_integer for a in args):
             raise self.fail(node, "type", "<< and >> take integers", "multiply by a power of two: x * 2.0**n")
+        if row.kind == "elementwise":
+            args = self._halves(args, node)
         made = construct.call(row.name, *args, span=self.span(node), **static)
-        if row.name in ("maximum", "minimum") and made.value is not None:
-            a, b = (value_of(arg) for arg in args)
-            made = replace(made, value=(maximum if row.name == "maximum" else minimum)(a, b, self.facts))
+        if row.name in ("maximum", "minimum") and isinstance(made, Call) and made.value is not None:
+            (a, b), choose = map(value_of, args), maximum if row.name == "maximum" else minimum
+            made = replace(made, value=choose(a or ZERO, b or ZERO, self.facts))
         if row.name == "reshape" and (size := product(args[0].type.shape)) != product(made.type.shape):
             fits = construct.call("equal", construct.dim(size), construct.dim(product(made.type.shape)))
             message = (
@@ -391,6 +393,22 @@ class Expressions(SpecialCalls):
             )
             self.emit(Assert(fits, message, self.span(node), "ValueError"))
         return made
+
+    def _halves(self, args: Sequence[Expr], node: Any) -> Sequence[Expr]:
+        """x[:, : D // 2] and x[:, D // 2 :] have one shape where D is even, which is checked at the call."""
+        shapes = [a.type.shape for a in args if a.type.rank]
+        if len(shapes) < 2 or len({s[-1:] for s in shapes}) < 2 and len(set(shapes)) < 2:
+            return args
+        rank = max(map(len, shapes))
+        columns = [[s[k - rank + len(s)] for s in shapes if k - rank + len(s) >= 0] for k in range(rank)]
+        plain = {d: min(c, key=lambda e: len(e.terms)) for c in columns for d in c if _half_of(d, c)}
+        if not plain:
+            return args
+        fitted: list[Expr] = []
+        for arg in args:
+            shape = tuple(plain.get(d, d) for d in arg.type.shape)
+            fitted.append(arg if shape == arg.type.shape else self.apply(ROWS["reshape"], [arg], {"shape": shape}, node))
+        return fitted
 
     def _comparison(self, node: Any, left: Any, ops: list[Any], rest: list[Any]) -> Value:
         terms = self.values([left, *rest[:1]])
@@ -975,6 +993,11 @@ class Expressions(SpecialCalls):
             self.emit(Assert(holds, message, self.span(node), "IndexError"))
 
         return check
+
+
+def _half_of(dim: Dim, others: Sequence[Dim]) -> bool:
+    """Whether an extent equals another of these just where a division leaves no remainder."""
+    return any(len(d.terms) < len(dim.terms) and not without_remainder(dim - d).terms for d in others)
 
 
 def _known(expr: Expr) -> bool | None:

@@ -120,7 +120,7 @@ class Iteration:
                     "the step of a range must be known from shapes and configuration",
                     "count by 1 in a while loop: i = 0; while i < n: ...; i += step",
                 )
-            step = known.value
+            step = known.value or 0
             if step == 0:
                 raise self.fail(node.args[2], "type", "the step of a range cannot be zero")
         return Range(start, stop, step, lambda i: i, "=")

@@ -65,11 +65,7 @@ def d_max_plane(
                 for j in range(columns):
                     is_largest = padded[i * stride_h + a, j * stride_w + b] == y[i, j]
                     d_padded[i * stride_h + a, j * stride_w + b] += np.where(is_largest, share[j], 0.0)
-    d_x = np.empty_like(x)
-    for i in range(x.shape[0]):
-        for j in range(x.shape[1]):
-            d_x[i, j] = d_padded[i + pad_h, j + pad_w]
-    return d_x
+    return d_padded[pad_h : pad_h + x.shape[0], pad_w : pad_w + x.shape[1]]
 
 
 @layer
@@ -96,37 +92,6 @@ def mean_plane(
                 for j in range(columns):
                     total[i, j] += padded[i * stride_h + a, j * stride_w + b]
     return total * share_h[:, None] * share_w
-
-
-@mean_plane.backward
-def d_mean_plane(
-    x: real["H W"],
-    share_h: State[real["rows"]],
-    share_w: State[real["columns"]],
-    dy: real["rows columns"],
-    kernel_h: int,
-    kernel_w: int,
-    stride_h: int,
-    stride_w: int,
-    pad_h: int,
-    pad_w: int,
-    end_h: int,
-    end_w: int,
-) -> real["H W"]:
-    """Each element gets the shares of the windows that it lies in."""
-    rows, columns = share_h.shape[0], share_w.shape[0]
-    share = dy * share_h[:, None] * share_w
-    d_padded = np.zeros_like(np.pad(x, ((pad_h, end_h), (pad_w, end_w))))
-    for i in range(rows):
-        for a in range(kernel_h):
-            for b in range(kernel_w):
-                for j in range(columns):
-                    d_padded[i * stride_h + a, j * stride_w + b] += share[i, j]
-    d_x = np.empty_like(x)
-    for i in range(x.shape[0]):
-        for j in range(x.shape[1]):
-            d_x[i, j] = d_padded[i + pad_h, j + pad_w]
-    return d_x
 
 
 @layer

@@ -22,7 +22,12 @@ FILES = (
     "stencils",
     "dynamic_programs",
     "model_programs",
+    "windows",
+    "constructs",
+    "npb_programs",
+    "model_programs_more",
 )
+LONG = ("npb_programs", "model_programs_more")  # whose texts take long, too
 QUICK = ("indexing",)
 CASES = [case for file in FILES for case in harness.cases(file)]
 
@@ -63,7 +68,14 @@ def texts() -> dict[str, Built]:
     return Texts()
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if "text" in harness.checks(c)], ids=lambda c: f"{c.file}-{c.name}")
+TEXTS = [
+    pytest.param(c, id=f"{c.file}-{c.name}", marks=(pytest.mark.slow,) if c.file in LONG else ())
+    for c in CASES
+    if "text" in harness.checks(c)
+]
+
+
+@pytest.mark.parametrize("case", TEXTS)
 def test_the_gradient_source_is_the_derivative(texts: dict[str, Built], case: Case) -> None:
     harness.check_text(case, texts[case.file])
 
@@ -76,4 +88,4 @@ def test_the_library(libraries: dict[str, Built], case: Case, check: str) -> Non
 def test_every_file_is_here() -> None:
     named = {p.stem for p in Path(harness.LAYERS).glob("*.py")}
     assert named == {*FILES, "contract"}
-    assert len(CASES) > 200
+    assert len(CASES) > 400

@@ -68,7 +68,7 @@ def _reshaped(args: list[Type], static: dict[str, Any]) -> Type:
         shape[hole] = ONE
         shape[hole] = size // product(shape)
     made, given = product(map(unclamped, shape)), product(map(unclamped, a.shape))
-    if product(shape) != size and without_remainder(made) != without_remainder(given):
+    if product(shape) != size and without_remainder(made - given).terms:
         raise TypingError(
             "shape", f"cannot reshape {shape_text(a.shape)} to {shape_text(tuple(shape))}",
             "the number of elements must be the same for every size of the dimensions",

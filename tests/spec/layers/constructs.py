@@ -605,3 +605,52 @@ def permuted(x: real["N"], p: i64["N"]):  # N=3 ints=0:3
     y[:] = 0.0
     y[p] = x
     return y
+
+
+@layer
+def overlapping_sums(A: real["N M"]):  # N=3 M=5
+    for t in range(2):
+        for i in range(1, 2):
+            A[i, 1:-1] += A[i - 1, :-2] + A[i, 2:] + A[i, :-2] + A[i + 1, 2:]
+    return A
+
+
+@layer
+def overlapping_scaled(A: real["5"], x: real["5"]):  #
+    A[1:] += A[:-1] * x[1:]
+    A[2:] -= A[:3] * A[1:4] * x[:3]
+    return A
+
+
+@layer
+def one_place_twice(A: real["5"], x: real["5"], k: i64[""]):  # ints=0:5
+    for i in range(5):
+        A[i] += A[i] * x[i]
+        A[i] += A[k] * x[k]
+        A[k] -= A[k] * A[i]
+    return A
+
+
+@layer
+def whole_arrays(A: real["3 3"], x: real["3"]):  #
+    A += A.T @ A * 0.1
+    A += A * x
+    A -= x[:, None] * A[::-1]
+    A *= A.T
+    return A
+
+
+@layer
+def overlapping_steps(A: real["6"], x: real["6"]):  #
+    A[::2] += A[1::2] * x[::2]
+    A[::-1] += A * x
+    A[1:4] *= A[2:5] * x[0]
+    return A
+
+
+@layer
+def overlapping_gathers(A: real["6"], x: real["4"], i: i64["4"], j: i64["4"]):  # ints=0:6
+    np.add.at(A, i, A[j] * x)
+    A[i] += A[j] * x
+    A[1:5] += x * A[i]
+    return A
