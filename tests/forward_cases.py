@@ -102,7 +102,7 @@ var            | np.var(x, axis=1) + np.var(x)                 | x: real N M
 std            | np.std(x, axis=0, keepdims=True)              | x: real N M
 norm           | np.linalg.norm(x, axis=1)                     | x: real N M
 norm_all       | np.linalg.norm(x)                             | x: real N M
-logsumexp_none | special.logsumexp(x[:, :0], axis=1) + special.logsumexp(x[:0]) | x: real N M
+logsumexp_none | special.logsumexp(x[:, :0], axis=1) | x: real N M
 logsumexp      | special.logsumexp(x, axis=1)                  | x: real N M
 softmax        | special.softmax(x, axis=-1)                   | x: real N M
 softmax_0      | special.softmax(2 * x, axis=0)                | x: real N M
@@ -188,7 +188,7 @@ repeat_zero    | np.repeat(x, 0, axis=0)                       | x: real N M
 tile           | np.tile(x, 2) + np.tile(x, (1, 2))            | x: real N M
 tile_more      | np.tile(x, (2, 1, 3))                         | x: real N M
 tile_rows      | np.tile(v, (N, 1)) @ np.repeat(v[:, None], K, axis=1) | x: real N K; v: real M
-stop_gradient  | x + stop_gradient(np.sin(x) - x[0]) * 2       | x: real N M
+stopped        | x + stop_gradient(np.sin(x) - x[0]) * 2       | x: real N M
 roll           | np.roll(x, 2, axis=0) - np.roll(x, -3, axis=-1) | x: real N M
 roll_flat      | np.roll(x, 4)                                 | x: real N M
 roll_values    | np.roll(x, (k, 1 - k), axis=(0, 1)) + np.roll(x, (j, 2)) - np.roll(x, k, axis=(1, 0)) | x: real N M; k: i64; j: i32
