@@ -71,6 +71,8 @@ SPECIAL = {
     "math.ceil": ("a scalar", "an integer"),
     "math.trunc": ("a scalar", "an integer"),
     "math.log": ("x, base", "as np.log"),
+    "callable": ("f", "true or false, at build"),
+    "np.shape": ("a", "integers"),
     "np.add.at": ("a, index, values", "adds up; the values get what was at their places"),
     "np.array": ("values, dtype", "of each value"),
     "np.asarray": ("values, dtype", "of each value"),
@@ -104,7 +106,8 @@ CONSTRUCTS = [
     ("lists", "`rows.append(h)`, `[f(v) for v in x]`, then `np.stack`, `np.array`, `np.concatenate`", "appended"),
     (
         "functions",
-        "others of the file or of an imported layer file, nested `def`, `lambda`; they may write into arrays",
+        "others of the file or of an imported layer file, nested `def`, `lambda`; they may write into arrays, and take"
+        " `*rest`; `f(t, *rest)`",
         "helpers_write",
     ),
     ("constants", "of the file: numbers, tuples, `np.array([...])`", "constants"),
@@ -200,6 +203,30 @@ def smooth_gradient(x, w, dy): ...  # or a method `backward`; @layer(backward=No
 The names of its arguments say what it needs: arguments of the forward, `y` (`y1`, `y2`, or their names), `dy` (`dy1`, `dz`), and `memory`,
 what `forward` returns beside its outputs as `Memory[real["T"]]`. It returns the gradients of inputs, then params, then states.
 
+`stop_gradient(x)`, imported from layerc, is x as a constant: no derivative passes, in the gradient's own gradient neither. With it,
+`x + stop_gradient(np.rint(x) - x)` rounds and passes the gradient straight through.
+
+## Differential equations
+
+`ode45(f, t0, t1, y0, *theta)`, imported from layerc, is y(t1) for dy/dt = f(t, y, *theta), y(t0) = y0: adaptive steps of Dormand and Prince
+4(5). f is any function of the file, nested function or lambda; y0 an array or a number. t1 may lie before t0. Each example of a batch has
+steps of its own.
+
+```python
+@layer
+def spring(y0: real["2"], t1: real, k: Param[real]) -> real["2"]:
+    return ode45(lambda t, y, k: np.stack([y[1], -k * y[0]]), 0.0, t1, y0, k, rtol=1e-8)
+```
+
+| option | is |
+| --- | --- |
+| `rtol=1e-6`, `atol=1e-9` | the error of a step, in the root mean square over y, stays within `atol + rtol * abs(y)` |
+| `gradient="direct"` | the derivative of the steps that were taken, exactly; one y is saved for each |
+| `gradient="adjoint"` | integrates y and its cotangent back from t1; nothing is saved, right to the tolerances |
+| `max_steps=10000` | that many trials at most, then `AssertionError` at the call's line |
+
+Gradients go to y0, t0, t1, theta, and to arrays around f that it reads (`self.w` in a class). `examples/ode.py` has a neural ODE.
+
 ## Constructs
 """
 
@@ -232,6 +259,8 @@ def spelled(spelling: str) -> str:
     """A spelling as one writes it; nothing for what only the compiler says."""
     if spelling in OPERATORS:
         return f"`{OPERATORS[spelling]}`"
+    if spelling.startswith("derivative."):
+        return f"`{spelling.partition('.')[2]}`" if spelling == "derivative.stop_gradient" else ""
     if "." in spelling or spelling in ("abs", "pow", "round"):
         return f"`{spelling}`"
     return ""
@@ -297,7 +326,7 @@ def arguments(row: Row) -> str:
 def special() -> list[str]:
     """The calls that the checker knows by name."""
     dotted = {name: name.replace(".", "_") for name in SPECIAL}
-    known = {n[5:] for n in dir(FunctionChecker) if n.startswith("call_")} - {"row"}
+    known = {n[5:] for n in dir(FunctionChecker) if n.startswith("call_") and "_derivative_" not in n} - {"row"}
     assert known == set(dotted.values()), known ^ set(dotted.values())
     return list(SPECIAL)
 

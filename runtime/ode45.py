@@ -56,7 +56,7 @@ def solve(f, t0, t1, y0, theta, take, kept, rtol, atol, max_steps):
     """
     span = t1 - t0
     y = np.asarray(1.0 * y0)
-    found, slope = 1.0 * y, f(t0, y, *theta)
+    found, slope = 1.0 * y, 1.0 * f(t0, y, *theta)
     assert np.shape(slope) == np.shape(y), "f gives dy/dt, which has the shape of y"
     nodes, weights = np.array(NODES, dtype=y.dtype), np.array(WEIGHTS, dtype=y.dtype)
     errors = np.array(ERRORS, dtype=y.dtype)

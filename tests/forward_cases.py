@@ -42,6 +42,7 @@ _DOMAINS = {
     "logit": "open",
     "gammaln": "pos",
     "digamma": "pos",
+    "trigamma": "pos",
     "power": "pos",
     "reciprocal": "pos",
     "xlogy": "pos",
@@ -101,6 +102,7 @@ var            | np.var(x, axis=1) + np.var(x)                 | x: real N M
 std            | np.std(x, axis=0, keepdims=True)              | x: real N M
 norm           | np.linalg.norm(x, axis=1)                     | x: real N M
 norm_all       | np.linalg.norm(x)                             | x: real N M
+logsumexp_none | special.logsumexp(x[:, :0], axis=1) | x: real N M
 logsumexp      | special.logsumexp(x, axis=1)                  | x: real N M
 softmax        | special.softmax(x, axis=-1)                   | x: real N M
 softmax_0      | special.softmax(2 * x, axis=0)                | x: real N M
@@ -186,9 +188,10 @@ repeat_zero    | np.repeat(x, 0, axis=0)                       | x: real N M
 tile           | np.tile(x, 2) + np.tile(x, (1, 2))            | x: real N M
 tile_more      | np.tile(x, (2, 1, 3))                         | x: real N M
 tile_rows      | np.tile(v, (N, 1)) @ np.repeat(v[:, None], K, axis=1) | x: real N K; v: real M
-stop_gradient  | x + stop_gradient(np.sin(x) - x[0]) * 2       | x: real N M
+stopped        | x + stop_gradient(np.sin(x) - x[0]) * 2       | x: real N M
 roll           | np.roll(x, 2, axis=0) - np.roll(x, -3, axis=-1) | x: real N M
 roll_flat      | np.roll(x, 4)                                 | x: real N M
+roll_values    | np.roll(x, (k, 1 - k), axis=(0, 1)) + np.roll(x, (j, 2)) - np.roll(x, k, axis=(1, 0)) | x: real N M; k: i64; j: i32
 roll_two       | np.roll(x, (1, -2), axis=(0, 1)) + np.roll(x, 1, axis=(0, 1)) | x: real N M
 diagonal       | np.diagonal(x @ x.T) * x.diagonal(0, 0, 0 + 1).sum() | x: real N M
 diagonal_off   | np.diagonal(x, 1)                             | x: real N M
@@ -723,7 +726,8 @@ def _elementwise() -> list[Case]:
         names = row.arrays
         first = "bool" if row.name == "where" else kind
         arguments = tuple((n, first if k == 0 else kind, "N M" if k == 0 else "M", domain) for k, n in enumerate(names))
-        found.append(_case(f"op_{row.name}", [f"return {spelling}({', '.join(names)})"], arguments))
+        given = ["1" if a.kind == "int" else a.name for a in row.signature]  # the order of polygamma
+        found.append(_case(f"op_{row.name}", [f"return {spelling}({', '.join(given)})"], arguments))
     return found
 
 

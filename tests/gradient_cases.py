@@ -51,6 +51,10 @@ CASES: list[Case] = [
     *(_elementwise(f, f"special.{f}(a)") for f in ("erf", "erfc", "expit", "log_expit")),
     _elementwise("logit", "special.logit(a)", 0.1, 0.9),
     _elementwise("gammaln", "special.gammaln(a)", 0.5, 3.0),
+    _elementwise("digamma", "special.digamma(a)", 0.5, 3.0),
+    _elementwise("digamma_below", "special.digamma(a - 4.0)", 0.2, 0.8),
+    _elementwise("arctan2_at_0", "np.arctan2(a * 0, b * 0) + a * b", two=True),
+    _elementwise("rolled_by_value", "np.roll(a, int(np.floor(b[0] * 0 + 2.5))) * b", two=True),
     _elementwise("xlogy", "special.xlogy(a, b)", 0.3, 2.0, two=True),
     _elementwise("positive", "+a * b", two=True),
     _elementwise("clip_low", "np.clip(a, b, 1.9)", two=True),
@@ -68,6 +72,7 @@ CASES: list[Case] = [
       for f in ("sum", "mean", "prod", "max", "min", "var", "std")
       for n, arg in (("all", ""), ("last", ", axis=-1"), ("tuple", ", axis=(0, 2)"), ("keep", ", axis=1, keepdims=True"))),
     Case("norm", 'def norm(a: real["N D"]):\n    return np.linalg.norm(a, axis=1) + np.linalg.norm(a)\n', {"a": (4, 3)}),
+    Case("logsumexp_of_none", 'def logsumexp_of_none(a: real["N D"]):\n    return np.exp(special.logsumexp(a[:, :0], axis=1)) + a[:, 0]\n', {"a": (4, 3)}),
     Case("logsumexp", 'def logsumexp(a: real["N D"]):\n    return special.logsumexp(a, axis=1)\n', {"a": (4, 3)}),
     Case("softmax", 'def softmax(a: real["N D"]):\n    return special.softmax(a, axis=1) * a\n', {"a": (4, 3)}),
     Case("log_softmax", 'def log_softmax(a: real["N D"]):\n    return special.log_softmax(a, axis=0) * a\n', {"a": (4, 3)}),

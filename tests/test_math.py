@@ -137,6 +137,7 @@ UNARY = {
     "arccos": (np.arccos, 1.2, 1.2),
     "gammaln": (sp.gammaln, 0.51, None),
     "digamma": (sp.digamma, 0.51, None),
+    "trigamma": (lambda x: sp.polygamma(1, x), 0.51, None),
     "logit": (logit, 0.51, 2.0),
     "log_expit": (log_expit, 2.0, 2.0),
     "abs": (np.abs, 0, 0),
@@ -259,6 +260,15 @@ def test_double_digamma(probe):
     np.testing.assert_allclose(probe("digamma", x), probe("digamma", x + 1) - 1 / x, rtol=2e-14, atol=2e-14)
 
 
+def test_double_trigamma(probe):
+    """Below 0 by psi'(x+1) = psi'(x) - 1/x^2 (SciPy is off near poles)."""
+    rng = np.random.default_rng(1)
+    x = np.concatenate([rng.uniform(0, 60, 50_000), 2.0 ** rng.uniform(-500, 60, 5_000)])
+    np.testing.assert_allclose(probe("trigamma", x), sp.polygamma(1, x), rtol=2e-15)
+    x = -rng.uniform(0, 60, 50_000)
+    np.testing.assert_allclose(probe("trigamma", x), probe("trigamma", x + 1) + 1 / (x * x), rtol=1e-13)
+
+
 def test_double_logaddexp(probe):
     a, b = np.random.default_rng(1).normal(0, 20, (2, 50_000))
     want = np.logaddexp(a.astype(np.longdouble), b.astype(np.longdouble))
@@ -365,7 +375,7 @@ def test_edges(probe, name, dtype):
     x = edges(dtype)
     if name == "gammaln":
         x = x[np.abs(x) != np.finfo(np.float64).smallest_subnormal]  # SciPy has inf, not 744.44
-    scipy = name in ("erf", "erfc", "gammaln", "digamma")
+    scipy = name in ("erf", "erfc", "gammaln", "digamma", "trigamma")
     exactly(name, probe(name, x), UNARY[name][0](x.astype(np.float64 if scipy else WIDER[dtype])), x)
 
 
@@ -420,6 +430,8 @@ LIBM |= {
 ROUNDING = {f"{n}_f{w}" for n in ("floor", "ceil", "rint", "trunc") for w in (32, 64)} | {
     "digamma_f32",
     "digamma_f64",
+    "trigamma_f32",
+    "trigamma_f64",
 }
 
 

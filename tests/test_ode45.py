@@ -191,6 +191,58 @@ def test_gradient_source_reads_well():
         assert check_file(Path("gradients.py"), made).layers
 
 
+# Whole layers f, and values of their arguments. ruff: noqa: E501 (one line a statement)
+LAYERS = """
+def a_constant_start(x: real):
+    return ode45(lambda t, y: -y * x, 0.0, 1.0, 2.0, METHOD) * x
+
+def an_integer_argument(x: real["3"]):
+    return ode45(lambda t, y, k, c: -y[k] * c, 0, 1, x, np.array([1, 0, 2]), 0.3, METHOD)
+
+def an_integer_start(x: real["3"]):
+    return ode45(lambda t, y: -y * x, 0.0, 1.0, np.arange(3), METHOD)
+
+def loops_and_branches(x: real["3"]):
+    def slope(t, y):
+        h = np.zeros_like(y)
+        for i in range(y.shape[0]):
+            if y[i] > 0:
+                h[i] = -y[i] * t
+        return h
+    return ode45(slope, 0.0, 1.0, x, METHOD)
+
+def one_in_another(x: real):
+    return ode45(lambda t, y: ode45(lambda s, z: -z * x, 0.0, 0.5, y, METHOD), 0.0, 1.0, x, METHOD)
+
+def at_every_step(x: real["3"], k: real):
+    h = k
+    for t in range(len(x)):
+        h = ode45(lambda s, y: x[t] - np.sin(y) * k, 0.0, 0.4, h, METHOD)
+    return h
+
+def a_captured_view(x: real["3"], w: real["2 3 3"]):
+    a = w[1].T
+    return ode45(lambda t, y: a @ y, 0.0, 0.5, x, METHOD)
+"""
+ODD = {re.findall(r"\w+", text)[1]: text for text in LAYERS.strip().split("\n\n")}
+NESTED = ("one_in_another",)  # steps times steps
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if n in NESTED else []) for n in ODD])
+def test_odd_ones(name, method):
+    rtol = 1e-7 if name in NESTED else 1e-9
+    text = HEAD + "@layer\n" + ODD[name].replace("METHOD", f"rtol={rtol}, gradient='{method}'") + "\n"
+    shapes = dict(re.findall(r'(\w+): real(?:\["([^"]*)"\])?', text))
+    args = {a: RNG.uniform(-1, 1, tuple(map(int, dims.split()))) for a, dims in shapes.items()}
+    f = run(text)[name]
+    y = f(*args.values())
+    dy = RNG.normal(size=np.shape(y))
+    for argument, gradient in zip(args, by_gradient_source(text, name, args, y, dy), strict=True):
+        expected = differences(f, args, [dy], argument, h=1e-5)
+        np.testing.assert_allclose(gradient, expected, rtol=2e-6, atol=2e-7, err_msg=argument)
+
+
 def test_second_order():
     text = HEAD + (
         "@layer\ndef growth(y0: real, w: real):\n    return ode45(lambda t, y: -w * y, 0.0, 1.0, y0, rtol=1e-10)\n"

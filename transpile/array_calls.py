@@ -56,14 +56,15 @@ class ArrayCalls:
         given = self._given(node, "np.roll", "a shift axis", 2)
         array = self.typed(given["a"])
         moved = self.value(given["shift"])
-        if not isinstance(moved, Tuple) and value_of(by := self.as_expr(moved, given["shift"])) is None:
-            return self._rolled_by_value(array, by, given, node)
-        shifts = self._each(given["shift"])
+        shifts = [self.as_expr(v, given["shift"]) for v in (moved.items if isinstance(moved, Tuple) else (moved,))]
+        for shift in shifts:
+            if not shift.type.is_integer or shift.type.rank:
+                raise self.fail(given["shift"], "type", f"a shift is an integer, got {shift.type}")
         axis = self.value(given["axis"]) if "axis" in given else Static(None)
         if isinstance(axis, Static):
             flat = construct.call("ravel", array) if array.type.rank != 1 else array
             for shift in shifts:
-                flat = construct.call("roll", flat, shift=shift, axis=0, span=self.span(node))
+                flat = self._rolled(flat, shift, 0, node)
             return construct.call("reshape", flat, shape=array.type.shape) if array.type.rank != 1 else flat
         axes = [a.value for a in self._each(given["axis"])]
         if len(shifts) == 1:
@@ -73,23 +74,20 @@ class ArrayCalls:
         if len(axes) != len(shifts) or None in axes:
             raise self.fail(node, "type", "np.roll takes as many shifts as axes, the axes known at build time")
         for shift, number in zip(shifts, axes, strict=True):
-            array = construct.call("roll", array, shift=shift, axis=number, span=self.span(node))
+            array = self._rolled(array, shift, number, node)
         return array
 
-    def _rolled_by_value(self: Any, array: Expr, by: Expr, given: dict[str, Any], node: Any) -> Value:
-        """How far depends on values: every element is looked up."""
-        if not by.type.is_integer or by.type.rank:
-            raise self.fail(given["shift"], "type", f"a shift is an integer, got {by.type}")
-        shape = array.type.shape
-        flat = "axis" not in given
-        array = flattened(array) if flat else array
-        (axis,) = normal_axes(0 if flat else self._static_int(given["axis"]), array.type.rank)
+    def _rolled(self: Any, array: Expr, shift: Expr, axis: int, node: Any) -> Expr:
+        by = value_of(shift)
+        if by is not None:
+            return construct.call("roll", array, shift=by, axis=axis, span=self.span(node))
+        # How far depends on values: every element is looked up.
+        (axis,) = normal_axes(axis, array.type.rank)
         extent = array.type.shape[axis]
         places = construct.call("arange", start=ZERO, stop=extent)
         period = construct.call("maximum", construct.dim(extent), const(1))
-        source = construct.call("mod", construct.call("subtract", places, by), period)
-        rolled = _gathered(array, axis, source, self.span(node))
-        return construct.call("reshape", rolled, shape=shape) if flat and len(shape) != 1 else rolled
+        source = construct.call("mod", construct.call("subtract", places, shift), period)
+        return _gathered(array, axis, source, self.span(node))
 
     def call_np_moveaxis(self: Any, node: Any) -> Value:
         given = self._given(node, "np.moveaxis", "a source destination", 3)

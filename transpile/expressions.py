@@ -457,7 +457,7 @@ class Expressions(SpecialCalls):
 
     def _membership(self, value: Value, items: Tuple, inside: bool, node: Any) -> Value:
         """`n in (1, 2)`: whether it equals one of them."""
-        if isinstance(value, Static) and all(isinstance(i, Static) for i in items.items):
+        if any(isinstance(v, Static) for v in (value, *items.items)):
             return const((value in items.items) == inside)
         one = self.as_expr(value, node)
         result: Expr = const(False)

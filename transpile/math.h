@@ -957,4 +957,28 @@ LC_FN double lc_digamma(double x)
 }
 LC_FN float lc_digammaf(float x) { return (float)lc_digamma(x); }
 
+/* The derivative of digamma, in the same way: lifted by sums of 1/(x+k)^2, then Abramowitz & Stegun 6.4.12.
+   Reflected by psi'(1-x) + psi'(x) = (pi / sin(pi x))^2 = (pi cot(pi x))^2 + pi^2. */
+LC_FN double lc__lift(double a, double b) { double p = a * b; return (a * a + b * b) / (p * p); }
+LC_FN double lc_trigamma(double x)
+{
+    double y = x < 0 ? 1. - x : x;
+    double lift = lc__lift(y + 3., y + 4.) + lc__lift(y + 2., y + 5.) + lc__lift(y + 1., y + 6.);
+    lift = y < 8. ? lift + lc__lift(y, y + 7.) : 0.;
+    double w = y < 8. ? y + 8. : y, i = 1. / w, z = i * i;
+    double p = -174611. / 330 * z + 43867. / 798;
+    p = p * z - 3617. / 510;
+    p = p * z + 7. / 6;
+    p = p * z - 691. / 2730;
+    p = p * z + 5. / 66;
+    p = p * z - 1. / 30;
+    p = p * z + 1. / 42;
+    p = p * z - 1. / 30;
+    p = p * z + 1. / 6;
+    double psi = i * (1. + i * (0.5 + i * p)) + lift;
+    double cot = lc__picot(x), reflected = (cot * cot + 0x1.3bd3cc9be45dep+3) - psi;
+    return x < 0 ? (x == lc_rint(x) ? LC_INF : reflected) : psi;
+}
+LC_FN float lc_trigammaf(float x) { return (float)lc_trigamma(x); }
+
 #endif

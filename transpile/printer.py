@@ -151,6 +151,8 @@ class Printer:
         return ast.Subscript(value=shape, slice=ast.Constant(value=expr.get("axis")), ctx=ast.Load())
 
     def print_size(self, expr: Call) -> Any:
+        if not expr.args[0].type.rank:  # it may be a number of Python's own, which has no size
+            return ast.Constant(value=1)
         return ast.Attribute(value=self.tree(expr.args[0]), attr="size", ctx=ast.Load())
 
     def print_transpose(self, expr: Call) -> Any:

@@ -102,6 +102,8 @@ class SpecialCalls(ArrayCalls):
         expr = (
             self.stacked(value, node) if isinstance(value, Tuple) else construct.call("copy", self.as_expr(value, node))
         )
+        if expr.type.is_weak:  # an array, of no axes, has a type
+            expr = construct.cast(expr, "real" if expr.type.is_float else "i64")
         for keyword in node.keywords:
             if keyword.arg != "dtype":
                 raise self.fail(node, "type", f"np.array has no argument {keyword.arg} here")

@@ -54,7 +54,7 @@ class Reductions(Inlined):
         start, combine = row.reduce
         source = self.prepare(expr.args[0])
         space = self.dims(source.type.shape)
-        if start in ("lowest", "highest"):
+        if expr.op in ("max", "min"):
             name = {"max": "maximum", "min": "minimum"}[expr.op]
             self._not_empty(space, axes, f"zero-size array to reduction operation {name} which has no identity", True)
         if begin:

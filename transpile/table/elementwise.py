@@ -6,7 +6,7 @@ from typing import Any
 
 from ..operations import MISSING, ZERO, Row, add
 from ..program import Type
-from ..typing import as_float, broadcast, promote
+from ..typing import TypingError, as_float, broadcast, promote
 
 
 def _promoted(args: list[Type], static: dict[str, Any]) -> Type:
@@ -23,6 +23,12 @@ def _boolean(args: list[Type], static: dict[str, Any]) -> Type:
 
 def _select(args: list[Type], static: dict[str, Any]) -> Type:
     return Type(promote(args[1:]), broadcast([a.shape for a in args]))
+
+
+def _of_order_1(args: list[Type], static: dict[str, Any]) -> Type:
+    if static["n"] != 1:
+        raise TypingError("unsupported", f"special.polygamma has the order 1 here, not {static['n']}", "digamma is that of 0")
+    return _floating(args, static)
 
 
 def _unary(name: str, grad: str | None, c: str, *, spell: str = "", type: Any = _floating, flops: int = 10) -> None:
@@ -77,9 +83,10 @@ _unary("tan", "dy * (1 + y * y)", "lc_tan{f}({0})", spell="np.tan math.tan", flo
 _unary("arcsin", "dy / np.sqrt(1 - a * a)", "lc_arcsin{f}({0})", spell="np.arcsin np.asin math.asin", flops=20)
 _unary("arccos", "-dy / np.sqrt(1 - a * a)", "lc_arccos{f}({0})", spell="np.arccos np.acos math.acos", flops=20)
 _unary("arctan", "dy / (1 + a * a)", "lc_arctan{f}({0})", spell="np.arctan np.atan math.atan", flops=20)
+_NORM = "np.where((a == 0) & (b == 0), 1, a * a + b * b)"
 _binary(
     "arctan2", "np.arctan2 np.atan2 math.atan2",
-    ("dy * b / (a * a + b * b)", "-dy * a / (a * a + b * b)"), "lc_arctan2{f}({0}, {1})", type=_floating, flops=25,
+    (f"dy * b / {_NORM}", f"-dy * a / {_NORM}"), "lc_arctan2{f}({0}, {1})", type=_floating, flops=25,
 )
 _unary("sinh", "dy * np.cosh(a)", "lc_sinh{f}({0})", spell="np.sinh math.sinh", flops=15)
 _unary("cosh", "dy * np.sinh(a)", "lc_cosh{f}({0})", spell="np.cosh math.cosh", flops=15)
@@ -146,4 +153,5 @@ _binary(
     ("np.where((a == 0) & (b <= 0), 0, dy * np.log(b))", "np.where(a == 0, 0, dy * a / b)"), "lc_xlogy{f}({0}, {1})", type=_floating, flops=12,
 )
 _unary("gammaln", "dy * special.digamma(a)", "lc_gammaln{f}({0})", spell="special.gammaln math.lgamma", flops=60)
-_unary("digamma", MISSING, "lc_digamma{f}({0})", spell="special.digamma special.psi", flops=60)
+_unary("digamma", "dy * special.polygamma(1, a)", "lc_digamma{f}({0})", spell="special.digamma special.psi", flops=60)
+add(Row("trigamma", "special.polygamma", "n: int, a", "elementwise", _of_order_1, MISSING, "lc_trigamma{f}({0})", flops=60))

@@ -50,11 +50,14 @@ _OTHERS = (
 _MEAN = "np.mean(a, axis=axis, keepdims=True)"
 _MAX = "np.max(a, axis=axis, keepdims=True)"
 _TOP = f"np.where(np.isfinite({_MAX}), {_MAX}, 0)"  # as SciPy: inf - inf is not to be met
+_OR_0 = _TOP.replace("np.max", "top")
 
 add(
     Row("sum", "np.sum sum", _ARGS, "reduce", _keep, ("unreduce(dy)",), reduce=(0, "add")),
     Row("prod", "np.prod", _ARGS, "reduce", _keep, (_OTHERS,), reduce=(1, "multiply")),
     Row("max", "np.max np.amax max", _ARGS, "reduce", _same, (_EXTREME,), reduce=("lowest", "maximum")),
+    # Within definitions: -inf of nothing, where np.max would raise.
+    Row("top", "top", _ARGS, "reduce", _same, ZERO, reduce=("lowest", "maximum")),
     Row("min", "np.min np.amin min", _ARGS, "reduce", _same, (_EXTREME,), reduce=("highest", "minimum")),
     Row("any", "np.any", _ARGS, "reduce", _boolean, ZERO, reduce=(False, "logical_or")),
     Row("all", "np.all", _ARGS, "reduce", _boolean, ZERO, reduce=(True, "logical_and")),
@@ -82,7 +85,7 @@ add(
     Row(
         "logsumexp", "special.logsumexp", _ARGS, "compose", _floating,
         ("unreduce(dy) * np.exp(a - unreduce(y))",),
-        define=f"np.log(np.sum(np.exp(a - {_TOP}), axis=axis, keepdims=keepdims)) + {_TOP.replace('True', 'keepdims')}",
+        define=f"np.log(np.sum(np.exp(a - {_OR_0}), axis=axis, keepdims=keepdims)) + {_OR_0.replace('True', 'keepdims')}",
     ),
     Row(
         "softmax", "special.softmax", "a, axis: axes = None", "compose", _map,
