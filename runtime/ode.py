@@ -94,11 +94,14 @@ class ODE(Builtin):
         (top,) = self.ports.outputs
         return lambda t, y: self.ports.run("predict", {**self._point(t, y), **parameters}, None)[top]
 
-    def _pull(self, state: LayerState, t: float, y: np.ndarray, dy: np.ndarray) -> Gradients:
-        """dy times the derivatives of fn there, by argument."""
+    def _pull(
+        self, state: LayerState, t: float, y: np.ndarray, dy: np.ndarray, made: np.ndarray | None = None
+    ) -> Gradients:
+        """dy times the derivatives of fn there, by argument. made: fn there, if it is known."""
         (top,) = self.ports.outputs
         arrays = {**self._point(t, y), **{p.name: p.data for p in state.parameters}}
-        made = self.ports.run("predict", arrays, None)[top]
+        if made is None:
+            made = self.ports.run("predict", arrays, None)[top]
         # An input may have the output's name; it is then the input that the gradient asks for.
         return self.ports.pull({top: made, **arrays, f"d{top}": dy}, "all", None)
 
@@ -130,7 +133,7 @@ class ODE(Builtin):
             stages, points = _stages(rate, t, h, y)
             dk = [(h * b) * dy for b in _B]
             for k in reversed(range(len(stages))):
-                found = self._pull(state, t + _C[k] * h, points[k], np.ascontiguousarray(dk[k], y.dtype))
+                found = self._pull(state, t + _C[k] * h, points[k], np.ascontiguousarray(dk[k], y.dtype), stages[k])
                 du = found[y_name]
                 dy = dy + du
                 for j, a in enumerate(_A[k]):
@@ -157,11 +160,13 @@ class ODE(Builtin):
         return found.reshape(y1.shape), {n: g.reshape(s) for n, g, s in zip(names, gradients, shapes)}
 
 
-def _stages(rate: Rate, t: float, h: float, y: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The rates of one step, and the points that they are taken at."""
-    stages: list[np.ndarray] = []
-    points = []
-    for c, row in zip(_C, _A):
+def _stages(
+    rate: Rate, t: float, h: float, y: np.ndarray, first: np.ndarray | None = None
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The rates of one step, and the points that they are taken at. first: the first of them, if it is known."""
+    stages = [rate(t, y) if first is None else first]
+    points = [y]
+    for c, row in zip(_C[1:], _A[1:]):
         points.append(_moved(y, h, row, stages))
         stages.append(rate(t + c * h, points[-1]))
     return stages, points
@@ -187,10 +192,11 @@ def integrate(
     if start == end or not y.size:
         return y
     h = abs(end - start) * 0.01
+    first = None  # the rate at (t, y), which the step before has taken last
     for _ in range(_MOST):
         is_last = h >= abs(end - t)
         h = min(h, abs(end - t))
-        stages, _ = _stages(rate, t, side * h, y)
+        stages, _ = _stages(rate, t, side * h, y, first)
         after = _moved(y, side * h, _B, stages)
         stages.append(rate(t + side * h, after))
         error = sum(e * k.astype(np.float64) for e, k in zip(_E, stages)) * h
@@ -199,9 +205,11 @@ def integrate(
         if size <= 1:
             if steps is not None:
                 steps.append((t, side * h, y))
-            t, y = end if is_last else t + side * h, after
+            t, y, first = end if is_last else t + side * h, after, stages[-1]
             if is_last:
                 return y
+        else:
+            first = stages[0]
         h *= min(10.0, max(0.2, 0.9 * size**-0.2)) if size > 0 else 10.0 if size == 0 else 0.2
         if t + side * h * 0.1 == t:
             break
