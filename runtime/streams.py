@@ -36,18 +36,15 @@ class Stream:
             self._philox = np.random.Philox(key=0)
             self._generator = np.random.Generator(self._philox)
         key = np.frombuffer(_key(self.seed, self.name, "draw", self.count), "<u8").astype(np.uint64)
-        self._philox.state = {**_FRESH, "state": {"counter": np.zeros(4, np.uint64), "key": key}}
+        self._philox.state = {  # of one that has drawn nothing
+            "bit_generator": "Philox",
+            "state": {"counter": np.zeros(4, np.uint64), "key": key},
+            "buffer": np.zeros(4, np.uint64),
+            "buffer_pos": 4,
+            "has_uint32": 0,
+            "uinteger": 0,
+        }
         return self._generator
 
     def __copy__(self) -> "Stream":
         return Stream(self.seed, self.name, self.count)
-
-
-# Of a Philox that has drawn nothing.
-_FRESH = {
-    "bit_generator": "Philox",
-    "buffer": np.zeros(4, np.uint64),
-    "buffer_pos": 4,
-    "has_uint32": 0,
-    "uinteger": 0,
-}
