@@ -63,13 +63,13 @@ def run(epochs: int = EPOCHS, picture: bool = True) -> jobs.Result:
     lenet = net(training)
     total = epochs * -(-len(training[0]) // BATCH)
     solver = Adam(max_epoch=epochs, lr=LRPolicy.Cosine(2e-3, total), regu_coef=1e-4)
-    validation = ValidationPerformance(test, every_n_epoch=1)
-    solver.add(validation)
+    if picture:
+        solver.add(ValidationPerformance(test, every_n_epoch=1))
     clock = jobs.Clock()
     jobs.solve(solver, lenet, total, clock)
     if picture:
         draw(lenet, solver, test)
-    return clock.result("test accuracy", validation.statistics["accuracy.accuracy"], solver.state.iter)
+    return clock.result("test accuracy", lenet.evaluate(test)["accuracy.accuracy"], solver.state.iter)
 
 
 def draw(lenet: Net, solver: Adam, test: list[np.ndarray]) -> None:

@@ -15,7 +15,7 @@ from layerc.runtime import ODE, Adam, Gaussian, Input, LRPolicy, MemoryData, Net
 
 EPOCHS, BATCH, HIDDEN = 160, 100, 50
 POINTS, STEP, AHEAD = 500, 0.02, 8
-TARGET = jobs.Target(0.1, is_least=False)
+TARGET = jobs.Target(0.15, is_least=False)
 _A = np.array([[-0.1, 2.0], [-2.0, -0.1]])
 
 

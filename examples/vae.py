@@ -64,13 +64,14 @@ def run(epochs: int = EPOCHS, picture: bool = True) -> jobs.Result:
     vae = net(training)
     total = epochs * -(-len(training) // BATCH)
     solver = Adam(max_epoch=epochs, lr=LRPolicy.Cosine(3e-3, total))
-    validation = ValidationPerformance([test], every_n_epoch=1)
-    solver.add(validation)
+    if picture:
+        solver.add(ValidationPerformance([test], every_n_epoch=1))
     clock = jobs.Clock()
     jobs.solve(solver, vae, total, clock)
     if picture:
         draw(vae, solver, test)
-    nats = validation.statistics["likeness.loss"] + validation.statistics["prior.loss"]
+    found = vae.evaluate([test])
+    nats = found["likeness.loss"] + found["prior.loss"]
     return clock.result("nats per image", nats, solver.state.iter)
 
 

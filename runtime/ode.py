@@ -83,11 +83,14 @@ class ODE(Builtin):
         (top,) = self.ports.outputs
         return lambda t, y: self.ports.run("predict", {**self._point(t, y), **parameters}, None)[top]
 
-    def _pull(self, state: LayerState, t: float, y: np.ndarray, dy: np.ndarray) -> Gradients:
-        """dy times the derivatives of fn there, by argument."""
+    def _pull(
+        self, state: LayerState, t: float, y: np.ndarray, dy: np.ndarray, made: np.ndarray | None = None
+    ) -> Gradients:
+        """dy times the derivatives of fn there, by argument. made: fn there, if it is known."""
         (top,) = self.ports.outputs
         arrays = {**self._point(t, y), **{p.name: p.data for p in state.parameters}}
-        made = self.ports.run("predict", arrays, None)[top]
+        if made is None:
+            made = self.ports.run("predict", arrays, None)[top]
         # An input may have the output's name; it is then the input that the gradient asks for.
         return self.ports.pull({top: made, **arrays, f"d{top}": dy}, "all", None)
 
@@ -119,7 +122,7 @@ class ODE(Builtin):
             stages, points = _stages(rate, t, h, y)
             dk = [(h * b) * dy for b in WEIGHTS[-1]]
             for k in reversed(range(len(stages))):
-                found = self._pull(state, t + NODES[k] * h, points[k], np.ascontiguousarray(dk[k], y.dtype))
+                found = self._pull(state, t + NODES[k] * h, points[k], np.ascontiguousarray(dk[k], y.dtype), stages[k])
                 du = found[y_name]
                 dy = dy + du
                 for j, a in zip(range(k), WEIGHTS[k]):

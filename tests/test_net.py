@@ -1,6 +1,8 @@
 """Nets: values, sums over consumers, gradients against differences, inference without a trace, texts,
 files."""
 
+import copy
+
 import numpy as np
 import pytest
 from nets import Double, Negate, Shift, Stopper, SumLoss, check_gradients, data, differences, load_package
@@ -30,6 +32,7 @@ from layerc.runtime import (
     SquareLoss,
     TopologyError,
 )
+from layerc.runtime.streams import Stream, generator
 
 X, T = data()
 
@@ -855,3 +858,16 @@ def test_blob_objects_live_on():
 
 def test_topology_error_is_a_value_error():
     assert issubclass(TopologyError, ValueError)
+
+
+def test_a_stream_draws_what_a_new_generator_would():
+    """Also after an odd number of 32-bit draws, which NumPy keeps the other half of."""
+    stream = Stream(7, "drop")
+    for count in range(1, 5):
+        wanted, found = generator(7, "drop", "draw", count), stream.next()
+        assert np.array_equal(found.random(3, dtype=np.float32), wanted.random(3, dtype=np.float32))
+        assert np.array_equal(found.integers(10, size=5), wanted.integers(10, size=5))
+        assert found.standard_normal() == wanted.standard_normal()
+    other = copy.copy(stream)
+    assert np.array_equal(other.next().random(3), generator(7, "drop", "draw", 5).random(3))
+    assert stream.count == 4

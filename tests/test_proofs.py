@@ -110,14 +110,21 @@ def test_bounds_of_extents(dim: Dim, bound: Dim) -> None:
 
 @pytest.mark.parametrize(
     ("text", "cast"),
-    [("a*f(x)", "(a*f(x))"), ("a[i]*b[j]", "(a[i]*b[j])"), ("f(a)[i]", "f(a)[i]"), ("(a + b)", "(a + b)"), ("n", "n"), ("-n", "(-n)")],
+    [
+        ("a*f(x)", "(a*f(x))"),
+        ("a[i]*b[j]", "(a[i]*b[j])"),
+        ("f(a)[i]", "f(a)[i]"),
+        ("(a + b)", "(a + b)"),
+        ("n", "n"),
+        ("-n", "(-n)"),
+    ],
 )
 def test_a_cast_is_of_all_that_follows(text: str, cast: str) -> None:
     assert _unary(text) == cast
 
 
 # -- signs of configuration at run time ------------------------------------------------------------------------
-LAYERS = '''
+LAYERS = """
 import numpy as np
 from layerc import layer, real
 
@@ -161,7 +168,7 @@ def guarded(x: real["N"]):
         if i + 1 < x.shape[0] and x[i + 1] > 0:
             c -= x[i]
     return c
-'''
+"""
 
 
 @pytest.fixture(scope="module")

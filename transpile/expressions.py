@@ -407,7 +407,9 @@ class Expressions(SpecialCalls):
         fitted: list[Expr] = []
         for arg in args:
             shape = tuple(plain.get(d, d) for d in arg.type.shape)
-            fitted.append(arg if shape == arg.type.shape else self.apply(ROWS["reshape"], [arg], {"shape": shape}, node))
+            fitted.append(
+                arg if shape == arg.type.shape else self.apply(ROWS["reshape"], [arg], {"shape": shape}, node)
+            )
         return fitted
 
     def _comparison(self, node: Any, left: Any, ops: list[Any], rest: list[Any]) -> Value:
