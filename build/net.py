@@ -84,9 +84,12 @@ class _Library:
         }
 
 
+_TRAINING = ("train_step", "set_learning_rate", "set_momentum")
+
+
 def _module_text(net: Mapping[str, Any], title: str) -> str:
     """The package's `__init__.py`."""
-    names = ["predict", *(["train_step"] if net["train"] else []), "params", "states", "load", "save", "open"]
+    names = ["predict", *(_TRAINING if net["train"] else []), "params", "states", "load", "save", "arena_size", "open"]
     lines = [f'"""{title} Do not edit."""'.replace("\\", "\\\\"), ""]
     lines += ["from layerc.runtime.built_net import load as _load", "", "open = _load(__file__)", "_net = open()", ""]
     lines += [f"{name} = _net.{name}" for name in names if name != "open"]

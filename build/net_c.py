@@ -279,8 +279,9 @@ class _Function:
             ctype = C_TYPES[b["dtype"]]
             if b["kind"] == "arena":
                 grows, place = b["place"]
-                at = f"{place} * batch" if grows else f"{self.f['arena'][0]} * batch + {place}"
-                self.put(f"{ctype} *const b{k} = ({ctype} *)(net->arena + {at});")
+                at = number_text([place, 0] if grows else [self.f["arena"][0], place])
+                owner = emit._comment(b["name"])
+                self.put(f"{ctype} *const b{k} = ({ctype} *)(net->arena + {at}); /* {owner} */")
             elif b["kind"] == "kept":
                 self.put(f"{ctype} *const b{k} = ({ctype} *)net->kept[{names.index(b['name'])}]; /* {b['name']} */")
             elif b["kind"] == "const":

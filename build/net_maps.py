@@ -84,6 +84,8 @@ def number_text(n: Any) -> str:
     if not isinstance(n, list | tuple):
         return str(n)
     times, plus = n
+    if not times:
+        return str(plus)
     text = "batch" if times == 1 else f"{times} * batch"
     return (
         f"({text} + {plus})" if plus > 0 else f"({text} - {-plus})" if plus < 0 else text if times == 1 else f"({text})"

@@ -67,7 +67,7 @@ class BuiltNet:
         self._handle = self._call("open")()
         if self._handle == ffi.NULL:
             raise MemoryError(f"net {self.name!r}: no memory")
-        weakref.finalize(self, self._call("close"), self._handle)
+        weakref.finalize(self, self._call("close"), self._handle).atexit = False
         self.params: dict[str, np.ndarray] = {}
         self.states: dict[str, np.ndarray] = {}
         for k, held in enumerate(net["held"]):

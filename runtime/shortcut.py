@@ -38,6 +38,12 @@ class Shortcuts:
         return known.run(net, top, wire, given)
 
 
+def _is_plain(layer: Any) -> bool:
+    """Whether nothing in it is the user's own Python, which may do more than it returns."""
+    inner = getattr(layer, "net", None)
+    return layer.is_builtin and (inner is None or all(_is_plain(step.layer) for step in inner.graph.steps))
+
+
 class _Shortcut:
     def __init__(self, net: "Net") -> None:
         self.memory = net.buffer.data  # where the parameters are, for the kernels
@@ -78,16 +84,15 @@ class _Shortcut:
     def _prepare(self, net: "Net", top: str | None, wire: int, given: Given) -> None:
         from layerc.runtime.rehearse import schedule
         from layerc.runtime.replay import Replay
-        from layerc.runtime.symbolic import Unrecordable
 
         steps = net.graph.ancestors([wire], set(given))
-        plain = all(net.graph.steps[i].layer.is_builtin for i in steps)  # what a user wrote may do more than it returns
+        plain = all(_is_plain(net.graph.steps[i].layer) for i in steps)
         blobs = [net.track.blobs[w] for w in given]
         if not plain or any(b.shape[1:] != a.shape[1:] or b.dtype != a.dtype for b, a in zip(blobs, given.values())):
             return
         try:
             made = schedule(net, None, top)
-        except (Unrecordable, ValueError, TypeError):
+        except Exception:  # there is no shortcut; the long way says what there is to say
             return
         self.names = [(net.graph.wires[w].name, w) for w in given]
         if made.predict.draws or sorted(p.name for p in made.predict.inputs) != sorted(name for name, _ in self.names):

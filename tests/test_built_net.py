@@ -111,11 +111,11 @@ def test_nets_of_one_package_are_apart(mlp, opened):
 def test_rates_can_be_set(mlp, opened):
     x, t = mlp[1]["DATA"]
     before = opened.params["ip1.weight"].copy()
-    opened._net.set_learning_rate(0.0)
-    opened._net.set_momentum(0.0)
+    opened.set_learning_rate(0.0)
+    opened.set_momentum(0.0)
     opened.train_step(x, t)
     np.testing.assert_array_equal(opened.params["ip1.weight"], before)
-    opened._net.set_learning_rate(None)
+    opened.set_learning_rate(None)
     opened.train_step(x, t)
     assert not np.array_equal(opened.params["ip1.weight"], before)
 
@@ -386,5 +386,5 @@ def test_the_net_tells_the_same_plan(mlp):
 
 def test_the_arena_is_smaller_than_its_parts(mlp, opened):
     manifest = json.loads((mlp[0] / "manifest.json").read_text())["net"]
-    assert opened.predict.__self__.arena_size(100) == 100 * manifest["predict"]["arena"][0]
+    assert opened.arena_size(100) == 100 * manifest["predict"]["arena"][0]
     assert manifest["predict"]["arena"] == [128, 0]  # 9 floats are a line; the scores go to the caller
