@@ -397,7 +397,7 @@ class Expressions(SpecialCalls):
     def _halves(self, args: Sequence[Expr], node: Any) -> Sequence[Expr]:
         """x[:, : D // 2] and x[:, D // 2 :] have one shape where D is even, which is checked at the call."""
         shapes = [a.type.shape for a in args if a.type.rank]
-        if len(shapes) < 2 or len({s[-1:] for s in shapes}) < 2 and len(set(shapes)) < 2:
+        if len(shapes) < 2 or (len({s[-1:] for s in shapes}) < 2 and len(set(shapes)) < 2):
             return args
         rank = max(map(len, shapes))
         columns = [[s[k - rank + len(s)] for s in shapes if k - rank + len(s) >= 0] for k in range(rank)]
