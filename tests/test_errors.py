@@ -43,7 +43,7 @@ MISTAKES = [
     ('def f(x: real["N"]):\n    if x > 0:\n        return x\n    return -x', 3, 'type', 'truth of an array', 'np.any'),
     ('def f(x: real["N"]):\n    return y', 3, 'name', 'y is not defined', ''),
     ('def f(value: real["N"]):\n    return valu', 3, 'name', 'valu is not defined', 'did you mean value'),
-    ('from scipy import special\ndef f(x: real["N"]):\n    return special.polygamma(2, x)', 4, 'unsupported', 'order 1', 'digamma'),
+    ('from scipy import special\n@layer\ndef f(x: real["N"]):\n    return special.polygamma(2, x)', 4, 'unsupported', 'order 1', 'digamma'),
     ('def f(x: real["N"]):\n    return np.tanhh(x)', 3, 'unsupported', 'np.tanhh is not part of the subset', 'did you mean np.tanh'),
     ('def f(x: real["N"]):\n    print(x)\n    return x', 3, 'unsupported', 'print', '.reference'),
     ('def f(x: real["N"]):\n    return {v for v in x}', 3, 'unsupported', 'SetComp', 'arrays'),
