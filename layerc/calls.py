@@ -18,6 +18,7 @@ from layerc.annotations import (
 )
 from layerc.runtime.fields import boolean, integer, number
 from layerc.runtime.generator import Random
+from layerc.runtime.outputs import inferred
 from layerc.runtime.seeds import seed_of
 from layerc.runtime.shapes import Binding, Group, Shape, batch_size, bind
 
@@ -175,7 +176,9 @@ class _Example:
         signature = self.signature
         if signature.outputs is None:
             self.single = not isinstance(result, tuple)
-            return [self._inferred(y, declared) for y in ((result,) if self.single else result)]
+            values = (result,) if self.single else tuple(result)
+            kinds = inferred.get() if len(inferred.get()) == len(values) else ("real",) * len(values)
+            return [self._inferred(y, kind, declared) for y, kind in zip(values, kinds)]
         expected = len(signature.outputs) + signature.memory
         if signature.single and not signature.memory:
             result = (result,)
@@ -187,10 +190,11 @@ class _Example:
             for (name, kind), y in zip(signature.outputs, result)
         ]
 
-    def _inferred(self, value: Any, declared: Sequence[tuple[str, Shape, tuple[int, ...]]]) -> np.ndarray:
-        """An output without annotation: floats become `real`, an axis as long as a flat group unfolds."""
+    def _inferred(self, value: Any, kind: str, declared: Sequence[tuple[str, Shape, tuple[int, ...]]]) -> np.ndarray:
+        """An output without annotation: floats become `real`, unless they are known to be of another `kind`; an axis
+        as long as a flat group unfolds."""
         y = np.asarray(value)
-        if y.dtype.kind == "f":
+        if y.dtype.kind == "f" and kind not in ("f32", "f64"):
             y = y.astype(self.dtype, copy=False)
         for _, shape, actual in declared:
             at = shape.group

@@ -12,6 +12,7 @@ from layerc.runtime.acceleration import checked, is_none
 from layerc.runtime.core import Call, Core, key_of
 from layerc.runtime.generator import Random
 from layerc.runtime.kernel import Case, Launch, Named, receive
+from layerc.runtime.outputs import inferred
 from layerc.runtime.pullback import Pullback, no_gradient
 from layerc.runtime.quick import quick
 from layerc.runtime.seeds import seed_of
@@ -335,7 +336,11 @@ class CompiledFunction(Described):
             seed, arrays = seed_of(core.name, core.random, values.pop(core.random, None)), ()
             narrow = any(getattr(a, "dtype", None) == np.float32 for a in values.values())
             options = {**values, **options, core.random: Random(seed, dtype=np.float32 if narrow else np.float64)}
-        return getattr(self.package.source_module(), self.name)(*arrays, **options)
+        token = inferred.set(tuple(o["dtype"] for o in core.methods["predict"]["outputs"] if o["role"] == "output"))
+        try:
+            return getattr(self.package.source_module(), self.name)(*arrays, **options)
+        finally:
+            inferred.reset(token)
 
     def check(self, *shapes: Any, observations: int = 3, **named: Any) -> "Report":
         """The validity suite: `report = L.mish.check((4, 5))`, `assert report.passed`, `print(report)`.

@@ -54,6 +54,11 @@ def steps(x: real["_ _"]):
     return np.floor(x).T
 
 
+@layer(backward=None)
+def typed(x: real["N"]):
+    return x.astype(np.float32), np.eye(2, dtype=np.float64), np.zeros(3) + x[0], x > 0
+
+
 class Scale(Layer):
     """Counts its calls."""
 
@@ -92,6 +97,13 @@ def manifest(made):
 
 def layer_of(manifest, name):
     return next(layer for layer in manifest["layers"] if layer["name"] == name)
+
+
+@pytest.mark.parametrize("real", [np.float32, np.float64])
+def test_the_reference_has_the_types_of_the_compiled(L, real):
+    x = np.arange(3).astype(real)
+    assert [y.dtype for y in L.typed.reference(x)] == [np.float32, np.float64, real, bool]
+    assert [y.dtype for y in L.typed(x)] == [np.float32, np.float64, real, bool]
 
 
 # -- what is written --------------------------------------------------------------------------------------

@@ -58,6 +58,12 @@ def made_anew_and_listed(x: real["N"]):  # N=3
     return np.stack(rows)
 
 
+def diagonal_of_a_scalar(x: real[""]):
+    s = 1.0
+    s *= x
+    return np.einsum("xx,x->", np.broadcast_to(s, (2, 2)), np.linspace(1.0, 1.5, 2))
+
+
 def real_without_arrays(q: real[""]):
     rows = []
     for i in range(2):

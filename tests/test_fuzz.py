@@ -89,7 +89,7 @@ def test_a_failure_is_cut_down() -> None:
 
 def test_programs_use_the_language() -> None:
     """The grammar reaches what it is to reach."""
-    texts = [draw_program(f"reach:{k}").text for k in range(400)]
+    texts = [draw_program(f"reach:{k}").text for k in range(800)]
     words = [word if word == "+=" else word.replace("+", " ") for word in WORDS.split()]
     seen = Counter(word for text in texts for word in words if word in text)
     assert not {word for word in words if seen[word] < 2}, seen

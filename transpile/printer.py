@@ -250,7 +250,8 @@ class Printer:
         args = [rows, rows if columns is None else columns, Dim.of(k)]
         while len(args) > 1 and args[-1] == (rows, rows, Dim.of(0))[len(args) - 1]:
             args.pop()
-        keywords = [ast.keyword(arg="dtype", value=self.dtype(dtype))] if dtype else []
+        said = dtype and (dtype != "real" or self.real)  # real is what it is anyway
+        keywords = [ast.keyword(arg="dtype", value=self.dtype(dtype))] if said else []
         return ast.Call(func=_dotted(name), args=[self.dim(a) for a in args], keywords=keywords)
 
     def print_list(self, expr: Call) -> Any:

@@ -215,7 +215,9 @@ class _State:
             return None
         if alone.terms:
             good.append(_flag(alone * MAP_SHARE - together))
-        return product(dict.fromkeys(good))
+        worth = product(dict.fromkeys(good))
+        own = {s.var for s in walk(self.loop.body) if isinstance(s, For)}
+        return None if worth.symbols() & own else worth  # an extent that its bounds do not tell
 
     # -- may it be done --------------------------------------------------------------------------------------
     def possible(self) -> bool:
