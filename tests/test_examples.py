@@ -71,6 +71,15 @@ def test_letters_follow_letters(job):
     assert job.text().startswith(text)
 
 
+@pytest.mark.parametrize("job", ["letters"], indirect=True)
+def test_bits_of_a_writer_that_knows_nothing(job):
+    """All letters equally likely: log2 of their number."""
+    alphabet, training, test = job.data()
+    writer = job.net(alphabet, training)
+    writer.params["readout"]["weight"].data[...] = 0
+    np.testing.assert_allclose(job.bits(writer, test), np.log2(len(alphabet)), rtol=1e-5)
+
+
 @pytest.mark.parametrize("job", ["strips"], indirect=True)
 def test_strips_are_read_as_they_were_made(job):
     """Scores that are sure of one digit at a place read as that digit; errors are counted as edits."""
