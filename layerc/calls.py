@@ -18,7 +18,7 @@ from layerc.annotations import (
 )
 from layerc.runtime.fields import boolean, integer, number
 from layerc.runtime.generator import Random
-from layerc.runtime.outputs import inferred
+from layerc.runtime.inferred import inferred
 from layerc.runtime.seeds import seed_of
 from layerc.runtime.shapes import Binding, Group, Shape, batch_size, bind
 

@@ -11,8 +11,8 @@ from layerc.runtime import arrays as ar
 from layerc.runtime.acceleration import checked, is_none
 from layerc.runtime.core import Call, Core, key_of
 from layerc.runtime.generator import Random
+from layerc.runtime.inferred import inferred
 from layerc.runtime.kernel import Case, Launch, Named, receive
-from layerc.runtime.outputs import inferred
 from layerc.runtime.pullback import Pullback, no_gradient
 from layerc.runtime.quick import quick
 from layerc.runtime.seeds import seed_of

@@ -880,8 +880,11 @@ class Expressions(SpecialCalls):
         if row.name == "arange" and static["stop"] is None:
             static["start"], static["stop"] = Dim.of(0), static["start"]
         if row.name == "arange":  # with an end before the start it is empty, which for extents cannot be
-            end = maximum if static["step"] > 0 else minimum
-            static["stop"] = end(static["stop"], static["start"], self.facts)
+            start, stop = static["start"], static["stop"]
+            if static["step"] > 0:
+                static["stop"] = start + maximum(stop - start, ZERO, self.facts)
+            else:
+                static["stop"] = start - maximum(start - stop, ZERO, self.facts)
         if any(a.name == "axis" and a.kind == "axis" for a in row.signature) and static["axis"] is None:
             flat = len(arrays) if row.signature[0].kind == "arrays" else 1  # of take, the indices keep their shape
             arrays[:flat], static["axis"] = [flattened(a) for a in arrays[:flat]], 0

@@ -47,8 +47,8 @@ class Row:
     spell: str
     args: str
     # elementwise move reduce product make compose (defined by others) alias (its definition stands in its
-    # place) body draw (a random number for each element) special (lowered by name) derivative (its first
-    # argument, for all but the adjoint: see primal.py)
+    # place) body draw (a random number for each element) special (lowered by name) derivative (its first argument,
+    # for all but the adjoint: see primal.py) inner (made by passes only)
     kind: str
     type: Callable[[list[Type], dict[str, Any]], Type]
     grad: tuple[str | None, ...] | str = MISSING

@@ -132,8 +132,8 @@ def _read(path: Path, text: str, reading: Reading) -> Source | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            compile(text, name, "exec", dont_inherit=True)  # finds more than the parser: a break outside a loop
-        tree = gast.parse(text, filename=name)
+            tree = gast.parse(text, filename=name)
+            _compiled(text, name)
         exits.rewrite(tree)
     except (SyntaxError, ValueError) as error:  # ValueError: a NUL byte
         line, column = getattr(error, "lineno", 1) or 1, max((getattr(error, "offset", 1) or 1) - 1, 0)
@@ -148,6 +148,16 @@ def _read(path: Path, text: str, reading: Reading) -> Source | None:
     for node in tree.body:
         _top_level(source, node, path, inside)
     return source
+
+
+def _compiled(text: str, name: str) -> None:
+    """What Python finds only when it compiles: a name both global and local. Whether there is a loop to break is for
+    the checker to find, with all other mistakes."""
+    try:
+        compile(text, name, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        if "loop" not in (error.msg or ""):
+            raise
 
 
 # -- imports ---------------------------------------------------------------------------------------------------

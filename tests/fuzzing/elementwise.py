@@ -21,9 +21,9 @@ _UNARY: dict[str, tuple[str, float]] = {
     "digamma": ("pos", 6.0),
     "log_expit": ("any", 5.0),
 }
-_NOT_MATH = {"isnan", "isinf", "isfinite", "logical_not", "digamma"}
+_NOT_MATH = {"isnan", "isinf", "isfinite", "logical_not", "invert", "digamma"}
 UNARY = [
-    row for row in ROWS.values() if row.kind == "elementwise" and len(row.arrays) == 1 and row.name not in _NOT_MATH
+    row for row in ROWS.values() if row.kind == "elementwise" and len(row.signature) == 1 and row.name not in _NOT_MATH
 ]
 
 

@@ -46,8 +46,8 @@ _binary("subtract", "np.subtract Sub", ("dy", "-dy"), "({0} - {1})")
 _binary("multiply", "np.multiply Mult", ("dy * b", "dy * a"), "({0} * {1})")
 _binary("divide", "np.divide np.true_divide Div", ("dy / b", "-dy * y / b"), "({0} / {1})", type=_floating, flops=8)
 # A quotient whose divisor a loop does not change, and the power of two it takes (see passes/quotient.py).
-add(Row("scale", "", "a", "elementwise", _floating, MISSING, "lc_scale{f}({0})"))
-add(Row("quotient", "", "a, b, r, f", "elementwise", _floating, MISSING, "lc_quotient{f}({0}, {1}, {2}, {3})", flops=2))
+add(Row("scale", "", "a", "inner", _floating, MISSING, "lc_scale{f}({0})"))
+add(Row("quotient", "", "a, b, r, f", "inner", _floating, MISSING, "lc_quotient{f}({0}, {1}, {2}, {3})", flops=2))
 _binary("floor_divide", "np.floor_divide FloorDiv", ZERO, "lc_floor_div{f}({0}, {1}){i}lc_floor_div_i64({0}, {1})", flops=8)
 _binary("mod", "np.mod np.remainder Mod", ("dy", "-dy * (a // b)"), "lc_mod{f}({0}, {1}){i}lc_mod_i64({0}, {1})", flops=8)
 _binary(

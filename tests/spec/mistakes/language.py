@@ -122,7 +122,7 @@ def calls(x: real["N"]):
     g = np.exp()  # E type: np.exp needs a
     h = np.tanhh(x)  # E unsupported: np.tanhh is not part
     i = max(x, x)  # E type: max of several arrays is ambiguous
-    j = takes_two(*[x, x])  # E unsupported: * and ** in calls
+    j = takes_two(**x)  # E
     k = x.sumn()  # E unsupported: arrays have no method sumn
     m = np.random.rand(3)  # E
     n = np.fft.fft(x)  # E unsupported
