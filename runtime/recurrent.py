@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from layerc.runtime import builtin
+from layerc.runtime.arrays import contiguous
 from layerc.runtime.blob import Blob
 from layerc.runtime.fields import boolean, field, integer
 from layerc.runtime.layer import BadInput, Builtin, LayerState, require_float
@@ -100,7 +101,7 @@ class Recurrent(Builtin):
         if self.stateful and state.phase == "train":
             state.states = {name: c[-1].copy() for name, c in zip(self.carried, carried)}
         h = carried[0]
-        y.adopt(np.ascontiguousarray(h[1:].swapaxes(0, 1)) if self.sequence else h[-1].copy())
+        y.adopt(contiguous(h[1:].swapaxes(0, 1)) if self.sequence else h[-1].copy())
 
     def backward(self, backend: Any, state: LayerState, inputs: list[Blob], diffs: Any) -> None:
         (x, *_), (dy,) = inputs, state.blobs_diff
@@ -108,12 +109,13 @@ class Recurrent(Builtin):
         if pullback is None:  # the gradient of an inference
             given = (x.data, *self._first(state, inputs), *(p.data for p in state.parameters))
             _, pullback = builtin.function(self.address).vjp(*given)
-        dh = np.zeros((x.shape[1] + 1, x.shape[0], self.output_dim), x.dtype)
+        shape = (x.shape[1] + 1, x.shape[0], self.output_dim)
+        dh, *others = (x.zeros(shape) for _ in self.carried)
         if self.sequence:
             dh[1:] = dy.data.swapaxes(0, 1)
         else:
             dh[-1] = dy.data
-        dx, *found = pullback(dh, *[None] * (len(self.carried) - 1))
+        dx, *found = pullback(dh, *others)
         first, of_parameters = found[: len(self.carried)], found[len(self.carried) :]
         for diff, gradient in zip(diffs, [dx, *first]):
             if diff:

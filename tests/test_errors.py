@@ -46,7 +46,7 @@ MISTAKES = [
     ('from scipy import special\n@layer\ndef f(x: real["N"]):\n    return special.polygamma(2, x)', 4, 'unsupported', 'order 1', 'digamma'),
     ('def f(x: real["N"]):\n    return np.tanhh(x)', 3, 'unsupported', 'np.tanhh is not part of the subset', 'did you mean np.tanh'),
     ('def f(x: real["N"]):\n    print(x)\n    return x', 3, 'unsupported', 'print', '.reference'),
-    ('def f(x: real["N"]):\n    return {v for v in x}', 3, 'unsupported', 'a set comprehension', 'arrays'),
+    ('def f(x: real["N"]):\n    return {v for v in x}', 3, 'unsupported', 'a set comprehension', 'use an array'),
     ('def f(x: real["N"]):\n    try:\n        return x\n    except ValueError:\n        return -x', 3, 'statement', 'Try', 'assert'),
     ('def f(x: real["N"]):\n    raise ValueError("no")', 3, 'statement', 'Raise', 'assert'),
     ('def f(x: real["N"]):\n    with x:\n        return x', 3, 'statement', 'With', ''),
