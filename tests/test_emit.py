@@ -67,6 +67,7 @@ def test_check_reports_the_first_failing_iteration(library):
         assert call.code == 0
 
 
+@pytest.mark.slow  # half a minute of gcc; `make sanitize` runs it too
 def test_runs_clean_under_the_sanitizers(tmp_path):
     """Out of bounds, undefined shifts, overflow; with and without OpenMP."""
     found = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)

@@ -208,8 +208,15 @@ def check(name, got, want, limit, *args):
     assert not signs.any(), f"{name}: sign at {[a[signs][0] for a in args]}"
 
 
+SLOW = {"trigamma"}  # SciPy takes a minute for as many values
+
+
 def rows(table, column):
-    return [pytest.param(name, row[column], id=name) for name, row in table.items() if row[column] is not None]
+    return [
+        pytest.param(name, row[column], id=name, marks=[pytest.mark.slow] if name in SLOW else [])
+        for name, row in table.items()
+        if row[column] is not None
+    ]
 
 
 # ---- accuracy ------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ _UNARY: dict[str, tuple[str, float]] = {
     "digamma": ("pos", 6.0),
     "log_expit": ("any", 5.0),
 }
-_NOT_MATH = {"isnan", "isinf", "isfinite", "logical_not", "invert", "digamma"}
+_NOT_MATH = {"isnan", "isinf", "isfinite", "logical_not", "bitwise_not", "digamma"}
 UNARY = [
     row for row in ROWS.values() if row.kind == "elementwise" and len(row.signature) == 1 and row.name not in _NOT_MATH
 ]
