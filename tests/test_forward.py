@@ -25,6 +25,8 @@ BATCHES = (None, 0, 1, 3)
 TOLERANCE = {np.float32: 3e-5, np.float64: 3e-13}
 # What has no case: it is not written by a user, or stands only inside other operations.
 _INTERNAL = {"list", "dim", "extent", "top"}
+# Integers only, in ranges of their own: tests/spec/layers/constructs.py has them.
+_INTERNAL |= {"left_shift", "right_shift", "bitwise_not"}
 
 
 @pytest.fixture(scope="module")

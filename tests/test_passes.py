@@ -323,3 +323,16 @@ def test_tanh_of_log1p_is_a_quotient_as_exact():
         with np.errstate(all="ignore"):
             exact = np.tanh(np.log1p(x.astype(np.longdouble)))
         np.testing.assert_allclose(y, exact.astype(dtype), 4 * np.finfo(dtype).eps, 0)
+
+
+def test_a_new_name_is_not_captured_by_a_loop_inside():
+    """Two loops i, the second around a loop that is called what the second would be called."""
+    i, n = Dim.of("i"), Dim.of("N")
+    store = ir.Store("y", (i, Dim.of("i_2")), ir.Const(1.0, "real"))
+    inner = ir.For("i_2", Dim.of(0), n, (store,))
+    first = ir.For("i", Dim.of(0), n, (ir.Store("y", (i, i), ir.Const(0.0, "real")),))
+    y = ir.Buffer("y", "real", (n, n), "out")
+    kernel = ir.Kernel("k", ("N",), (), (y,), (first, ir.For("i", Dim.of(0), n, (inner,))))
+    outer = passes.tidy(kernel).body[1]
+    assert outer.body[0].body[0].index == (Dim.of(outer.var), Dim.of(outer.body[0].var))
+    assert outer.var != outer.body[0].var

@@ -15,22 +15,25 @@ from dataclasses import replace
 
 from ..dims import Dim
 from ..ir import Comment, For, Kernel, Stmt
-from .tree import Body, Names, bodies, map_bodies, substitute
+from .tree import Body, Names, bodies, map_bodies, substitute, walk
 
 
 def tidy(kernel: Kernel) -> Kernel:
     taken = set(kernel.dims) | {s.name for s in kernel.scalars} | {b.name for b in kernel.buffers}
-    return replace(kernel, body=_unique(_lower_comments(kernel.body), Names(taken)))
+    # A new name is no loop's at all, or a loop further in that has it already would capture it.
+    names = Names(taken | {s.var for s in walk(kernel.body) if isinstance(s, For)})
+    return replace(kernel, body=_unique(_lower_comments(kernel.body), taken, names))
 
 
-def _unique(body: Body, names: Names) -> Body:
+def _unique(body: Body, taken: set[str], names: Names) -> Body:
     found: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, For):
-            var = names.fresh(stmt.var)
+            var = names.fresh(stmt.var) if stmt.var in taken else stmt.var
+            taken.add(var)
             inside = stmt.body if var == stmt.var else substitute(stmt.body, {stmt.var: Dim.of(var)})
             stmt = replace(stmt, var=var, body=inside)
-        found.append(map_bodies(stmt, lambda inner: _unique(inner, names)))
+        found.append(map_bodies(stmt, lambda inner: _unique(inner, taken, names)))
     return tuple(found)
 
 
