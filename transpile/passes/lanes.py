@@ -122,15 +122,12 @@ def _split(loop: For, kernel: Kernel) -> tuple[list[Stmt], Kernel] | None:
         kernel = replace(kernel, buffers=(*kernel.buffers, *state.made))
         return [first, replace(loop, lo=full * LANES, kind="seq")], kernel  # a few examples: not worth threads
     worth = state.worth()
-    if worth is None or worth.value == 0:
+    if not worth:  # only where extents are known: a choice at the call makes proofs about its bounds explode
         return None
     body = (*state.arrive(), *state.body(loop.body, None), *state.leave())
     first = For(state.group, Dim.of(0), full, body, "map")
     kernel = replace(kernel, buffers=(*kernel.buffers, *state.made))
-    if worth.value is not None:
-        return [first, replace(loop, lo=full * LANES, kind="seq")], kernel
-    good = Op("greater", (Int(worth), Const(0, "i64")), "bool")
-    return [If(good, (first,)), replace(loop, lo=full * LANES * worth)], kernel
+    return [first, replace(loop, lo=full * LANES, kind="seq")], kernel
 
 
 @dataclass
@@ -194,8 +191,8 @@ class _State:
             nest = For(str(var), Dim.of(0), extent, (nest,), "map")
         return nest
 
-    def worth(self) -> Dim | None:
-        """More than 0 for extents with which lanes are faster, and add as exactly; None where nothing tells."""
+    def worth(self) -> int | None:
+        """More than 0 if lanes are faster, and add as exactly; None where extents are not known."""
         good = [_flag(MOST_BYTES - sum((product(b.shape) * 8 for b in self.made), Dim.of(0)))]
         alone, together = Dim.of(0), Dim.of(0)
         try:
@@ -215,9 +212,7 @@ class _State:
             return None
         if alone.terms:
             good.append(_flag(alone * MAP_SHARE - together))
-        worth = product(dict.fromkeys(good))
-        own = {s.var for s in walk(self.loop.body) if isinstance(s, For)}
-        return None if worth.symbols() & own else worth  # an extent that its bounds do not tell
+        return product(dict.fromkeys(good)).value
 
     # -- may it be done --------------------------------------------------------------------------------------
     def possible(self) -> bool:
