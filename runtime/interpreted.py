@@ -48,10 +48,6 @@ class Interpreted:
     def address(array: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(array) if array.ndim else array
 
-    @staticmethod
-    def memory(address: np.ndarray) -> np.ndarray:
-        return address.reshape(-1).view(np.uint8)
-
     def fail(self, where: str, status: int, info: Any) -> NoReturn:
         raise RuntimeError(f"{where}: NumPy has no status {status}")
 

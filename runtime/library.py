@@ -66,10 +66,6 @@ class Library:
         flags = array.flags
         return self.from_buffer(array if flags.c_contiguous and flags.aligned else array.copy(order="C"))
 
-    def memory(self, address: Any) -> np.ndarray:
-        """The bytes behind an address made by `from_buffer`."""
-        return np.frombuffer(self.buffer(address), np.uint8)
-
     def fail(self, where: str, status: int, info: Sequence[int]) -> NoReturn:
         """Raise what a kernel's status means, with the file and line of the user's source."""
         if status == OUT_OF_MEMORY:

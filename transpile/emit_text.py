@@ -7,7 +7,7 @@ import re
 import struct
 from collections.abc import Iterable
 
-from .dims import ANY, Atom, Dim, Facts, Symbol, nonnegative
+from .dims import ANY, Atom, Dim, Symbol, nonnegative
 from .ir import Buffer, Cast, Const, Expr, Int, Kernel, Load, Op, Scalar
 from .operations import ROWS, scalar_c
 
@@ -248,8 +248,3 @@ def _bracketed(text: str) -> int:
         if depth == 0:
             return position + 1
     return len(text)
-
-
-def facts_of(facts: Facts, var: str, lo: Dim, hi: Dim) -> dict[str, tuple[Dim, Dim]]:
-    """The facts inside a loop."""
-    return {**facts, var: (lo, hi - 1)}

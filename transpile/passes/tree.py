@@ -10,8 +10,6 @@ from ..ir import (
     Buffer,
     Cast,
     Check,
-    Comment,
-    Const,
     Expr,
     For,
     Grow,
@@ -21,7 +19,6 @@ from ..ir import (
     Load,
     Op,
     Product,
-    Scalar,
     Stmt,
     Store,
     While,
@@ -367,11 +364,3 @@ class Names:
 
 def has(body: Iterable[Stmt], *kinds: type) -> bool:
     return any(isinstance(s, kinds) for s in walk(body))
-
-
-def is_pure_const(expr: Expr) -> bool:
-    return isinstance(expr, (Const, Int, Scalar))
-
-
-def without_comments(body: Body) -> Body:
-    return tuple(s for s in body if not isinstance(s, Comment))

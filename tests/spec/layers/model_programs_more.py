@@ -162,22 +162,6 @@ def crf(emissions: real["T K"], transitions: real["K K"], tags: i64["T"]):  # T=
 
 
 @layer
-def viterbi(emissions: real["T K"], transitions: real["K K"]):  # T=4 K=3 edge=1
-    T, K = emissions.shape
-    back = np.zeros((T, K), dtype=np.int64)
-    best = emissions[0].copy()
-    for t in range(1, T):
-        total = best[:, None] + transitions
-        back[t] = np.argmax(total, axis=0)
-        best = np.max(total, axis=0) + emissions[t]
-    path = np.zeros(T, dtype=np.int64)
-    path[-1] = np.argmax(best)
-    for t in range(T - 2, -1, -1):
-        path[t] = back[t + 1, path[t + 1]]
-    return best.max(), path
-
-
-@layer
 def kalman(z: real["T M"], F: real["N N"], H: real["M N"], q: real, r: real):  # T=3 M=2 N=2 low=0.2 high=0.9 edge=-
     x, P = np.zeros(F.shape[0]), np.eye(F.shape[0])
     xs = np.zeros((z.shape[0], F.shape[0]))
@@ -218,26 +202,6 @@ def sinkhorn(C: real["N M"], *, eps: float = 0.5, n: int = 4):  # N=3 M=4 edge=1
 
 
 @layer
-def conjugate_gradient(A: real["N N"], b: real["N"]):  # N=3 edge=1
-    M = A.T @ A + 2 * np.eye(A.shape[0])
-    x = np.zeros_like(b)
-    r = b - M @ x
-    p = r.copy()
-    rs = r @ r
-    k = 0
-    while rs > 1e-20 and k < 10:
-        Ap = M @ p
-        alpha = rs / (p @ Ap)
-        x += alpha * p
-        r -= alpha * Ap
-        new = r @ r
-        p = r + new / rs * p
-        rs = new
-        k += 1
-    return x
-
-
-@layer
 def newton_root(a: real["N"]):  # N=4 low=0.5 high=3
     x = np.ones_like(a)
     for _ in range(20):
@@ -246,27 +210,6 @@ def newton_root(a: real["N"]):  # N=4 low=0.5 high=3
         if np.max(np.abs(step)) < 1e-13 if step.shape[0] > 0 else True:
             break
     return x
-
-
-@layer
-def bisect(c: real):  # low=0.5 high=3 kink
-    lo, hi = 0.0, 4.0
-    while hi - lo > 1e-6:
-        mid = (lo + hi) / 2
-        if mid**3 + mid > c:
-            hi = mid
-        else:
-            lo = mid
-    return lo
-
-
-@layer
-def power_iteration(A: real["N N"], v: real["N"]):  # N=3 edge=1
-    S = A + A.T + 8 * np.eye(A.shape[0])
-    for _ in range(6):
-        v = S @ v
-        v /= np.linalg.norm(v)
-    return v @ S @ v, v
 
 
 @layer
@@ -319,23 +262,6 @@ def levinson(r: real["N"], y: real["N"]):  # N=4 low=-0.3 high=0.3 edge=-
 
 
 @layer
-def tridiagonal(a: real["N"], b: real["N"], c: real["N"], d: real["N"]):  # N=5 low=0.2 high=0.8 edge=1
-    n = len(d)
-    cp, dp = np.zeros(n), np.zeros(n)
-    b += 3
-    cp[0], dp[0] = c[0] / b[0], d[0] / b[0]
-    for i in range(1, n):
-        w = b[i] - a[i] * cp[i - 1]
-        cp[i] = c[i] / w
-        dp[i] = (d[i] - a[i] * dp[i - 1]) / w
-    x = np.zeros(n)
-    x[-1] = dp[-1]
-    for i in range(n - 2, -1, -1):
-        x[i] = dp[i] - cp[i] * x[i + 1]
-    return x
-
-
-@layer
 def edit_distance(a: i64["N"], b: i64["M"]):  # N=4 M=3
     prev = np.arange(b.shape[0] + 1)
     for i in range(a.shape[0]):
@@ -346,29 +272,6 @@ def edit_distance(a: i64["N"], b: i64["M"]):  # N=4 M=3
             cur[j + 1] = min(prev[j + 1] + 1, cur[j] + 1, prev[j] + cost)
         prev = cur
     return prev[-1]
-
-
-@layer
-def matrix_chain(p: real["N"]):  # N=5 low=1 high=4 edge=-
-    n = p.shape[0] - 1
-    m = np.zeros((n, n))
-    for length in range(2, n + 1):
-        for i in range(n - length + 1):
-            j = i + length - 1
-            m[i, j] = np.inf
-            for k in range(i, j):
-                m[i, j] = min(m[i, j], m[i, k] + m[k + 1, j] + p[i] * p[k + 1] * p[j + 1])
-    return m[0, -1]
-
-
-@layer
-def knapsack_soft(values: real["N"], weights: i64["N"], *, capacity: int = 5):  # N=4 ints=1:4
-    best = np.zeros(capacity + 1)
-    for i in range(values.shape[0]):
-        for c in range(capacity, 0, -1):
-            if c >= weights[i]:
-                best[c] = np.logaddexp(best[c], best[c - weights[i]] + values[i])
-    return best
 
 
 @layer
