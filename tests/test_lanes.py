@@ -11,7 +11,8 @@ import textwrap
 import numpy as np
 import pytest
 
-from layerc.build.driver import build
+from layerc.build.driver import build, compile_module, read_module
+from layerc.transpile.dump import dump
 
 HEAD = "import numpy as np\nfrom layerc import Param, layer, real\n"
 
@@ -136,6 +137,13 @@ def built(file):
     build(file)
     sys.path.insert(0, str(file.parent))
     return importlib.import_module("many_lanes_compiled")
+
+
+def test_lanes_are_taken(file):
+    """By every kernel of these layers."""
+    parts = compile_module(read_module(file), upto="lanes").parts
+    texts = {part.kernel.name: dump(part.kernel) for part in parts}
+    assert {name: "for group" in text for name, text in texts.items()} == dict.fromkeys(texts, True)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -26,8 +26,7 @@ from ..ir import Buffer, Comment, Const, For, If, Int, Kernel, Load, Op, Product
 from .accumulate import neutral
 from .depend import Memory, injective
 from .fuse import fuse_body
-from .jam import rename_buffers
-from .tree import Access, Body, Names, accesses, map_bodies, roots, touched, walk
+from .tree import Access, Body, Names, accesses, map_bodies, rename_buffers, roots, touched, walk
 from .work import WORTH, work
 
 CHUNKS = 64  # at most, of a loop whose iterations share nothing

@@ -18,10 +18,10 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from ..dims import Dim
-from ..ir import Buffer, Comment, Expr, For, Grow, Kernel, Load, Product, Stmt, Store
+from ..ir import Buffer, Comment, For, Kernel, Stmt, Store
 from .depend import Memory
 from .fuse import fuse_body, fusible
-from .tree import Access, Body, Names, accesses, map_all, map_bodies, substitute, touched, walk, written
+from .tree import Access, Body, Names, accesses, map_bodies, rename_buffers, substitute, touched, walk, written
 
 ROWS = 4
 MOST_STORES = 8  # in the body, before copying
@@ -111,18 +111,6 @@ def _alike(first: For, second: For, memory: Memory) -> bool:
     """Copies of one loop, not what `split` took apart."""
     leaves = [all(not isinstance(s, For) for s in loop.body) for loop in (first, second)]
     return leaves[0] == leaves[1] and fusible(first, second, memory)
-
-
-def rename_buffers(body: Body, fresh: dict[str, str]) -> Body:
-    def load(e: Expr) -> Expr:
-        return Load(fresh[e.buffer], e.index, e.dtype) if isinstance(e, Load) and e.buffer in fresh else e
-
-    def target(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, (Store, Product, Grow)) and stmt.buffer in fresh:
-            stmt = replace(stmt, buffer=fresh[stmt.buffer])
-        return map_bodies(stmt, lambda inner: tuple(target(s) for s in inner))
-
-    return tuple(target(s) for s in map_all(body, load))
 
 
 def factor(loop: For, private: set[str]) -> int:

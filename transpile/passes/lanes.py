@@ -60,8 +60,10 @@ from .tree import (
     own_dims,
     own_exprs,
     parts,
+    rename_buffers,
     substitute,
     symbols,
+    touched,
     walk,
 )
 from .work import work
@@ -122,12 +124,13 @@ def _split(loop: For, kernel: Kernel) -> tuple[list[Stmt], Kernel] | None:
         kernel = replace(kernel, buffers=(*kernel.buffers, *state.made))
         return [first, replace(loop, lo=full * LANES, kind="seq")], kernel  # a few examples: not worth threads
     worth = state.worth()
-    if not worth:  # only where extents are known: a choice at the call makes proofs about its bounds explode
+    if worth is None or worth.value == 0:
         return None
     body = (*state.arrive(), *state.body(loop.body, None), *state.leave())
-    first = For(state.group, Dim.of(0), full, body, "map")
-    kernel = replace(kernel, buffers=(*kernel.buffers, *state.made))
-    return [first, replace(loop, lo=full * LANES, kind="seq")], kernel
+    pair: list[Stmt] = [For(state.group, Dim.of(0), full, body, "map"), replace(loop, lo=full * LANES, kind="seq")]
+    if worth.value is None:  # told by the extents of a call
+        pair = [If(Op("greater", (Int(worth), Const(0, "i64")), "bool"), tuple(pair), (state.alone(),))]
+    return pair, replace(kernel, buffers=(*kernel.buffers, *state.made))
 
 
 @dataclass
@@ -191,8 +194,14 @@ class _State:
             nest = For(str(var), Dim.of(0), extent, (nest,), "map")
         return nest
 
-    def worth(self) -> int | None:
-        """More than 0 if lanes are faster, and add as exactly; None where extents are not known."""
+    def alone(self) -> For:
+        """The loop as it was, with temporaries of its own."""
+        temporaries = sorted(n for n in touched(self.loop.body) if self.table[n].kind == "temp")
+        own = {n: self.add(n, self.table[n].dtype, self.table[n].shape) for n in temporaries}
+        return replace(self.loop, body=rename_buffers(self.loop.body, own))
+
+    def worth(self) -> Dim | None:
+        """More than 0 where lanes are faster, and add as exactly; None where nothing is known."""
         good = [_flag(MOST_BYTES - sum((product(b.shape) * 8 for b in self.made), Dim.of(0)))]
         alone, together = Dim.of(0), Dim.of(0)
         try:
@@ -212,7 +221,7 @@ class _State:
             return None
         if alone.terms:
             good.append(_flag(alone * MAP_SHARE - together))
-        return product(dict.fromkeys(good)).value
+        return product(dict.fromkeys(good))
 
     # -- may it be done --------------------------------------------------------------------------------------
     def possible(self) -> bool:

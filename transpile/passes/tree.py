@@ -241,6 +241,18 @@ def substitute(body: Body, values: Mapping[str, Dim]) -> Body:
     return map_stmts(body, lambda s: (map_own(s, dim, lambda e: subst_expr(e, values)),))
 
 
+def rename_buffers(body: Body, fresh: dict[str, str]) -> Body:
+    def load(e: Expr) -> Expr:
+        return Load(fresh[e.buffer], e.index, e.dtype) if isinstance(e, Load) and e.buffer in fresh else e
+
+    def target(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, (Store, Product, Grow)) and stmt.buffer in fresh:
+            stmt = replace(stmt, buffer=fresh[stmt.buffer])
+        return map_bodies(stmt, lambda inner: tuple(target(s) for s in inner))
+
+    return tuple(target(s) for s in map_all(body, load))
+
+
 def subst_expr(expr: Expr, values: Mapping[str, Dim]) -> Expr:
     match expr:
         case Load(index=index):
