@@ -16,6 +16,7 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -196,17 +197,17 @@ def _output(command: Sequence[str]) -> str:
 
 
 def _run_all(commands: Sequence[Sequence[str]], directory: Path) -> None:
-    """Run the commands side by side; the first failure is raised when all have ended."""
-    running = [_start(command, directory) for command in commands]
-    said = [process.communicate()[0] for process in running]
-    for command, process, output in zip(commands, running, said):
-        if process.returncode:
-            raise CompilerFailed(command, output or f"exit status {process.returncode}")
+    """Run the commands, as many side by side as there are processors; the first failure is raised when all have
+    ended."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        ended = [pool.submit(_run, command, directory) for command in commands]
+    for run in ended:
+        run.result()
 
 
-def _start(command: Sequence[str], directory: Path) -> subprocess.Popen[str]:
+def _run(command: Sequence[str], directory: Path) -> None:
     try:
-        return subprocess.Popen(
+        done = subprocess.run(
             command,
             cwd=directory,
             stdin=subprocess.DEVNULL,
@@ -217,6 +218,8 @@ def _start(command: Sequence[str], directory: Path) -> subprocess.Popen[str]:
         )
     except OSError as error:
         raise CompilerFailed(command, str(error)) from None
+    if done.returncode:
+        raise CompilerFailed(command, done.stdout or f"exit status {done.returncode}")
 
 
 def python_include() -> str:

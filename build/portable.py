@@ -1,6 +1,6 @@
 """One library for every CPU: the C text compiled once per instruction set, and a dispatcher in front.
 
-For each level there is a unit that includes it with its functions renamed (`#define mish_f32 mish_f32_v3`);
+For each level there are units that include it with its functions renamed (`#define mish_f32 mish_f32_v3`);
 the dispatcher, compiled for any CPU, exports the plain names and finds the level when the library is loaded.
 `target_clones` would not do: it does not reach the bodies that OpenMP takes out of a function.
 """
@@ -38,21 +38,26 @@ X86_LEVELS = (
 )
 
 
-def files(header: str, source: str, functions: Sequence[Prototype]) -> dict[str, str]:
-    """The C files that are needed besides the C text: its variants, and the dispatcher."""
+def files(header: str, sources: Sequence[str], functions: Sequence[Prototype]) -> dict[str, str]:
+    """The C files that are needed besides those with the C text: their variants, and the dispatcher."""
     variants = {
-        f"_level{level.suffix}.c": "\n".join(
+        _variant(level, source): "\n".join(
             [*(f"#define {name} {name}{level.suffix}" for name, _ in functions), f'#include "{source}"', ""]
         )
         for level in X86_LEVELS
+        for source in sources
     }
     return {**variants, DISPATCH: dispatcher(header, functions)}
 
 
-def units() -> list[Unit]:
+def units(sources: Sequence[str]) -> list[Unit]:
     """How `files` are compiled."""
-    levels = [Unit(f"_level{level.suffix}.c", level.flags) for level in X86_LEVELS]
+    levels = [Unit(_variant(level, source), level.flags) for level in X86_LEVELS for source in sources]
     return [*levels, Unit(DISPATCH, anywhere=True)]
+
+
+def _variant(level: Level, source: str) -> str:
+    return f"{source.removesuffix('.c')}_level{level.suffix}.c"
 
 
 def has_levels(compiler: Compiler) -> bool:

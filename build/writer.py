@@ -24,6 +24,7 @@ from cffi.recompiler import make_c_source
 
 from layerc.build import entry, guard, stubs
 from layerc.build.compiler import Compiler, Unit, find
+from layerc.build.parts import parts
 from layerc.build.portable import Prototype, any_cpu, files, has_levels, read_prototypes, units
 
 LIBRARY = "_native.abi3.so"
@@ -120,13 +121,14 @@ class _Native:
     ) -> None:
         self.compiler = any_cpu(compiler) if for_any_cpu else compiler
         self.units = [Unit("_native.c", anywhere=True)]
-        self.files = {f"{stem}.c": c_text, f"{stem}.h": h_text}
+        sources = parts(f"{stem}.c", c_text)
+        self.files = {**sources, f"{stem}.h": h_text}
         if for_any_cpu and has_levels(self.compiler):
             functions = read_prototypes(h_text) if prototypes is None else prototypes
-            self.files |= files(f"{stem}.h", f"{stem}.c", functions)
-            self.units += units()
+            self.files |= files(f"{stem}.h", list(sources), functions)
+            self.units += units(list(sources))
         else:
-            self.units.append(Unit(f"{stem}.c"))
+            self.units += [Unit(source) for source in sources]
         self.files["_native.c"] = _wrapper(f"{stem}.h", cdef, guard.guard(self.compiler))
         self.digest = self._digest()
 
