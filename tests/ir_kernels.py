@@ -24,7 +24,7 @@ from layerc.transpile.dims import Atom, Dim
 
 FLAGS = [
     "-std=gnu11",
-    "-O3",
+    "-O2",
     "-march=native",
     "-mprefer-vector-width=512",
     "-fno-math-errno",

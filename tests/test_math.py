@@ -19,7 +19,7 @@ import scipy.special as sp
 
 PROBE = Path(__file__).with_name("math_probe.c")
 CC = shutil.which("gcc") or shutil.which("cc")
-FAST = "-std=gnu11 -O3 -fno-math-errno -fno-trapping-math -fopenmp-simd"
+FAST = "-std=gnu11 -O2 -fno-math-errno -fno-trapping-math -fopenmp-simd"
 BUILDS = {
     "native": f"{FAST} -march=native -mprefer-vector-width=512",  # with FMA where the machine has it
     "x86-64": FAST,  # without FMA, on the oldest vectors

@@ -49,7 +49,7 @@ class Style:
 
     def compiler(self) -> Compiler:
         found = find()
-        dear = ("-fopenmp", "-mprefer-vector-width=512", "-O3")
+        dear = ("-fopenmp", "-mprefer-vector-width=512", "-O2")
         return (
             found
             if self.flags

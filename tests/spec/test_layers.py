@@ -13,6 +13,8 @@ import pytest
 from spec import harness
 from spec.harness import Built, Case
 
+pytestmark = pytest.mark.usefixtures("light_code")
+
 FILES = (
     "functions",
     "indexing",
