@@ -8,6 +8,11 @@
 #define D2(NAME) void NAME##_f64(long n, const double *restrict x, const double *restrict z, double *restrict y) { LOOP y[i] = lc_##NAME(x[i], z[i]); }
 #define I2(NAME) void NAME(long n, const int64_t *restrict x, const int64_t *restrict z, int64_t *restrict y) { LOOP y[i] = lc_##NAME(x[i], z[i]); }
 
+/* a quotient as `passes/quotient.py` writes it */
+#define OVER(T, F) LOOP { T f = lc_scale##F(z[i]), s = z[i] * f; y[i] = lc_quotient##F(x[i], s, 1 / s, f); }
+void over_f32(long n, const float *restrict x, const float *restrict z, float *restrict y) { OVER(float, f) }
+void over_f64(long n, const double *restrict x, const double *restrict z, double *restrict y) { OVER(double, ) }
+
 F1(exp)
 F1(expm1)
 F1(exp2)

@@ -150,6 +150,7 @@ UNARY = {
 BINARY = {
     "arctan2": (np.arctan2, 1.6, 1.7),
     "pow": (np.power, 0.51, 1.0),
+    "over": (np.divide, 0.75, 0.75),  # 0.5, but for what is as good as denormal
     "hypot": (np.hypot, 0.51, 1.3),
     "xlogy": (sp.xlogy, 1.9, None),
     "logaddexp": (np.logaddexp, 0.51, None),

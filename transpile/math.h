@@ -51,14 +51,14 @@ LC_FN int lc_isfinite(double x) { return lc_abs(x) < LC_INF; }
 
 /* v / d for a divisor that a loop does not change: f = lc_scale(d), s = d * f, r = 1 / s are made before it, and a
    product with one step of correction (Markstein 1990) stands in the loop: 3 times the throughput of a division.
-   Equal to v / d, but for a rounding where v or the quotient is as good as denormal. The power of two f keeps r normal;
-   where the correction is not a number, v or s is 0 or infinite, and the product is right as it is. */
+   Equal to v / d, but for one rounding in some ten thousand, or where v or the quotient is as good as denormal. The power
+   of two f keeps r normal; where the correction is not a number, the product is 0, infinite or no number, and right. */
 LC_FN float lc_scalef(float d) { return lc_absf(d) < 0x1p-64f ? 0x1p64f : lc_absf(d) > 0x1p64f ? 0x1p-64f : 1.0f; }
 LC_FN double lc_scale(double d) { return lc_abs(d) < 0x1p-512 ? 0x1p512 : lc_abs(d) > 0x1p512 ? 0x1p-512 : 1.0; }
 LC_FN float lc_quotientf(float v, float s, float r, float f) {
 #ifdef __FMA__
     float q = v * r, rest = __builtin_fmaf(-q, s, v), exact = __builtin_fmaf(rest, r, q);
-    return (rest == rest ? exact : q) * f;
+    return (exact == exact ? exact : q) * f;
 #else
     (void)r;
     return v / s * f;
@@ -67,7 +67,7 @@ LC_FN float lc_quotientf(float v, float s, float r, float f) {
 LC_FN double lc_quotient(double v, double s, double r, double f) {
 #ifdef __FMA__
     double q = v * r, rest = __builtin_fma(-q, s, v), exact = __builtin_fma(rest, r, q);
-    return (rest == rest ? exact : q) * f;
+    return (exact == exact ? exact : q) * f;
 #else
     (void)r;
     return v / s * f;
