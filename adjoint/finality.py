@@ -22,6 +22,7 @@ from ..transpile.program import (
     Index,
     Item,
     Name,
+    NewAxis,
     Slice,
     Stmt,
     Store,
@@ -119,9 +120,14 @@ def apart(items: Sequence[Item], loops: Sequence[For | While]) -> bool:
     return len(counters) == len(loops) and all(place_of(items, var, counters) is not None for var in counters)
 
 
+def of_axes(items: Sequence[Item]) -> list[Item]:
+    """The item of each axis of the array: `y[i, None]` has one."""
+    return [item for item in items if not isinstance(item, NewAxis)]
+
+
 def place_of(items: Sequence[Item] | None, var: str, counters: Sequence[str]) -> tuple[int, Dim] | None:
     """(axis, c) where the axis is indexed by var + c, and c by none of the counters: y[i, j + 1], not y[i + j]."""
-    for axis, item in enumerate(items or ()):
+    for axis, item in enumerate(of_axes(items or ())):
         index = value_of(item.index) if isinstance(item, At) else None
         parts = index.split(var) if index is not None else None
         if parts is not None and parts[0] == Dim.of(1) and not parts[1].symbols() & set(counters):

@@ -34,7 +34,7 @@ from ..transpile.program import (
     walk_stmts,
 )
 from ..transpile.renaming import map_stmt
-from .finality import apart, place_of
+from .finality import apart, of_axes, place_of
 from .reverse import _CHEAP, cost
 
 Chain = tuple[For, ...]
@@ -188,7 +188,7 @@ def _covers(store: Store, chain: Chain) -> bool:
         if place is None or place[1] != ZERO or place[0] in by_axis:
             return False
         by_axis[place[0]] = loop
-    for axis, (item, extent) in enumerate(zip(store.items, store.base.type.shape, strict=True)):
+    for axis, (item, extent) in enumerate(zip(of_axes(store.items), store.base.type.shape, strict=True)):
         if axis not in by_axis:
             if not construct.is_full(item, extent):
                 return False

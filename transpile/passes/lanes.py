@@ -221,7 +221,9 @@ class _State:
             return None
         if alone.terms:
             good.append(_flag(alone * MAP_SHARE - together))
-        return product(dict.fromkeys(good))
+        told = product(dict.fromkeys(good))
+        inside = {self.loop.var, *(s.var for s in walk(self.loop.body) if isinstance(s, For))}
+        return None if told.symbols() & inside else told
 
     # -- may it be done --------------------------------------------------------------------------------------
     def possible(self) -> bool:
