@@ -527,8 +527,16 @@ def reads_what_it_writes_next(x: real["N"]):
 
 def of_other_shape(x: real, n: real["N M"]):
     return x + np.log(np.sum(np.exp(x + np.zeros((n.shape[1], n.shape[0])))))
+
+def window_of_columns(x: real["N M"], w: real["N K"]):
+    N, M = x.shape
+    K = w.shape[1]
+    y = np.zeros((N, M - K + 1))
+    for k in range(K):
+        y += x[:, k : k + M - K + 1] * w[:, k, None]
+    return y
 '''
-_LANGUAGE_SHAPES: dict[str, tuple[int, ...]] = {"N": (6,), "N M": (3, 4), "T D": (4, 3), "N D": (4, 3), "D": (3,), "3 D": (3, 4)}
+_LANGUAGE_SHAPES: dict[str, tuple[int, ...]] = {"N": (6,), "N M": (3, 4), "T D": (4, 3), "N D": (4, 3), "D": (3,), "3 D": (3, 4), "N K": (3, 2)}
 
 
 def _language_cases() -> list[Case]:

@@ -14,6 +14,8 @@ import pytest
 from layerc.build.driver import build, compile_module, read_module
 from layerc.transpile.dump import dump
 
+pytestmark = pytest.mark.usefixtures("light_code")
+
 HEAD = "import numpy as np\nfrom layerc import Param, layer, real\n"
 
 # name: (layer, shapes of one example's inputs, shapes of params)
