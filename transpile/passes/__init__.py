@@ -21,6 +21,7 @@ from .lanes import lanes
 from .order import order
 from .products import products
 from .quotient import quotient
+from .scatter import scatter
 from .share import share
 from .split import split
 from .tidy import tidy
@@ -34,6 +35,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("free", free),  # user loops with independent iterations are maps
     ("distribute", distribute),  # a vector times a matrix, for all examples, is a matrix product
     ("products", products),  # sums of products are matrix products
+    ("scatter", scatter),  # what is scattered into zeros is scattered where their sum goes
     ("quotient", quotient),  # what divides a whole loop is inverted once
     ("inline", inline),  # what is cheap is computed where it is used
     ("direct", direct),  # a product is computed where its values go

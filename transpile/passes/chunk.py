@@ -24,6 +24,7 @@ from typing import Any
 from ..dims import Dim, Facts, maximum, minimum, product
 from ..ir import Buffer, Comment, Const, For, If, Int, Kernel, Load, Op, Product, Stmt, Store
 from .accumulate import neutral
+from .columns import columns
 from .depend import Memory, injective
 from .fuse import fuse_body
 from .tree import Access, Body, Names, accesses, map_bodies, rename_buffers, roots, touched, walk
@@ -117,9 +118,12 @@ class _State:
         shared = self.shared(loop)
         if shared is None:
             return (loop,)
+        q = self.names.fresh("chunk")
+        by_columns = columns(loop, shared, lambda name: self.is_private(name, loop), q) if shared else None
+        if by_columns is not None:
+            return (For(q, Dim.of(0), *by_columns, "map", True, effort),)
         flat = all(isinstance(s, (Store, If, Comment)) for s in walk(loop.body))
         count = self.count(loop, [self.table[n] for n in shared], flat)
-        q = self.names.fresh("chunk")
         inside: Body = loop.body
         start: list[Stmt] = []
         leave: list[Stmt] = []

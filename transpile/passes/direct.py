@@ -91,7 +91,7 @@ def _after(loops: list[For], product: Product, user: Stmt, shapes: Shapes) -> tu
         return None
     (place,) = places
     made = {**{x.var: (x.lo, x.hi) for x in loops}, **{n: (Dim.of(0), e) for n, e in (product.rows, product.columns)}}
-    if not _is_whole(place, shape, {x.var: (x.lo, x.hi) for x in nest}) or not _is_whole(product.index, shape, made):
+    if not is_whole(place, shape, {x.var: (x.lo, x.hi) for x in nest}) or not is_whole(product.index, shape, made):
         return None
     moved = {str(old.symbol): new for old, new in zip(place, product.index)}
     if isinstance(store.value, Load) and store.op in (None, "add"):  # moved, perhaps transposed
@@ -109,7 +109,7 @@ def _after(loops: list[For], product: Product, user: Stmt, shapes: Shapes) -> tu
     return None
 
 
-def _is_whole(index: tuple[Dim, ...], shape: tuple[Dim, ...], ranges: dict[str, tuple[Dim, Dim]]) -> bool:
+def is_whole(index: tuple[Dim, ...], shape: tuple[Dim, ...], ranges: dict[str, tuple[Dim, Dim]]) -> bool:
     """Whether the loops go once over all of a buffer of this shape."""
     names = [d.symbol for d in index]
     return (

@@ -1,0 +1,106 @@
+"""What is added at places read from memory, into zeros that are then added elsewhere, is added there.
+
+    for v: for j: t[v,j] = 0
+    for i: for j: t[at[i],j] += dy[b,i,j]      ->      for i: for j: d_table[at[i],j] += dy[b,i,j]
+    for v: for j: d_table[v,j] += t[v,j]
+
+A table is touched where an example says, not as a whole for every example. Sums along axes stay as they are: what an
+example adds up first is rounded less often.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from ..dims import Dim
+from ..ir import Const, For, Kernel, Load, Stmt, Store
+from .direct import is_whole
+from .order import perfect
+from .tree import Access, Body, accesses, buffers, dim_loads, map_bodies, roots
+
+Target = tuple[str, tuple[Dim, ...]]  # a buffer, and the index in it by loop variables
+
+
+def scatter(kernel: Kernel) -> Kernel:
+    return replace(kernel, body=_Scatter(kernel).body(kernel.body))
+
+
+class _Scatter:
+    def __init__(self, kernel: Kernel):
+        self.table = buffers(kernel)
+        self.root = roots(kernel)
+        self.uses = Counter(a.buffer for a in accesses(kernel.body))
+        self.temps = {b.name for b in kernel.buffers if b.kind == "temp" and not b.alias}
+        self.temps -= {b.alias for b in kernel.buffers if b.alias}
+
+    def body(self, body: Body) -> Body:
+        found = list(body)
+        for stmt in body:
+            filled = _filled(stmt)
+            if filled is not None and filled.buffer in self.temps and self._is_whole(filled, stmt):
+                found = self.moved(found, found.index(stmt), filled.buffer) or found
+        return tuple(map_bodies(s, self.body) for s in found)
+
+    def moved(self, body: list[Stmt], start: int, temp: str) -> list[Stmt] | None:
+        """The body without a temporary that is zero after `start`."""
+        last = next((k for k in range(start + 1, len(body)) if self._goes(body[k], temp)), None)
+        if last is None:
+            return None
+        target, between = self._goes(body[last], temp), body[start + 1 : last]
+        assert target is not None
+        inside = [a for a in accesses(between) if self.root[a.buffer] == self.root[temp]]
+        if len(inside) + 2 != self.uses[temp] or not all(_is_scattered(a) for a in inside) or not inside:
+            return None
+        if any(self.root[a.buffer] == self.root[target[0]] for a in accesses(between)):
+            return None
+        return [*body[:start], *(_into(s, temp, target) for s in between), *body[last + 1 :]]
+
+    def _goes(self, stmt: Stmt, temp: str) -> Target | None:
+        """Where a nest adds all of the temporary: `place[k]` is the target's index for "axis k"."""
+        if not isinstance(stmt, For):
+            return None
+        nest, inside = perfect(stmt)
+        match inside:
+            case [Store(buffer, index, Load(name, places, dtype), "add")] if name == temp and buffer != temp:
+                if self.table[buffer].dtype != dtype or not self._covers(places, nest, temp):
+                    return None
+                return buffer, tuple(d.subs({str(p.symbol): _axis(k) for k, p in enumerate(places)}) for d in index)
+        return None
+
+    def _is_whole(self, store: Store, stmt: Stmt) -> bool:
+        return isinstance(stmt, For) and self._covers(store.index, perfect(stmt)[0], store.buffer)
+
+    def _covers(self, index: tuple[Dim, ...], nest: list[For], name: str) -> bool:
+        """Whether the loops go once over all of the buffer."""
+        ranges = {loop.var: (loop.lo, loop.hi) for loop in nest if loop.kind == "map"}
+        return len(ranges) == len(nest) and is_whole(index, self.table[name].shape, ranges)
+
+
+def _filled(stmt: Stmt) -> Store | None:
+    """The store of zeros that is all there is in a nest."""
+    if isinstance(stmt, For):
+        _, inside = perfect(stmt)
+        match inside:
+            case [Store(_, _, Const(value), None) as store] if value == 0:
+                return store
+    return None
+
+
+def _is_scattered(access: Access) -> bool:
+    return access.mode == "add" and any(dim_loads(d) for d in access.index or ())
+
+
+def _axis(k: int) -> Dim:
+    return Dim.of(f"axis {k}")
+
+
+def _into(stmt: Stmt, temp: str, target: Target) -> Stmt:
+    if isinstance(stmt, Store) and stmt.buffer == temp:
+        name, index = target
+        places = {f"axis {k}": d for k, d in enumerate(stmt.index)}
+        return replace(stmt, buffer=name, index=tuple(d.subs(places) for d in index))
+    return map_bodies(stmt, lambda inner: tuple(_into(s, temp, target) for s in inner))
+
+
+__all__ = ["scatter"]
