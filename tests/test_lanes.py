@@ -183,3 +183,31 @@ def test_long_sums_stay_in_pairs(built):
     a, b = (rng.normal(size=(16, 2, 100_000)).astype(np.float32) for _ in range(2))
     exact = layer(a.astype(np.float64), b.astype(np.float64))
     assert np.abs(layer(a, b) / exact - 1).max() < 3e-7
+
+
+def test_a_delay_line_keeps_its_order(tmp_path, monkeypatch):
+    """As users get it: gcc 12 took the copies of such a loop out of it in the wrong order."""
+    monkeypatch.delenv("LAYERC_CFLAGS")
+    source = """
+        @layer
+        def filtered(x: real["T"], b: Param[real["3"]], a: Param[real["2"]]) -> real["T"]:
+            y = np.zeros_like(x)
+            x1 = x2 = y1 = y2 = 0.0
+            for t in range(x.shape[0]):
+                v = b[0] * x[t] + b[1] * x1 + b[2] * x2 - a[0] * y1 - a[1] * y2
+                x2, x1, y2, y1 = x1, x[t], y1, v
+                y[t] = v
+            return y
+        """
+    (tmp_path / "delays.py").write_text(HEAD + textwrap.dedent(source))
+    build(tmp_path / "delays.py")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    layer, plain = importlib.import_module("delays_compiled").filtered, importlib.import_module("delays").filtered
+    rng = np.random.default_rng(2)
+    x, b, a, dy = rng.normal(size=(32, 40)), np.array([0.2, 0.3, 0.2]), np.array([-0.5, 0.2]), rng.normal(size=(32, 40))
+    y, pullback = layer.vjp(x, b, a)
+    np.testing.assert_allclose(y, [plain(row, b, a) for row in x], rtol=1e-12, atol=1e-12)
+    alone = [layer.vjp(x[k : k + 1], b, a)[1](dy[k : k + 1]) for k in range(32)]
+    for k, gradient in enumerate(pullback(dy)):
+        expected = np.concatenate([g[0] for g in alone]) if k == 0 else sum(g[k] for g in alone)
+        np.testing.assert_allclose(gradient, expected, rtol=1e-10, atol=1e-10)

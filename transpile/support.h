@@ -1,6 +1,11 @@
 /* What the kernels need besides mathematics: integer helpers, scratch memory, growing lists, the way out. */
 #ifndef LC_SUPPORT_H
 #define LC_SUPPORT_H
+/* gcc (seen in 12.2) makes copies of a loop that is marked `omp simd`, and puts them in the wrong order: of
+   s[i] = b[i]; b[i] = a[i]; it stored a in s. Nothing here is faster for being a call of memcpy. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-tree-loop-distribute-patterns")
+#endif
 #include <stdlib.h>
 #include <string.h>
 #ifdef _OPENMP

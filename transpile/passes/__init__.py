@@ -25,6 +25,7 @@ from .scatter import scatter
 from .share import share
 from .split import split
 from .tidy import tidy
+from .unroll import unroll
 from .verify import IRError, verify
 
 Pass = Callable[[Kernel], Kernel]
@@ -45,6 +46,8 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("jam", jam),  # rows of a product share what they load
     ("lanes", lanes),  # scalar recurrences run sixteen examples at once
     ("contract", contract),  # what lives for one iteration needs no array
+    ("unroll", unroll),  # small windows are written out
+    ("reorder", order),  # ... so that the loop over windows runs along memory
     ("flatten", flatten),  # loops over contiguous memory are one
     ("accumulate", accumulate),  # sums run in registers, and in blocks
     ("ease", ease),  # tanh(log1p(v)) is a quotient

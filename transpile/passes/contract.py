@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..dims import Dim
+from ..dims import ONE, ZERO, Dim
 from ..ir import Buffer, Comment, Expr, For, Kernel, Load, Product, Stmt, Store, While
 from .tidy import drop_idle
 from .tree import (
@@ -190,7 +190,8 @@ def stored_first(body: Body, buffer: Buffer, dropped: set[int]) -> bool:
             ranges |= {name: (Dim.of(0), extent) for name, extent in stmt.axes}
         elif any(load.buffer == buffer.name for load in loads(stmt.value)):
             return False
-        kept = [(d.symbol, n) for axis, (d, n) in enumerate(zip(stmt.index, buffer.shape)) if axis not in dropped]
+        axes = [(d, n) for axis, (d, n) in enumerate(zip(stmt.index, buffer.shape)) if axis not in dropped]
+        kept = [(d.symbol, n) for d, n in axes if not (n == ONE and d == ZERO)]
         whole = all(isinstance(v, str) and ranges.get(v) == (Dim.of(0), n) for v, n in kept)
         return whole and len({v for v, _ in kept}) == len(kept)
     return False

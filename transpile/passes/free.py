@@ -57,8 +57,17 @@ def _stmt(stmt: Stmt, kernel: Kernel, memory: Memory) -> Stmt:
     inside = memory.inside(stmt)
     stmt = replace(stmt, body=_body(stmt.body, kernel, inside))
     if stmt.kind == "seq" and independent_iterations(stmt, kernel, inside):
-        return replace(stmt, kind="map")
+        return _forwards(replace(stmt, kind="map"))
     return stmt
+
+
+def _forwards(loop: For) -> For:
+    """`reversed(range(n))` may as well be `range(n)`: along memory, not against it."""
+    steps = [d.split(loop.var) for a in accesses(loop.body) for d in a.index or () if loop.var in d.symbols()]
+    backwards = sum(1 if step.value < 0 else -1 for step, _ in filter(None, steps) if step.value)
+    if backwards <= 0:
+        return loop
+    return replace(loop, body=substitute(loop.body, {loop.var: loop.lo + loop.hi - 1 - Dim.of(loop.var)}))
 
 
 def independent_iterations(loop: For, kernel: Kernel, memory: Memory) -> bool:

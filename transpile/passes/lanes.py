@@ -48,6 +48,7 @@ from ..ir import (
 from .accumulate import neutral
 from .depend import Memory
 from .tree import (
+    Access,
     Body,
     Names,
     accesses,
@@ -114,13 +115,13 @@ def _split(loop: For, kernel: Kernel) -> tuple[list[Stmt], Kernel] | None:
         return None
     mixed = any(isinstance(s, For) and s.kind == "map" for s in walk(tuple(recurrences)))
     state = _State(kernel, loop)
-    if mixed:
-        state.lay_out()
+    state.lay_out(recurrences, mixed)
     if not state.possible():
         return None
     full = Dim.of(kernel.batch or "") // LANES
     if not mixed:
-        first = For(state.group, Dim.of(0), full, state.mostly_own(loop.body), "map")
+        body = (*state.arrive(), *state.mostly_own(loop.body), *state.leave())
+        first = For(state.group, Dim.of(0), full, body, "map")
         kernel = replace(kernel, buffers=(*kernel.buffers, *state.made))
         return [first, replace(loop, lo=full * LANES, kind="seq")], kernel  # a few examples: not worth threads
     worth = state.worth()
@@ -157,12 +158,14 @@ class _State:
         return name
 
     # -- arrays of the caller, with the lanes innermost ------------------------------------------------------
-    def lay_out(self) -> None:
-        """Give every input and output that has an axis for the batch, and more, a wide copy."""
+    def lay_out(self, recurrences: list[Stmt], mixed: bool) -> None:
+        """Give inputs and outputs that have an axis for the batch, and more, a wide copy: those that a recurrence walks
+        along; all, where map loops inside of one read them again and again."""
+        walked = {a.buffer for stmt in recurrences for a in accesses((stmt,)) if _walks(a)}
         inside, outside = list(accesses(self.loop.body)), [a.buffer for a in accesses(self.kernel.body)]
         for name in sorted({a.buffer for a in inside}):
             buffer, mine = self.table[name], [a for a in inside if a.buffer == name]
-            if buffer.kind not in ("in", "out") or len(buffer.shape) < 2:
+            if buffer.kind not in ("in", "out") or len(buffer.shape) < 2 or not (mixed or name in walked):
                 continue
             if buffer.kind == "out" and outside.count(name) != len(mine):
                 continue
@@ -174,25 +177,32 @@ class _State:
         return not _names(index, self.loop.var)
 
     def arrive(self) -> Body:
-        return tuple(self._copy(name, True) for name in self.packed if self.table[name].kind == "in")
+        return tuple(s for name in self.packed if self.table[name].kind == "in" for s in self._copy(name, True))
 
     def leave(self) -> Body:
-        return tuple(self._copy(name, False) for name in self.packed if self.table[name].kind == "out")
+        return tuple(s for name in self.packed if self.table[name].kind == "out" for s in self._copy(name, False))
 
-    def _copy(self, name: str, inward: bool) -> Stmt:
+    def _copy(self, name: str, inward: bool) -> Body:
         buffer, wide = self.table[name], self.packed[name]
-        place = tuple(Dim.of(self.names.fresh("n")) for _ in buffer.shape[1:])
-        lane = Dim.of(self.names.fresh("l"))
-        here = (Dim.of(self.group) * LANES + lane, *place)
-        store = (
-            Store(wide, (*place, lane), Load(name, here, buffer.dtype))
-            if inward
-            else Store(name, here, Load(wide, (*place, lane), buffer.dtype))
-        )
-        nest: Stmt = For(str(lane), Dim.of(0), Dim.of(LANES), (store,), "map")
-        for var, extent in reversed(list(zip(place, buffer.shape[1:], strict=True))):
-            nest = For(str(var), Dim.of(0), extent, (nest,), "map")
-        return nest
+        *outer, last = (Dim.of(self.names.fresh("n")) for _ in buffer.shape[1:])
+        block, lane, rest = (Dim.of(self.names.fresh(n)) for n in ("block", "l", "l"))
+
+        def move(column: Dim, lane: Dim) -> Stmt:
+            here, there = (Dim.of(self.group) * LANES + lane, *outer, column), (*outer, column, lane)
+            if inward:
+                return Store(wide, there, Load(name, here, buffer.dtype))
+            return Store(name, here, Load(wide, there, buffer.dtype))
+
+        # Squares of 16 x 16: the rows of an array are often so far apart that they evict each other from the cache.
+        full = buffer.shape[-1] // LANES
+        square: Stmt = _map(last, LANES, move(block * LANES + last, lane))
+        body: Body = (_map(block, full, _map(lane, LANES, square)),)
+        if full * LANES != buffer.shape[-1]:
+            column = Dim.of(self.names.fresh("n"))
+            body += (For(str(column), full * LANES, buffer.shape[-1], (_map(rest, LANES, move(column, rest)),), "map"),)
+        for var, extent in reversed(list(zip(outer, buffer.shape[1:-1], strict=True))):
+            body = (For(str(var), Dim.of(0), extent, body, "map"),)
+        return body
 
     def alone(self) -> For:
         """The loop as it was, with temporaries of its own."""
@@ -391,6 +401,16 @@ def _is_lane(stmt: Stmt | None) -> bool:
 
 def _names(index: tuple[Dim, ...], var: str) -> bool:
     return any(var in d.symbols() for d in index)
+
+
+def _map(var: Dim, extent: Dim | int, stmt: Stmt) -> For:
+    return For(str(var), Dim.of(0), Dim.of(0) + extent, (stmt,), "map")
+
+
+def _walks(access: Access) -> bool:
+    """Whether neighbours in memory come one after the other: sixteen examples would be picked from far apart."""
+    along = {loop.var for loop in access.loops if loop.kind == "seq"}
+    return bool(access.index) and bool(access.index[-1].symbols() & along)
 
 
 def _nested(body: Body, loops: tuple[For, ...] = ()) -> Iterator[tuple[Store, tuple[For, ...]]]:

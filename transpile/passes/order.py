@@ -16,12 +16,13 @@ from ..dims import Atom, Dim
 from ..ir import Comment, For, Kernel, Stmt, Store
 from .tree import Body, accesses, buffers, map_bodies
 
-UNIT, STILL, FAR = 1.0, 0.5, 16.0
+UNIT, NEAR, STILL, FAR = 1.0, 3.0, 0.5, 16.0
+NEXT = 4  # elements that a vector of near ones is picked from: one of so many
 SUM_INSIDE = 1.5  # an accumulator that stands still: a reduction over the vector's lanes, dearer than a load
 
 
 def order(kernel: Kernel) -> Kernel:
-    shapes = {b.name: b.shape for b in buffers(kernel).values()}
+    shapes = {b.name: b.shape for b in buffers(kernel).values() if b.shape or b.kind != "temp"}
     return replace(kernel, body=_body(kernel.body, shapes))
 
 
@@ -69,13 +70,15 @@ def _tail(loops: list[For]) -> list[For]:
 def _cost(inside: Body, var: str, shapes: dict[str, tuple[Dim, ...]]) -> float:
     total = 0.0
     for a in set(accesses(inside)):
+        if a.buffer not in shapes:
+            continue  # a register of each iteration
         stride = _stride(a.index or (), var, shapes[a.buffer])
         if stride is None:
             total += FAR
         elif stride == 0:
             total += SUM_INSIDE if a.mode not in ("r", "w") else STILL if a.mode == "r" else FAR
         else:
-            total += UNIT if abs(stride) == 1 else FAR
+            total += UNIT if abs(stride) == 1 else NEAR if abs(stride) <= NEXT else FAR
     return total
 
 
