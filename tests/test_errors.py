@@ -66,6 +66,7 @@ MISTAKES = [
     ('def f(x: real["N"]):\n    a, b = x, x, x\n    return a', 3, 'type', 'expected 2 values', ''),
     ('def g(n):\n    return g(n)\n\n@layer\ndef f(x: real["N"]):\n    return g(x)', 2, 'unsupported', 'g calls itself', 'loop'),
     ('def f(x: real["N"]):\n    return x +', 3, 'syntax', '', ''),
+    ('def f(x: real["N"]):\n    return x\n\ndef unused(y):\n    break', 6, 'syntax', "'break' outside loop", ''),
     ("class A(Layer):\n    w: Param[real['C']]\n    def predict(self, x: real['C']):\n        self.w = x\n        return x", 4, 'role', 'Param or config', 'State'),
     ("class A(Layer):\n    w: real['C']\n    def predict(self, x: real['C']):\n        return x", 2, 'annotation', 'no role', 'Param'),
     ('class A(Layer):\n    k: int = config(3)\n    def initialize(self, shape):\n        pass', 1, 'layer', 'neither predict nor forward', 'predict'),

@@ -32,7 +32,7 @@ from .program import (
     stored,
     walk_stmts,
 )
-from .source import Source, read
+from .source import Source, loose_exit, read
 from .typing import TypingError
 from .values import RETURN, Broken, Fresh, Static, Tuple, Value, leaves
 
@@ -56,6 +56,9 @@ def check_file(path: Path, text: str | None = None) -> Module:
         for node in source.classes.values()
         if _is_layer_class(source, node)
     ]
+    if not reporter.mistakes:
+        for mistake in filter(None, map(loose_exit, (source, *source.imported()))):
+            reporter.add(mistake)
     found = sorted((layer for layer in layers if layer is not None), key=lambda layer: layer.span.line)
     files = {s.path: s.text for s in source.imported()}
     if not layers and not reporter.mistakes:

@@ -136,9 +136,7 @@ def _read(path: Path, text: str, reading: Reading) -> Source | None:
             _compiled(text, name)
         exits.rewrite(tree)
     except (SyntaxError, ValueError) as error:  # ValueError: a NUL byte
-        line, column = getattr(error, "lineno", 1) or 1, max((getattr(error, "offset", 1) or 1) - 1, 0)
-        message = getattr(error, "msg", None) or str(error)
-        reporter.add(Mistake(Span(line, column, line, column + 1, name), "syntax", message))
+        reporter.add(_no_python(error, name))
         return None
     except (RecursionError, MemoryError):
         reporter.add(Mistake(Span(1, 0, 1, 1, name), "syntax", "an expression is nested too deeply"))
@@ -152,12 +150,27 @@ def _read(path: Path, text: str, reading: Reading) -> Source | None:
 
 def _compiled(text: str, name: str) -> None:
     """What Python finds only when it compiles: a name both global and local. Whether there is a loop to break is for
-    the checker to find, with all other mistakes."""
+    the checker to find, with all other mistakes; `loose_exit` is for what it does not look at."""
     try:
         compile(text, name, "exec", dont_inherit=True)
     except SyntaxError as error:
         if "loop" not in (error.msg or ""):
             raise
+
+
+def loose_exit(source: Source) -> Mistake | None:
+    """A `break` outside of loops, in a function that no layer calls: Python would not load the file."""
+    try:
+        compile(source.text, source.path, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        return _no_python(error, source.path)
+    return None
+
+
+def _no_python(error: SyntaxError | ValueError, name: str) -> Mistake:
+    line, column = getattr(error, "lineno", 1) or 1, max((getattr(error, "offset", 1) or 1) - 1, 0)
+    message = getattr(error, "msg", None) or str(error)
+    return Mistake(Span(line, column, line, column + 1, name), "syntax", message)
 
 
 # -- imports ---------------------------------------------------------------------------------------------------
