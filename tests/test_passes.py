@@ -325,6 +325,24 @@ def test_tanh_of_log1p_is_a_quotient_as_exact():
         np.testing.assert_allclose(y, exact.astype(dtype), 4 * np.finfo(dtype).eps, 0)
 
 
+def test_what_is_stored_as_a_whole_is_not_filled():
+    """But what is added to is, and what is read before, and what is stored in part."""
+    i, n = Dim.of("i"), Dim.of("N")
+    fill = ir.For("j", Dim.of(0), n, (ir.Store("y", (Dim.of("j"),), ir.Const(0.0, "real")),))
+    value = ir.Load("x", (i,), "real")
+
+    def filled(lo=Dim.of(0), value=value, op=None):
+        loop = ir.For("i", lo, n, (ir.Store("y", (i,), value, op),), "seq")
+        x, y = ir.Buffer("x", "real", (n,), "in"), ir.Buffer("y", "real", (n,), "out")
+        kernel = ir.Kernel("k", ("N",), (), (x, y), (fill, loop))
+        return len(passes.fills(kernel).body) == 2
+
+    assert not filled()
+    assert filled(op="add")
+    assert filled(lo=Dim.of(1))
+    assert filled(value=ir.Load("y", (n - 1 - i,), "real"))
+
+
 def test_a_new_name_is_not_captured_by_a_loop_inside():
     """Two loops i, the second around a loop that is called what the second would be called."""
     i, n = Dim.of("i"), Dim.of("N")

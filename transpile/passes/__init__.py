@@ -11,6 +11,7 @@ from .contract import contract
 from .direct import direct
 from .distribute import distribute
 from .ease import ease
+from .fills import fills
 from .flatten import flatten
 from .fold import fold
 from .free import free
@@ -34,6 +35,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("tidy", tidy),  # loops have their own variables
     ("fold", fold),  # x * 1 is x
     ("free", free),  # user loops with independent iterations are maps
+    ("fills", fills),  # what is stored as a whole is not filled before
     ("distribute", distribute),  # a vector times a matrix, for all examples, is a matrix product
     ("products", products),  # sums of products are matrix products
     ("scatter", scatter),  # what is scattered into zeros is scattered where their sum goes
