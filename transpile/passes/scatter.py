@@ -65,6 +65,8 @@ class _Scatter:
             case [Store(buffer, index, Load(name, places, dtype), "add")] if name == temp and buffer != temp:
                 if self.table[buffer].dtype != dtype or not self._covers(places, nest, temp):
                     return None
+                if any(True for d in index for _ in dim_loads(d)):
+                    return None  # places that may not be known any earlier
                 return buffer, tuple(d.subs({str(p.symbol): _axis(k) for k, p in enumerate(places)}) for d in index)
         return None
 
