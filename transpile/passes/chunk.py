@@ -106,6 +106,8 @@ class _State:
             if b.alias in fresh:
                 fresh[b.name] = self.names.fresh(b.name)
         for old, new in fresh.items():
+            root = self.root.get(old, old)
+            self.root[new] = fresh.get(root, root)
             self.uses[new] = self.uses[old]
             b = self.table[old]
             copy = replace(b, name=new, alias=fresh.get(b.alias, b.alias) if b.alias else None)
