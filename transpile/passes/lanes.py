@@ -410,7 +410,7 @@ def _map(var: Dim, extent: Dim | int, stmt: Stmt) -> For:
 def _walks(access: Access) -> bool:
     """Whether neighbours in memory come one after the other: sixteen examples would be picked from far apart."""
     along = {loop.var for loop in access.loops if loop.kind == "seq"}
-    return bool(access.index) and bool(access.index[-1].symbols() & along)
+    return any(last.symbols() & along for last in (access.index or ())[-1:])
 
 
 def _nested(body: Body, loops: tuple[For, ...] = ()) -> Iterator[tuple[Store, tuple[For, ...]]]:
