@@ -45,8 +45,8 @@ from ..ir import (
     Store,
     While,
 )
-from .accumulate import neutral
 from .depend import Memory
+from .masks import conjunction, harmless, masked, only_within, unmasked
 from .tree import (
     Access,
     Body,
@@ -57,7 +57,6 @@ from .tree import (
     has,
     loads,
     map_all,
-    own_accesses,
     own_dims,
     own_exprs,
     parts,
@@ -74,7 +73,6 @@ NARROW = 12  # a loop known to be this short fills no vector
 MOST_TERMS = 64  # a lane adds one by one: more would round worse than NumPy's sums in pairs
 MOST_BYTES = 2**26  # of a thread's arrays with an axis of lanes
 MAP_SHARE = 16  # flops in map loops that one flop in a chain of dependent ones is worth
-INTEGERS = ("i32", "i64")
 
 
 def lanes(kernel: Kernel) -> Kernel:
@@ -254,7 +252,7 @@ class _State:
             for expr in own_exprs(stmt):
                 if any(isinstance(p, Int) and any(True for _ in dim_loads(p.dim)) for p in parts(expr)):
                     return False
-                if masked and not _harmless(expr, memory):
+                if masked and not harmless(expr, memory):
                     return False
             match stmt:
                 case Check(cond, _, info):
@@ -300,11 +298,11 @@ class _State:
                 return (stmt,)
             case Store(buffer, index, _, op) if op and index and self.is_shared(stmt):
                 part = self.fresh(buffer, self.table[buffer].dtype)
-                term = _masked(stmt, mask, self.table).value
+                term = masked(stmt, mask, self.table).value
                 whole = Store(buffer, index, Load(part, (), self.table[buffer].dtype), op)
                 return (self.lane(Store(part, (), term)), self.lane(whole))
             case Store():
-                return (self.lane(_masked(stmt, mask, self.table)),)
+                return (self.lane(masked(stmt, mask, self.table)),)
             case For(body=inside):
                 return (replace(stmt, body=self.body(inside, mask)),)
             case If(cond, then, orelse) if self.same_for_all(cond):
@@ -313,8 +311,8 @@ class _State:
                 return (While(self.body(before, mask), cond, self.body(inside, mask)),)
             case If(cond, then, orelse):
                 taken = self.flag("taken")
-                yes = _and(mask, Load(taken, (), "bool"))
-                no = _and(mask, Op("logical_not", (Load(taken, (), "bool"),), "bool"))
+                yes = conjunction(mask, Load(taken, (), "bool"))
+                no = conjunction(mask, Op("logical_not", (Load(taken, (), "bool"),), "bool"))
                 return (self.lane(Store(taken, (), cond)), *self.body(then, yes), *self.body(orelse, no))
             case While(before, cond, inside):
                 return self.loop_until_all_done(before, cond, inside, mask)
@@ -324,18 +322,18 @@ class _State:
         live, some = self.flag("live"), self.add("some", "i64", ())
         running = Load(live, (), "bool")
         # What is used in one iteration only may hold anything for an example that is done.
-        free = {n for n in self.wide if _only_within(n, before, cond, inside, self.loop)}
+        free = {n for n in self.wide if only_within(n, before, cond, inside, self.loop)}
         start = self.lane(Store(live, (), mask or Const(True, "bool")))
         test = (
-            *self.body(_unmasked(before, free, running, self.table), None),
-            self.lane(Store(live, (), _and(running, cond))),
+            *self.body(unmasked(before, free, running, self.table), None),
+            self.lane(Store(live, (), conjunction(running, cond))),
             Store(some, (), Const(0, "i64")),
             self.lane(Store(some, (), Cast(running, "i64"), "max")),
         )
         go_on = Op("greater", (Load(some, (), "i64"), Const(0, "i64")), "bool")
         return (
             start,
-            While(_joined(test), go_on, self.body(_unmasked(inside, free, running, self.table), None)),
+            While(_joined(test), go_on, self.body(unmasked(inside, free, running, self.table), None)),
         )
 
     def flag(self, base: str) -> str:
@@ -425,59 +423,3 @@ def _nested(body: Body, loops: tuple[For, ...] = ()) -> Iterator[tuple[Store, tu
 def _flag(dim: Dim) -> Dim:
     """1 where it is 0 or more, else 0."""
     return minimum(Dim.of(1), maximum(Dim.of(0), dim + 1))
-
-
-def _and(a: Expr | None, b: Expr) -> Expr:
-    return b if a is None else Op("logical_and", (a, b), "bool")
-
-
-def _masked(stmt: Store, mask: Expr | None, table: dict[str, Buffer]) -> Store:
-    if mask is None:
-        return stmt
-    dtype = table[stmt.buffer].dtype
-    other = neutral(stmt.op, dtype) if stmt.op else Load(stmt.buffer, stmt.index, dtype)
-    return replace(stmt, value=Op("where", (mask, stmt.value, other), dtype))
-
-
-def _unmasked(body: Body, free: set[str], mask: Expr, table: dict[str, Buffer]) -> Body:
-    """The stores of a loop's body, masked where it matters."""
-    found: list[Stmt] = []
-    for stmt in body:
-        match stmt:
-            case Store(buffer) if buffer not in free:
-                stmt = _masked(stmt, mask, table)
-            case If(cond, then, orelse):
-                stmt = If(cond, _unmasked(then, free, mask, table), _unmasked(orelse, free, mask, table))
-            case While(before, cond, inside):
-                stmt = While(
-                    _unmasked(before, free, mask, table),
-                    _and(mask, cond),
-                    _unmasked(inside, free, mask, table),
-                )
-        found.append(stmt)
-    return tuple(found)
-
-
-def _only_within(name: str, before: Body, cond: Expr, inside: Body, loop: For) -> bool:
-    """Stored by a plain store in the body, then used in it only."""
-    uses = sum(a.buffer == name for a in accesses(loop.body))
-    own = [(n, mode) for s in inside for n, _, mode in own_accesses(s) if n == name and isinstance(s, Store)]
-    return len(own) == uses and bool(own) and _first_stores(inside, name)
-
-
-def _first_stores(body: Body, name: str) -> bool:
-    for stmt in body:
-        modes = [mode for n, _, mode in own_accesses(stmt) if n == name]
-        if modes:
-            return modes == ["w"]
-    return False
-
-
-def _harmless(expr: Expr, memory: Memory) -> bool:
-    for part in parts(expr):
-        match part:
-            case Load() if not memory.in_bounds(part):
-                return False
-            case Op("floor_divide" | "mod" | "power", _, dtype) if dtype in INTEGERS:
-                return False
-    return True
