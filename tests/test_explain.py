@@ -198,7 +198,7 @@ def test_every_example_is_linked_in_full():
 
 
 # part of a C line of ema | the forward line it goes with
-C = [("h[j] = ", "h = decay * h"), ("y[(b*T", "y[t] = h")]
+C = [("h[i_3] = ", "h = decay * h"), ("y[(b*T", "y[t] = h")]
 
 
 @pytest.mark.parametrize(("written", "origin"), C)
