@@ -331,15 +331,17 @@ def test_what_is_stored_as_a_whole_is_not_filled():
     fill = ir.For("j", Dim.of(0), n, (ir.Store("y", (Dim.of("j"),), ir.Const(0.0, "real")),))
     value = ir.Load("x", (i,), "real")
 
-    def filled(lo=Dim.of(0), value=value, op=None):
+    def filled(lo=Dim.of(0), value=value, op=None, around=False):
         loop = ir.For("i", lo, n, (ir.Store("y", (i,), value, op),), "seq")
+        loop = ir.For("k", Dim.of(0), Dim.of("K"), (loop,), "seq") if around else loop
         x, y = ir.Buffer("x", "real", (n,), "in"), ir.Buffer("y", "real", (n,), "out")
-        kernel = ir.Kernel("k", ("N",), (), (x, y), (fill, loop))
+        kernel = ir.Kernel("k", ("N", "K"), (), (x, y), (fill, loop))
         return len(passes.fills(kernel).body) == 2
 
     assert not filled()
     assert filled(op="add")
     assert filled(lo=Dim.of(1))
+    assert filled(around=True)  # which may run no times
     assert filled(value=ir.Load("y", (n - 1 - i,), "real"))
 
 

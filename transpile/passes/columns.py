@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from ..dims import Dim, maximum, minimum
-from ..ir import Comment, For, Stmt, Store
-from .tree import Access, Body, accesses, dim_loads, map_bodies
+from ..ir import Comment, For, Product, Stmt, Store
+from .tree import Access, Body, accesses, dim_loads, has, map_bodies
 
 MOST = 4  # chunks: each walks through the places again
 LEAST = 32  # columns of a chunk: whole cache lines
@@ -21,6 +21,8 @@ LEAST = 32  # columns of a chunk: whole cache lines
 
 def columns(loop: For, shared: Collection[str], is_private: Callable[[str], bool], q: str) -> tuple[Dim, Body] | None:
     """How many chunks, and the body of chunk `q`; None where the loop writes anything else, or no columns."""
+    if has(loop.body, Product):
+        return None  # it is cut at run time
     widths = set()
     for access in accesses(loop.body):
         if not access.writes or is_private(access.buffer):

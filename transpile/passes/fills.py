@@ -13,7 +13,7 @@ from ..dims import Dim
 from ..ir import Comment, Const, For, Kernel, Stmt, Store
 from .contract import stored_first
 from .order import perfect
-from .tree import Body, accesses, buffers, map_bodies, roots
+from .tree import Access, Body, accesses, buffers, map_bodies, roots
 
 
 def fills(kernel: Kernel) -> Kernel:
@@ -34,7 +34,8 @@ def fills(kernel: Kernel) -> Kernel:
                     and all(a.index[axis] == dim for axis, dim in still.items())
                     for a in touching
                 )
-                return not (same and stored_first((later,), table[name], set(still)))
+                once = len(touching) == 1 and _runs_where_it_stores(touching[0])
+                return not (same and once and stored_first((later,), table[name], set(still)))
         return True
 
     def cleared(body: Body) -> Body:
@@ -42,6 +43,11 @@ def fills(kernel: Kernel) -> Kernel:
         return tuple(map_bodies(stmt, cleared) for stmt in kept)
 
     return replace(kernel, body=cleared(kernel.body))
+
+
+def _runs_where_it_stores(access: Access) -> bool:
+    """Whether every loop around it is along an axis: one that is not may run no times, and nothing is stored."""
+    return all(any(loop.var in d.symbols() for d in access.index or ()) for loop in access.loops)
 
 
 def _filled(stmt: Stmt) -> tuple[str, dict[int, Dim]] | None:

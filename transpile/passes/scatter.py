@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import replace
 
 from ..dims import Dim
-from ..ir import Const, For, Kernel, Load, Stmt, Store
+from ..ir import Const, For, Kernel, Load, Product, Stmt, Store
 from .direct import is_whole
 from .order import perfect
 from .tree import Access, Body, accesses, buffers, dim_loads, map_bodies, roots
@@ -98,7 +98,7 @@ def _axis(k: int) -> Dim:
 
 
 def _into(stmt: Stmt, temp: str, target: Target) -> Stmt:
-    if isinstance(stmt, Store) and stmt.buffer == temp:
+    if isinstance(stmt, (Store, Product)) and stmt.buffer == temp:
         name, index = target
         places = {f"axis {k}": d for k, d in enumerate(stmt.index)}
         return replace(stmt, buffer=name, index=tuple(d.subs(places) for d in index))
