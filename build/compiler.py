@@ -112,7 +112,18 @@ class Compiler:
 def find(portable: bool = False) -> Compiler:
     """The compiler to use, with code for this very CPU or, if `portable`, for any. Raises NoCompiler."""
     found = _find(os.environ.get("CC", ""), os.environ.get("PATH", ""), portable)
-    return replace(found, flags=(*found.flags, *shlex.split(os.environ.get("LAYERC_CFLAGS", ""))))
+    more = os.environ.get("LAYERC_CFLAGS", "")
+    return _with_flags(found, more) if more.strip() else found
+
+
+def _with_flags(compiler: Compiler, text: str) -> Compiler:
+    """With the user's own flags behind ours. NoCompiler where it does not take them."""
+    try:
+        flags = (*compiler.flags, *shlex.split(text))
+        return replace(compiler, flags=flags, macros=_macros(compiler.command, [*flags, *compiler.native]))
+    except (ValueError, CompilerFailed) as error:  # ValueError: a quote without its other half
+        reason = _first_line(error.output) if isinstance(error, CompilerFailed) else error
+        raise NoCompiler(f"{shlex.join(compiler.command)} does not take LAYERC_CFLAGS={text!r}: {reason}") from None
 
 
 @cache

@@ -29,7 +29,6 @@ class Library:
     def __init__(self, native: Any, errors: Sequence[Mapping[str, Any]]) -> None:
         self.functions = native.lib
         self.from_buffer = native.ffi.from_buffer
-        self.buffer = native.ffi.buffer
         self._new = partial(native.ffi.new, native.ffi.typeof("lc_call *"))
         self.entry = self._entry(native)
         self.errors = {error["number"]: error for error in errors}

@@ -175,6 +175,17 @@ def test_without_renameat2(target, monkeypatch):
     assert beside(target) == ["layers_compiled"]
 
 
+def test_flags_of_the_user(target, monkeypatch):
+    monkeypatch.setenv("LAYERC_CFLAGS", "-O0 -g")
+    build(target)
+    flags = json.loads((target / "manifest.json").read_text())["native"]["flags"]
+    assert flags.index("-O0") > flags.index("-O2")
+    for wrong in ("-fno-such-thing", "'"):
+        monkeypatch.setenv("LAYERC_CFLAGS", wrong)
+        with pytest.raises(NoCompiler, match="does not take LAYERC_CFLAGS"):
+            build(target)
+
+
 def test_files_of_others_stay(target):
     build(target)
     (target / "notes.txt").write_text("mine")

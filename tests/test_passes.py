@@ -3,13 +3,17 @@ fused; and that every single pass keeps the meaning."""
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import replace
 
 import ir_kernels as zoo
 import numpy as np
 import pytest
 from ir_kernels import Builder, E
+from nets import load_package
 
+from layerc import get_num_threads, set_num_threads
+from layerc.build.driver import build, compile_module, read_module
 from layerc.transpile import dump, ir, passes
 from layerc.transpile.dims import Dim
 from layerc.transpile.passes import tree
@@ -343,6 +347,75 @@ def test_what_is_stored_as_a_whole_is_not_filled():
     assert filled(lo=Dim.of(1))
     assert filled(around=True)  # which may run no times
     assert filled(value=ir.Load("y", (n - 1 - i,), "real"))
+
+
+WINDOWS = """
+    import numpy as np
+    from layerc import Param, i64, layer, real
+
+    @layer
+    def looked_up(ids: i64["T"], table: Param[real["V D"]]):
+        return np.sin(table[ids])
+
+    @layer
+    def pooled(x: real["C H W"]) -> real["C H//2 W//2"]:
+        C, H, W = x.shape
+        y = np.empty((C, H // 2, W // 2))
+        for i in range(H // 2):
+            for j in range(W // 2):
+                y[:, i, j] = np.max(x[:, 2 * i : 2 * i + 2, 2 * j : 2 * j + 2], axis=(1, 2))
+        return y
+    """
+
+
+@pytest.fixture(scope="module")
+def windows(tmp_path_factory):
+    path = tmp_path_factory.mktemp("windows") / "windows.py"
+    path.write_text(textwrap.dedent(WINDOWS))
+    return path
+
+
+def kernels_of(path):
+    return {part.kernel.name: part.kernel for part in compile_module(read_module(path)).parts}
+
+
+def test_a_table_is_touched_where_it_is_used(windows):
+    """The gradient of a look-up makes no table for each example."""
+    kernel = kernels_of(windows)["looked_up_backward"]
+    assert not [b.name for b in kernel.buffers if b.kind == "temp" and len(b.shape) == 2]
+
+
+def test_windows_run_along_memory(windows):
+    """Every innermost loop of the gradient of pooling is over a last axis, and none is over a window."""
+    kernel = kernels_of(windows)["pooled_backward"]
+    inner = [s for s in tree.walk(kernel.body) if isinstance(s, ir.For) and not tree.has(s.body, ir.For)]
+    windows = [loop for loop in inner if any(a.buffer == "x" for a in tree.accesses((loop,)))]
+    assert windows
+    for loop in windows:
+        assert (loop.hi - loop.lo).value is None
+        assert all(loop.var in a.index[-1].symbols() for a in tree.accesses((loop,)) if a.buffer == "x")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("batch", [1, 5])
+@pytest.mark.parametrize("width", [3, 64, 200])
+def test_columns_of_a_table_are_added_up(windows, width, batch, threads):
+    """From one to four chunks, each row named many times or never."""
+    if not windows.with_name("windows_compiled").exists():
+        build(windows)
+    package = load_package(windows.with_name("windows_compiled"), "windows_compiled")
+    rng = np.random.default_rng(width)
+    ids, table = rng.integers(-7, 7, (batch, 40)), rng.normal(size=(9, width))
+    dy = rng.normal(size=(batch, 40, width))
+    expected = np.zeros_like(table)
+    np.add.at(expected, ids, dy * np.cos(table[ids]))
+    before = get_num_threads()
+    try:
+        set_num_threads(threads)
+        _, pullback = package.looked_up.vjp(ids, table)
+        np.testing.assert_allclose(pullback(dy)[1], expected, 1e-11, 1e-11)
+    finally:
+        set_num_threads(before)
 
 
 def test_a_new_name_is_not_captured_by_a_loop_inside():

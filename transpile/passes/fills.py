@@ -7,12 +7,13 @@ np.empty is zeros here, so that nothing ever depends on what was in memory; most
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ..dims import Dim
-from ..ir import Comment, Const, For, Kernel, Stmt, Store
+from ..ir import Kernel, Stmt
 from .contract import stored_first
-from .order import perfect
+from .order import filled
 from .tree import Access, Body, accesses, buffers, map_bodies, roots
 
 
@@ -20,22 +21,15 @@ def fills(kernel: Kernel) -> Kernel:
     table, root = buffers(kernel), roots(kernel)
 
     def needed(stmt: Stmt, after: Body) -> bool:
-        filled = _filled(stmt)
-        if filled is None:
+        if (nest := filled(stmt)) is None:
             return True
-        name, still = filled
+        variables, name = {loop.var for loop in nest[0]}, nest[1].buffer
+        still = {axis: dim for axis, dim in enumerate(nest[1].index) if not dim.symbols() & variables}
         for later in after:
             touching = [a for a in accesses((later,)) if root[a.buffer] == root[name]]
             if touching:
-                same = all(
-                    a.buffer == name
-                    and a.mode == "w"
-                    and a.index is not None
-                    and all(a.index[axis] == dim for axis, dim in still.items())
-                    for a in touching
-                )
-                once = len(touching) == 1 and _runs_where_it_stores(touching[0])
-                return not (same and once and stored_first((later,), table[name], set(still)))
+                alike = len(touching) == 1 and touching[0].buffer == name and _stores(touching[0], still)
+                return not (alike and stored_first((later,), table[name], set(still)))
         return True
 
     def cleared(body: Body) -> Body:
@@ -45,19 +39,12 @@ def fills(kernel: Kernel) -> Kernel:
     return replace(kernel, body=cleared(kernel.body))
 
 
-def _runs_where_it_stores(access: Access) -> bool:
-    """Whether every loop around it is along an axis: one that is not may run no times, and nothing is stored."""
-    return all(any(loop.var in d.symbols() for d in access.index or ()) for loop in access.loops)
-
-
-def _filled(stmt: Stmt) -> tuple[str, dict[int, Dim]] | None:
-    """The buffer, if a nest does nothing but to store a constant; and the axes along which the nest stands still."""
-    loops, body = perfect(stmt) if isinstance(stmt, For) else ([], (stmt,))
-    variables = {loop.var for loop in loops}
-    match [s for s in body if not isinstance(s, Comment)]:
-        case [Store(buffer, index, Const(), None)]:
-            return buffer, {axis: dim for axis, dim in enumerate(index) if not dim.symbols() & variables}
-    return None
+def _stores(access: Access, still: Mapping[int, Dim]) -> bool:
+    """Whether it is a store at these places along some axes, and every loop around it is along another: one that is
+    along none may run no times, and then nothing is stored."""
+    if access.mode != "w" or access.index is None or any(access.index[axis] != dim for axis, dim in still.items()):
+        return False
+    return all(any(loop.var in d.symbols() for d in access.index) for loop in access.loops)
 
 
 __all__ = ["fills"]

@@ -46,7 +46,7 @@ from ..ir import (
     While,
 )
 from .depend import Memory
-from .masks import conjunction, harmless, masked, only_within, unmasked
+from .predicate import conjunction, harmless, masked, only_within, unmasked
 from .tree import (
     Access,
     Body,

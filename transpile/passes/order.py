@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..dims import Atom, Dim
-from ..ir import Comment, For, Kernel, Stmt, Store
+from ..ir import Comment, Const, For, Kernel, Stmt, Store
 from .tree import Body, accesses, buffers, map_bodies
 
 UNIT, NEAR, STILL, FAR = 1.0, 3.0, 0.5, 16.0
@@ -50,6 +50,15 @@ def perfect(stmt: For) -> tuple[list[For], Body]:
         stmt = stmt.body[0]
         loops.append(stmt)
     return loops, stmt.body
+
+
+def filled(stmt: Stmt) -> tuple[list[For], Store] | None:
+    """The loops, and the store of a constant that is all there is in them."""
+    loops, body = perfect(stmt) if isinstance(stmt, For) else ([], (stmt,))
+    match [s for s in body if not isinstance(s, Comment)]:
+        case [Store(_, _, Const(), None) as store]:
+            return loops, store
+    return None
 
 
 def rebuild(loops: list[For], inside: Body) -> Stmt:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from ..dims import Dim
 from ..ir import Const, For, Kernel, Load, Product, Stmt, Store
 from .direct import is_whole
-from .order import perfect
+from .order import filled, perfect
 from .tree import Access, Body, accesses, buffers, dim_loads, map_bodies, roots
 
 Target = tuple[str, tuple[Dim, ...]]  # a buffer, and the index in it by loop variables
@@ -37,18 +37,17 @@ class _Scatter:
     def body(self, body: Body) -> Body:
         found = list(body)
         for stmt in body:
-            filled = _filled(stmt)
-            if filled is not None and filled.buffer in self.temps and self._is_whole(filled, stmt):
-                found = self.moved(found, found.index(stmt), filled.buffer) or found
+            if (nest := filled(stmt)) is not None and self._is_zeros(*nest):
+                found = self.moved(found, found.index(stmt), nest[1].buffer) or found
         return tuple(map_bodies(s, self.body) for s in found)
 
     def moved(self, body: list[Stmt], start: int, temp: str) -> list[Stmt] | None:
         """The body without a temporary that is zero after `start`."""
-        last = next((k for k in range(start + 1, len(body)) if self._goes(body[k], temp)), None)
-        if last is None:
+        goes = ((k, target) for k in range(start + 1, len(body)) if (target := self._goes(body[k], temp)))
+        last, target = next(goes, (None, None))
+        if last is None or target is None:
             return None
-        target, between = self._goes(body[last], temp), body[start + 1 : last]
-        assert target is not None
+        between = body[start + 1 : last]
         inside = [a for a in accesses(between) if self.root[a.buffer] == self.root[temp]]
         if len(inside) + 2 != self.uses[temp] or not all(_is_scattered(a) for a in inside) or not inside:
             return None
@@ -70,23 +69,15 @@ class _Scatter:
                 return buffer, tuple(d.subs({str(p.symbol): _axis(k) for k, p in enumerate(places)}) for d in index)
         return None
 
-    def _is_whole(self, store: Store, stmt: Stmt) -> bool:
-        return isinstance(stmt, For) and self._covers(store.index, perfect(stmt)[0], store.buffer)
+    def _is_zeros(self, loops: list[For], store: Store) -> bool:
+        """Whether that makes zeros of all of a temporary."""
+        zero = isinstance(store.value, Const) and store.value.value == 0
+        return zero and store.buffer in self.temps and self._covers(store.index, loops, store.buffer)
 
     def _covers(self, index: tuple[Dim, ...], nest: list[For], name: str) -> bool:
         """Whether the loops go once over all of the buffer."""
         ranges = {loop.var: (loop.lo, loop.hi) for loop in nest if loop.kind == "map"}
         return len(ranges) == len(nest) and is_whole(index, self.table[name].shape, ranges)
-
-
-def _filled(stmt: Stmt) -> Store | None:
-    """The store of zeros that is all there is in a nest."""
-    if isinstance(stmt, For):
-        _, inside = perfect(stmt)
-        match inside:
-            case [Store(_, _, Const(value), None) as store] if value == 0:
-                return store
-    return None
 
 
 def _is_scattered(access: Access) -> bool:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..dims import Dim
 from ..ir import Comment, For, Kernel, Stmt, Store
 from .tree import Body, accesses, map_bodies, substitute, walk
 
@@ -35,16 +34,14 @@ def _stmt(stmt: Stmt, around: frozenset[str]) -> Body:
     stmt = replace(stmt, body=body)
     if not _is_window(stmt, around):
         return (stmt,)
-    lo, hi = stmt.lo.value, stmt.hi.value
-    assert lo is not None
-    assert hi is not None
-    return tuple(s for k in range(lo, hi) for s in substitute(body, {stmt.var: Dim.of(k)}))
+    trips = range((stmt.hi - stmt.lo).value or 0)
+    return tuple(s for k in trips for s in substitute(body, {stmt.var: stmt.lo + k}))
 
 
 def _is_window(loop: For, around: frozenset[str]) -> bool:
-    """Whether its variable is added to one of a loop outside somewhere, and everywhere else stands alone."""
+    """Whether it is short, and its variable is added to one of a loop outside."""
     trips = (loop.hi - loop.lo).value
-    if loop.kind != "map" or trips is None or trips > MOST_TRIPS or loop.lo.value is None:
+    if loop.kind != "map" or trips is None or trips > MOST_TRIPS:
         return False
     inside = [s for s in walk(loop.body) if not isinstance(s, Comment)]
     if len(inside) * trips > MOST_STATEMENTS or not all(isinstance(s, Store) for s in inside):
