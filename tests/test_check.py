@@ -15,6 +15,8 @@ from layerc.cli import main
 from layerc.runtime import get_num_threads
 from layerc.runtime.differences import compare
 
+pytestmark = pytest.mark.usefixtures("light_code")
+
 HEAD = """
 import numpy as np
 from layerc import Layer, Param, Random, State, config, i64, init, layer, real

@@ -113,9 +113,11 @@ class Dim:
         return Dim._from(terms)
 
     def __mul__(self, other: int | Dim) -> Dim:
+        if isinstance(other, int):
+            return Dim(tuple((m, c * other) for m, c in self.terms)) if other else Dim(())
         terms: dict[Monomial, int] = {}
         for m1, c1 in self.terms:
-            for m2, c2 in Dim.of(other).terms:
+            for m2, c2 in other.terms:
                 monomial = tuple(sorted(m1 + m2, key=str))
                 terms[monomial] = terms.get(monomial, 0) + c1 * c2
         return Dim._from(terms)

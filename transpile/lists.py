@@ -398,7 +398,11 @@ class Lists:
         if isinstance(value, (Tuple, Static)):
             self.env.update(drawn)
             return None
-        return self.as_expr(value, node)
+        whole = self.as_expr(value, node)
+        if whole.type.rank and not nonnegative(whole.type.shape[0] - 1, self.facts):
+            some = construct.call("greater", construct.dim(whole.type.shape[0]), construct.const(0))
+            self.require(some, "need at least one array to put together", node)
+        return whole
 
     def _only_axis(self: Any, node: Any) -> int:
         given = node.args[1] if len(node.args) == 2 else next((k.value for k in node.keywords if k.arg == "axis"), None)

@@ -3,6 +3,7 @@
 scope       the variables that a program has at a place, and how extents are written there
 expressions expressions for a wanted shape, by productions: those of elementwise and arrays
 statements  assignments, stores, loops, branches, lists, helpers
+classes     a program as a class layer: fields, states
 programs    a whole layer file, and arguments for it
 oracle      NumPy against central differences; failures
 compiled    many programs in one library, against NumPy

@@ -74,7 +74,7 @@ def check_compiled(studied: Sequence[Studied], folder: Path, style: Style) -> li
             continue
         for one in members:
             try:
-                _agrees(one, getattr(package, one.program.name), style)
+                _agrees(one, one.program.compiled(getattr(package, one.program.name)), style)
             except Failure as failure:
                 failed.append((one, failure))
     return failed
@@ -116,7 +116,7 @@ def _built(
 
 def _package(studied: Sequence[Studied], folder: Path, style: Style) -> Any:
     name = f"round_{next(_counter)}"
-    source = HEAD + "\n\n".join(one.program.text for one in studied)
+    source = HEAD + "\n\n".join(one.program.written for one in studied)
     stages = driver.compile_module(check_file(PATH.with_name(f"{name}.py"), source), upto=style.upto)
     target = folder / f"{name}_compiled"
     try:
@@ -149,7 +149,7 @@ def _agrees(one: Studied, function: Any, style: Style) -> None:
             for real in style.reals:
                 with suppress(Empty):
                     _one_example(one, function, point, real)
-        if style.flags and one.points and not (one.program.batched or one.program.random):
+        if style.flags and one.points and not (one.program.batched or one.program.random or one.program.fields):
             with suppress(Empty):
                 _batch(one, function)
 
@@ -212,6 +212,9 @@ def _one_example(one: Studied, function: Any, point: Point, real: Any) -> None:
     doubts = _doubt(one, wide, seeds, exact, real)
     name = np.dtype(real).name
     where = f"point {point.number}, sizes {one.program.sizes[point.number % len(one.program.sizes)]}, {name}"
+    if state := one.program.state:
+        run(one.forward, wide)
+        _close(function.states[state], one.forward.states[state], 0.0, real, f"compiled state differs, {name}", where)
     for k, (y, right, doubt) in enumerate(zip(ys, exact[0], doubts[0], strict=True)):
         _close(y, right, doubt, real, f"compiled output differs, {name}", f"output {k}, {where}")
     for k, (g, right, doubt) in enumerate(zip(floats, exact[1], doubts[1], strict=True)):
@@ -225,7 +228,7 @@ def _reference(
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     ys = run(one.forward, values)
     known = {p.name: p.default for p in one.function.params if p.role == "config"} | values | seeds
-    for result, y in zip(one.function.results, ys, strict=True):
+    for (result, _), y in zip(cotangents_of(one.function), ys, strict=True):
         known.setdefault(result.name, y[()])
     return ys, run(one.backward, known)
 

@@ -56,7 +56,7 @@ def check_mutated(program: Program) -> str:
         for number in range(POINTS):
             try:
                 with at_most(2):
-                    run(namespace(program.source)[program.name], program.values(number))
+                    run(program.function(namespace(program.source)), program.values(number))
             except (IndexError, ZeroDivisionError, AssertionError, np.linalg.LinAlgError, Overtime):
                 continue
             except ValueError as error:

@@ -96,7 +96,7 @@ def study(program: Program) -> Studied | None:
             program,
             module,
             text,
-            namespace(program.source)[program.name],
+            program.function(namespace(program.source)),
             namespace(text)[f"d_{program.name}"],
             function,
         )
@@ -158,7 +158,7 @@ def _accepted(program: Program) -> Module | None:
 def _runs(program: Program) -> bool:
     """Whether NumPy runs it."""
     try:
-        function = namespace(program.source)[program.name]
+        function = program.function(namespace(program.source))
         for number in range(POINTS):
             run(function, program.values(number))
     except Exception:
@@ -222,7 +222,7 @@ def _point(studied: Studied, number: int) -> None:
         if result.type.is_float:
             cotangents[cotangent.name] = np.asarray(rng.standard_normal(y.shape))[()]
     known = {p.name: p.default for p in studied.function.params if p.role == "config"} | values | cotangents
-    for result, y in zip(studied.function.results, outputs, strict=True):
+    for (result, _), y in zip(cotangents_of(studied.function), outputs, strict=True):
         known.setdefault(result.name, y[()])
     try:
         gradients = run(studied.backward, known)
@@ -232,7 +232,7 @@ def _point(studied: Studied, number: int) -> None:
             f"point {number}, {program.sizes}\n{studied.gradient_text}\n{traceback.format_exc()[-900:]}",
         ) from None
     point = Point(number, values, outputs, cotangents, gradients)
-    floats = [a for a in program.arguments if a.dtype == "real"]
+    floats = program.differentiated
     if len(floats) != len(gradients):
         raise Failure("number of gradients", f"{len(gradients)} for {len(floats)} arguments\n{studied.gradient_text}")
     for a, gradient in zip(floats, gradients, strict=True):

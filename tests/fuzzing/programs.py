@@ -6,20 +6,21 @@ import __future__
 import random
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fuzzing.classes import FIELDS, Called, Compiled, as_class
 from fuzzing.scope import ONE, Dead, Shape, Variable
 from fuzzing.statements import Place, Statements, indented
 from layerc.transpile.dims import Dim
 
 # The layer file that is imported lies beside this one.
 PATH = Path(__file__).with_name("program.py")
-HEAD = "import math\n\nimport numpy as np\nfrom scipy import special\n\nfrom layerc import Param, Random, bool_, i32, i64, layer, real\nfrom shared import SHARE, bumped, first_positive, mixed, squeezed\n\n\n"
+HEAD = "import math\n\nimport numpy as np\nfrom scipy import special\n\nfrom layerc import Layer, Param, Random, State, bool_, config, i32, i64, init, layer, real\nfrom shared import SHARE, bumped, first_positive, mixed, squeezed\n\n\n"
 NAMES = ("N", "M", "K")
 
 
@@ -32,6 +33,7 @@ class Argument:
     shape: Shape
     domain: str
     below: Dim | None = None
+    role: str = "input"  # or param, state
 
     def draw(self, rng: np.random.Generator, sizes: dict[str, int]) -> Any:
         """A value in float64; of rank 0, a NumPy scalar, as layers get it."""
@@ -50,7 +52,8 @@ class Argument:
 
 @dataclass(frozen=True)
 class Program:
-    """`text`: the functions of the program, the layer last; `sizes`: of its named dimensions."""
+    """`text`: the functions of the program, the layer last; `sizes`: of its named dimensions. A program with `fields`
+    is a class layer, which `written` has."""
 
     name: str
     text: str
@@ -59,10 +62,33 @@ class Program:
     seed: str = ""
     batched: bool = False  # the function takes the whole batch
     random: bool = False  # it takes a generator as well
+    fields: bool = False  # Params are fields of a class
 
     @property
     def source(self) -> str:
-        return HEAD + self.text
+        return HEAD + self.written
+
+    @property
+    def written(self) -> str:
+        return as_class(self.text, self.name, self.state, self.batched) if self.fields else self.text
+
+    @property
+    def state(self) -> str:
+        return next((a.name for a in self.arguments if a.role == "state"), "")
+
+    @property
+    def differentiated(self) -> tuple[Argument, ...]:
+        """What has a gradient, in the order of the gradients: those of fields come last."""
+        real = [a for a in self.arguments if a.dtype == "real" and a.role != "state"]
+        return tuple(sorted(real, key=lambda a: a.role == "param") if self.fields else real)
+
+    def function(self, module: dict[str, Any]) -> Any:
+        """The program under NumPy, as a function of its arguments, whatever it is."""
+        found = module[self.name]
+        return Called(found, [a.name for a in self.arguments], self.state) if self.fields else found
+
+    def compiled(self, found: Any) -> Any:
+        return Compiled(found, self.arguments, self.state) if self.fields else found
 
     def values(self, point: int) -> dict[str, Any]:
         """Arguments in float64: the same for the same point."""
@@ -93,13 +119,26 @@ def _drawn(seed: str, rng: random.Random, name: str) -> Program:
     body = g.block(rng.choice([0, 1, 2, 2, 3, 3, 4, 5, 6]), Place())
     body += g.finish()
     decorator = "@layer(batched=True)" if batched else "@layer"
-    plain = signature
+    plain, fields = signature, False
     if rng.random() < 0.1 and not batched:
         signature = _grouped(rng, signature)
+    elif rng.random() < 0.6 and not g.generator:
+        fields, arguments = _fielded(rng, arguments)
     returned = _returned(rng, results) if signature == plain else ""
     lines = [*helpers, decorator, f"def {name}({signature}){returned}:", *indented(body)]
     text = "\n".join(lines).replace("helper", f"{name}_helper") + "\n"
-    return Program(name, text, tuple(arguments), _sizes(rng), seed, batched, bool(g.generator))
+    return Program(name, text, tuple(arguments), _sizes(rng), seed, batched, bool(g.generator), fields)
+
+
+def _fielded(rng: random.Random, arguments: list[Argument]) -> tuple[bool, list[Argument]]:
+    """Whether the layer can be a class: its inputs say the shapes of its Params. Perhaps one of those is a State."""
+    said = {s for a in arguments if a.role == "input" for d in a.shape for s in d.symbols() if d == Dim.of(s)}
+    params = [a for a in arguments if a.role == "param"]
+    needed = {s for a in params for d in a.shape for s in d.symbols()}
+    if not params or not needed <= said or not any(a.dtype == "real" and a.role == "input" for a in arguments):
+        return False, arguments
+    state = rng.choice(params) if rng.random() < 0.4 else None
+    return True, [replace(a, role="state") if a is state else a for a in arguments]
 
 
 def _grouped(rng: random.Random, signature: str) -> str:
@@ -165,8 +204,8 @@ def _arguments(g: Statements, batched: bool) -> tuple[list[Argument], str]:
         if batched and not parameter:
             shape = (Dim.of("N"), *shape[:2])
         kind = "real" if k == 0 or parameter or rng.random() < 0.75 else rng.choice(["i64", "i64", "i32", "bool_"])
-        arguments.append(_argument(g, next(names), kind, shape))
-        texts.append(_annotated(rng, arguments[-1], parameter))
+        arguments.append(replace(_argument(g, next(names), kind, shape), role="param" if parameter else "input"))
+        texts.append(_annotated(rng, arguments[-1]))
         a = arguments[-1]
         weak = rank == 0
         if kind == "real":
@@ -208,17 +247,17 @@ def _argument(g: Statements, name: str, kind: str, shape: Shape) -> Argument:
     return Argument(name, kind, shape, "pos" if kind == "real" and rng.random() < 0.2 else "any")
 
 
-def _annotated(rng: random.Random, a: Argument, parameter: bool) -> str:
+def _annotated(rng: random.Random, a: Argument) -> str:
     dims = _spaced(a.shape)
     text = f'{a.dtype}["{dims}"]' if a.shape or rng.random() < 0.3 else a.dtype
-    if parameter:
+    if a.role == "param":
         text = f"Param[{text}]"
     return f"{a.name}: {text}"
 
 
 def namespace(text: str) -> dict[str, Any]:
     """Runs a layer file in which annotations and decorators mean nothing."""
-    found: dict[str, Any] = {"layer": lambda f=None, **_: f or (lambda g: g)}
+    found: dict[str, Any] = {"layer": lambda f=None, **_: f or (lambda g: g), **FIELDS}
     lines = [line if not line.startswith("from layerc") else "" for line in text.splitlines()]
     lines = [line.replace("from shared import", "from fuzzing.shared import") for line in lines]
     code = compile("\n".join(lines), "program", "exec", flags=__future__.annotations.compiler_flag, dont_inherit=True)

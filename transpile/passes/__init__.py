@@ -61,13 +61,14 @@ NAMES = tuple(name for name, _ in PASSES)
 
 
 def run(kernel: Kernel, upto: str | None = None, trace: Callable[[str, Kernel], None] | None = None) -> Kernel:
-    """Runs the passes up to and with `upto` (None: all), and verifies after each. `trace(name, kernel)`
+    """Runs the passes up to and with `upto` (None: all), and verifies what each has changed. `trace(name, kernel)`
     sees every stage, "lower" first. A fault names the pass that made it."""
     if upto is not None and upto not in ("lower", *NAMES):
         raise ValueError(f"no pass {upto!r}; there are: lower, {', '.join(NAMES)}")
-    for name, function in (("lower", lambda k: k), *PASSES):
+    for name, function in (("lower", verify), *PASSES):
         try:
-            kernel = verify(function(kernel))
+            changed = function(kernel)
+            kernel = verify(changed) if changed != kernel else kernel
         except IRError as fault:
             raise IRError(f"after pass {name}: {fault}") from None
         if trace:
