@@ -1,4 +1,4 @@
-"""Copies the tables of the last whole benchmark run into README.md, between its bench marks.
+"""Copies the tables of the last whole benchmark run into README.md and docs/performance.md, between their bench marks.
 
 python benchmarks/readme.py        after `make bench`; nothing is typed by hand
 """
@@ -12,7 +12,7 @@ import report
 import tables
 from settings import RESULTS
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
 MARKS = re.compile(r"(<!-- bench -->\n).*?(<!-- /bench -->)", re.DOTALL)
 
 
@@ -22,15 +22,22 @@ def main() -> int:
         print(f"{path} is missing: run `make bench` first")
         return 1
     run = json.loads(path.read_text())
-    blocks = [
-        report.time_block(run, "gradient", "Forward and every gradient, float32"),
-        report.ratio_block(run),
-    ]
-    lines = [*report.machine_lines(run), "again: `make bench && python benchmarks/readme.py`"]
-    text = tables.markdown(blocks).replace("## ", "### ") + "\n" + "\n".join(f"- {line}" for line in lines) + "\n\n"
-    README.write_text(MARKS.sub(lambda m: m.group(1) + text + m.group(2), README.read_text()))
-    print(f"wrote {README}")
+    ratios, again = report.ratio_block(run), "again: `make bench && python benchmarks/readme.py`"
+    _put(ROOT / "README.md", [ratios], [_where(run), again])
+    rest = [block for block in report.sections(run) if block.title not in ("Machine", "Twins tried", ratios.title)]
+    _put(ROOT / "docs" / "performance.md", [ratios, *rest], [*report.machine_lines(run), again])
     return 0
+
+
+def _where(run: dict) -> str:
+    facts = run["machine"]
+    return f"float32, {facts['threads']} threads, {facts['cpu']}, commit {facts['commit']}, {facts['date'][:10]}"
+
+
+def _put(page: Path, blocks: list[tables.Block], lines: list[str]) -> None:
+    text = tables.markdown(blocks).replace("## ", "### ") + "\n" + "\n".join(f"- {line}" for line in lines) + "\n\n"
+    page.write_text(MARKS.sub(lambda m: m.group(1) + text + m.group(2), page.read_text()))
+    print(f"wrote {page}")
 
 
 if __name__ == "__main__":

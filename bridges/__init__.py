@@ -1,1 +1,1 @@
-"""Compiled layers elsewhere: PyTorch, JAX, MPI. Only modules in here import them. None is written yet."""
+"""Compiled layers and nets elsewhere: `mpi`, training by several processes. Only modules in here import engines."""

@@ -51,11 +51,11 @@ class AsyncData(DataLayer):
         return LayerState(self, blobs=blobs, epoch=0, index=0, single_epoch=False, source=source, ahead=None)
 
     def forward(self, backend: Any, state: LayerState, inputs: list[Blob]) -> None:
-        wanted = (state.epoch, state.index, state.single_epoch)
+        wanted = (state.epoch, state.index, state.single_epoch, state.phase, state.workers)
         if state.ahead is None or state.ahead.next != wanted:
             self._stop(state)
             source = state.source
-            source.epoch, source.index, source.single_epoch = wanted
+            source.epoch, source.index, source.single_epoch, source.phase, source.workers = wanted
             source.rng = state.rng
             state.ahead = Prefetcher(self.inner, backend, source, self.prefetch)
             weakref.finalize(state, state.ahead.stop)
@@ -80,7 +80,7 @@ class Prefetcher:
     """A thread that runs a data layer ahead. `next`: the position that the next batch was fetched at."""
 
     def __init__(self, layer: DataLayer, backend: Any, source: LayerState, prefetch: int) -> None:
-        self.next = (source.epoch, source.index, source.single_epoch)
+        self.next: tuple[Any, ...] = (source.epoch, source.index, source.single_epoch, source.phase, source.workers)
         self._is_over = threading.Event()
         self._queue: queue.Queue[Any] = queue.Queue(prefetch)
         self._thread = threading.Thread(
@@ -92,10 +92,10 @@ class Prefetcher:
         """A batch, and the position after it. Raises what fetching it raised."""
         found = self._queue.get()
         if isinstance(found, BaseException):
-            self.next = (-1, -1, False)  # the thread has ended; whoever comes next begins anew
+            self.next = ()  # the thread has ended; whoever comes next begins anew
             raise found
         arrays, epoch, index = found
-        self.next = (epoch, index, self.next[2])
+        self.next = (epoch, index, *self.next[2:])
         return arrays, epoch, index
 
     def stop(self) -> None:

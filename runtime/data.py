@@ -10,6 +10,7 @@ from layerc.runtime.blob import Blob
 from layerc.runtime.fields import boolean, field, integer, one_of
 from layerc.runtime.layer import Builtin, LayerState
 from layerc.runtime.streams import generator
+from layerc.runtime.workers import Workers
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,9 @@ class DataLayer(Builtin):
 
     is_source = True
     default_top_names: ClassVar[tuple[str, ...]] = ("data", "label")
+
+    def divide(self, state: LayerState, workers: Workers) -> None:
+        state.workers = workers  # all go through the samples in one order
 
     def position(self, state: LayerState) -> dict[str, int]:
         return {"epoch": state.epoch, "index": state.index}
@@ -143,6 +147,8 @@ class BatchedData(DataLayer):
         n = len(columns[0])
         last = "keep" if self.last == "wrap" and state.single_epoch else self.last
         parts = self.next_samples(state, n, self.batch_size, last)
+        if state.phase == "train":
+            parts = state.workers.part(parts)
         orders = [self.order(state, epoch, n) for epoch, _, _ in parts]
         for k, column in enumerate(columns):
             rows = [

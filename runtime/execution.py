@@ -267,7 +267,7 @@ def fork_state(state: LayerState) -> LayerState:
     shared = [state.layer, *state.parameters]
     memo: dict[int, Any] = {id(x): x for x in shared}
     for key, value in vars(state).items():
-        if key in ("layer", "parameters", "blobs_diff"):
+        if key in ("layer", "parameters", "blobs_diff", "workers"):
             continue
         try:
             setattr(fork, key, copy.deepcopy(value, memo))

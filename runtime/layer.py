@@ -31,6 +31,8 @@ from layerc.runtime.fields import REQUIRED, Field, checked
 from layerc.runtime.initializers import Array, Constant, Xavier
 from layerc.runtime.parameters import Parameter
 from layerc.runtime.regularizers import L2Regu, NoRegu
+from layerc.runtime.streams import Stream
+from layerc.runtime.workers import ALONE, Workers
 
 CHARACTERISTICS = (
     *("is_source", "is_sink", "has_param", "has_neuron"),
@@ -66,7 +68,7 @@ class LayerState(SimpleNamespace):
 
     blobs, blobs_diff  one per top (the net makes blobs_diff where it is left out); parameters; loss; states
     borrowed           parameters of another layer that this one adds gradients to
-    phase              "train" or "predict";   rng: the layer's own `Stream`
+    phase              "train" or "predict";   rng: the layer's own `Stream`;   workers: who trains with this one
     """
 
     def __init__(
@@ -90,6 +92,7 @@ class LayerState(SimpleNamespace):
         self.states: dict[str, np.ndarray] = {} if states is None else states
         self.phase = "train"
         self.rng: Any = None
+        self.workers = ALONE
         self.is_fork = False  # a copy for inference or validation, which must leave no trace
 
     @property
@@ -113,6 +116,8 @@ class Layer:
     is_multi: ClassVar[bool] = False  # k bottoms make k tops
     is_builtin: ClassVar[bool] = False  # assigns every diff it is given, so nothing need be zeroed first
     is_recordable: ClassVar[bool] = False  # a function of arrays, states and seeds: `layerc build net.py:net` takes it
+    is_summed: ClassVar[bool] = False  # a loss that divides by the terms of all workers
+    has_common_states: ClassVar[bool] = True  # its states belong to the layer, not to examples
     bottom_counts: ClassVar[tuple[int, int | None]] = (0, None)
     top_count: ClassVar[int | None] = None  # None: whatever `setup` makes
     param_names: ClassVar[tuple[str, ...]] = ()
@@ -202,6 +207,12 @@ class Layer:
             "lr": Field(1.0, lambda f: f >= 0, fields.number),
             "decay": Field(1.0, lambda f: f >= 0, fields.number),
         }
+
+    def divide(self, state: LayerState, workers: Workers) -> None:
+        """Train with these workers from now on; what is drawn is this worker's own."""
+        state.workers = workers
+        if workers.rank and state.rng is not None:
+            state.rng = Stream(state.rng.seed, f"{state.rng.name}@{workers.rank}", state.rng.count)
 
     def _default_tops(self) -> tuple[str, ...]:
         one = self.top_count in (1, None) and not (self.is_sink or self.is_inplace)

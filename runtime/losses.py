@@ -20,7 +20,7 @@ class Loss(RunningMeans, Builtin):
     divided), goes to `state.loss`; its running mean is the statistic `<name>.loss`.
     """
 
-    is_sink = can_do_bp = has_loss = has_stats = True
+    is_sink = can_do_bp = has_loss = has_stats = is_summed = True
     bottom_counts = (2, 2)
     positional: ClassVar[tuple[str, ...] | None] = ()
 
@@ -30,13 +30,15 @@ class Loss(RunningMeans, Builtin):
     def settle(self, state: LayerState, total: float, count: float, samples: float) -> None:
         """Set the loss from the sum over `count` terms; `samples` weighs it in the running mean.
 
-        state.scale: what each term's gradient is multiplied by.
+        state.scale: what each term's gradient is multiplied by. Among workers the loss is this one's part of all.
         """
-        shared = choose(count != 0, lambda: ratio(self.weight, count), lambda: 0.0)
+        every = state.workers.total(count) if state.phase == "train" else count
+        shared = choose(every != 0, lambda: ratio(self.weight, every), lambda: 0.0)
         state.scale = self.weight if self.normalize == "sum" else shared
         # 0 times an infinite total is 0 too
         state.loss = choose(state.scale != 0, lambda: number(total * state.scale), lambda: 0.0)
-        self.record(state, "loss", state.loss, samples)
+        mine = state.loss if every is count or self.normalize == "sum" else state.loss * every / max(count, 1)
+        self.record(state, "loss", mine, samples)
 
 
 class TermLoss(Loss):

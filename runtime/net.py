@@ -20,6 +20,7 @@ from layerc.runtime.setup import Assembly
 from layerc.runtime.shortcut import Shortcuts
 from layerc.runtime.symbolic import number
 from layerc.runtime.topology import TopologyError, analyse, titled
+from layerc.runtime.workers import ALONE
 
 Arrays = Mapping[str, Any]
 
@@ -47,6 +48,7 @@ class Net(Holdings):
         acceleration: str = "auto",
     ) -> None:
         self.name, self.seed, self.force_backward = name, seed, force_backward
+        self.workers = ALONE
         self._closed = True  # until it stands
         listed = [_checked_layer(layer) for layer in layers]
         self.dtype = _float_type(listed, dtype)
@@ -143,11 +145,14 @@ class Net(Holdings):
         self._has_run = False
         self.track.forward(phase, given)
         self._has_run = True
-        return self.objective(regu_coef)
+        return self.objective(regu_coef, phase)
 
-    def objective(self, regu_coef: float = 0.0) -> float:
-        """The losses of the last forward and `regu_coef` times the regularizers."""
+    def objective(self, regu_coef: float = 0.0, phase: str = "train") -> float:
+        """The losses of the last forward, in phase train those of all workers, and `regu_coef` times the
+        regularizers."""
         total = sum((number(s.loss) for s in self.track.states if s.layer.has_loss and s.loss is not None), 0.0)
+        if phase == "train":
+            total = self.workers.total(total)
         if regu_coef:
             total += regu_coef * sum(p.decay * p.regu.value(p.data) for p in self.buffer.parameters if p.decay)
         return total
@@ -163,6 +168,7 @@ class Net(Holdings):
         analysis.check()
         self.track.backward(analysis.plan, seeds, self.buffer)
         self._seeded = frozenset(seeds)
+        self.workers.gradients(self)
         self._add_regularizers(regu_coef)
         self._link_diffs()
 

@@ -34,6 +34,7 @@ class Recurrent(Builtin):
 
     output_dim: int = field(check=lambda n: n > 0, convert=integer)
     sequence: bool = field(True, convert=boolean)
+    has_common_states: ClassVar[bool] = False
     stateful: bool = field(False, convert=boolean)
 
     def check_fields(self, owner: str) -> None:

@@ -334,9 +334,9 @@ class _Twin(Net):
         self._has_run = True
         return self.objective(regu_coef)
 
-    def objective(self, regu_coef: float = 0.0) -> Any:
+    def objective(self, regu_coef: float = 0.0, phase: str = "train") -> Any:
         self.track.tape.where = "the objective"  # type: ignore[attr-defined]
-        return super().objective(regu_coef)
+        return super().objective(regu_coef, phase)
 
     def backward(self, regu_coef: float = 0.0, seed: Any = None) -> None:
         analysis = self._analysis()

@@ -144,8 +144,14 @@ class Solver:
         ended = self.state.epoch > epoch
         self._have_breaks(net, lambda b: b.is_due(self.state.iter, self.state.epoch if ended else None))
         self.lounge.tick()
-        self.state.stop_reason = self.stops.reason(self.state.iter, self.state.epoch)
+        self.state.stop_reason = self._reason(net)
         return objective
+
+    def _reason(self, net: "Net") -> str | None:
+        """Why to stop now. Workers stop together, though only one may know why: their clocks and breaks differ."""
+        mine = self.stops.reason(self.state.iter, self.state.epoch)
+        stopping = net.workers.size > 1 and net.workers.total(float(mine is not None)) > 0
+        return mine or ("worker" if stopping else None)
 
     def iterate(self, net: "Net", regu: float) -> float:
         """The objective of the next batch, and one update of the parameters for it."""

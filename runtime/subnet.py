@@ -24,7 +24,8 @@ class Subnet(Builtin):
     stays as it is, and may stand in several places, with arrays of their own unless they share a `param_key`.
     """
 
-    has_neuron = True
+    has_neuron = is_summed = True
+    has_common_states = False  # they are those of the layers inside
     has_param = True  # so that `param_key` is taken; the net decides
     net: Any = field(check=lambda net: hasattr(net, "graph"))
 
