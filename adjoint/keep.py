@@ -2,7 +2,8 @@
 
 The gradient source is whole: it computes again what it reads of the forward. Compiled for training, the same
 statements are cut in two at the end of the forward sweep. A value that is costly to compute again (a reduction, a
-product, what a loop leaves) crosses the cut as a `memory` array; a cheap one is computed again from what crosses.
+product, what a loop leaves) crosses the cut as a `memory` array; a cheap one is computed again from what crosses. Of
+`x - np.mean(x)` the mean crosses, which is smaller.
 
     before:  d_rbf(x, centers, gamma, y, dy):  d = x - c; total = sum(d * d); ...
     after:   rbf(x, centers, gamma) -> y, total      d_rbf(x, centers, gamma, y, total, dy):  d = x - c; ...
@@ -10,8 +11,9 @@ product, what a loop leaves) crosses the cut as a `memory` array; a cheap one is
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ..transpile import construct
 from ..transpile.annotations import groups_of, shape_string
@@ -34,6 +36,7 @@ from ..transpile.program import (
     Stmt,
     Type,
     assigned,
+    map_children,
     read,
     walk,
     walk_stmts,
@@ -61,6 +64,8 @@ def keep(primal: Function, sweep: Sequence[Stmt], gradient: Function) -> Kept | 
     head, rest = _cut(gradient, {p.name for _, p in cotangents_of(primal)})
     *before, final = sweep
     assert isinstance(final, Return)
+    apart = _Apart({p.name for p in (*primal.params, *gradient.params)} | assigned((*before, *gradient.body)))
+    before, head = apart.of(before), apart.of(head)
     types = name_types(before, {p.name: p.type for p in gradient.params})
     made = {n for s in before for n in assigned((s,))}
     taken = {r.name for r in primal.results} | {p.name for p in (*primal.params, *gradient.params)}
@@ -110,6 +115,45 @@ def _strong(dtype: str) -> str:
 
 
 @dataclass
+class _Apart:
+    """Names for the reductions within larger expressions: the same in both sweeps, for the same part of the same
+    statement.
+
+    before:  centred = x - np.mean(x)            after:  centred_mean = np.mean(x); centred = x - centred_mean
+    """
+
+    taken: set[str]
+    names: dict[tuple[str, Expr], str] = field(default_factory=dict)
+
+    def of(self, body: Sequence[Stmt]) -> list[Stmt]:
+        written = Counter(s.name for s in walk_stmts(tuple(body)) if isinstance(s, Assign))
+        found: list[Stmt] = []
+        for stmt in body:
+            if isinstance(stmt, Assign) and written[stmt.name] == 1:
+                parts: list[Stmt] = []
+                stmt = replace(stmt, value=self._without(stmt.value, stmt, parts))
+                found += parts
+            found.append(stmt)
+        return found
+
+    def _without(self, expr: Expr, stmt: Assign, parts: list[Stmt]) -> Expr:
+        if isinstance(expr, Call) and _is_costly(expr) and _degree(expr.type) < _degree(stmt.value.type):
+            name = self._name(stmt.name, expr)
+            parts.append(Assign(name, expr, stmt.span))
+            return Name(name, expr.type)
+        return map_children(expr, lambda e: self._without(e, stmt, parts))
+
+    def _name(self, target: str, expr: Call) -> str:
+        if (target, expr) not in self.names:
+            stem = f"{target}_{expr.op}"
+            every = (stem, *(f"{stem}{k}" for k in range(2, 100)))
+            name = next(n for n in every if n not in self.taken)
+            self.taken.add(name)
+            self.names[target, expr] = name
+        return self.names[target, expr]
+
+
+@dataclass
 class _Choice:
     """Which names of the head cross the cut."""
 
@@ -150,4 +194,8 @@ def _leaves(stmt: Stmt) -> set[str]:
 
 
 def _costly(expr: Expr) -> bool:
-    return any(isinstance(e, Call) and (ROWS[e.op].kind in _COSTLY or e.op == "list") for e in walk(expr))
+    return any(isinstance(e, Call) and _is_costly(e) for e in walk(expr))
+
+
+def _is_costly(expr: Call) -> bool:
+    return ROWS[expr.op].kind in _COSTLY or expr.op == "list"

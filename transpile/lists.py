@@ -324,7 +324,7 @@ class Lists:
         return isinstance(value, Collected) and self.lists[value.key].looped
 
     def call_np_stack(self: Any, node: Any) -> Value:
-        axis = self._only_axis(node)
+        axis = self._only_axis(node, "np.stack")
         expr = self._whole_list(node)
         if expr is None:
             return super().call_np_stack(node)  # type: ignore[misc]
@@ -341,7 +341,7 @@ class Lists:
         expr = self._whole_list(node)
         if expr is None:
             return self.plain_call(node, "np.concatenate")
-        axis, rank = self._only_axis(node), expr.type.rank - 1
+        axis, rank = self._only_axis(node, "np.concatenate"), expr.type.rank - 1
         if not -rank <= axis < rank:
             raise TypingError("shape", f"axis {axis} is out of range")
         axis %= rank
@@ -404,11 +404,9 @@ class Lists:
             self.require(some, "need at least one array to put together", node)
         return whole
 
-    def _only_axis(self: Any, node: Any) -> int:
-        given = node.args[1] if len(node.args) == 2 else next((k.value for k in node.keywords if k.arg == "axis"), None)
-        if len(node.args) > 2 or any(k.arg != "axis" for k in node.keywords):
-            raise self.fail(node, "type", "it takes a list of arrays and axis")
-        return self._static_int(given) if given is not None else 0
+    def _only_axis(self: Any, node: Any, name: str) -> int:
+        given = self._given(node, name, "arrays axis", 1)
+        return self._static_int(given["axis"]) if "axis" in given else 0
 
     # -- stacks: what a while loop saves -----------------------------------------------------------------------
     def _stack_call(self: Any, receiver: ListValue, node: Any, attr: str) -> Value:

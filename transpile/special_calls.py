@@ -123,12 +123,9 @@ class SpecialCalls(ArrayCalls):
         return self.call_np_array(node)
 
     def call_np_stack(self: Any, node: Any) -> Value:
-        bound = {k.arg: k.value for k in node.keywords}
-        if not node.args or set(bound) - {"axis"} or len(node.args) > 2:
-            raise self.fail(node, "type", "np.stack takes a list of arrays and axis")
-        items = self._sequence(node.args[0])
-        given = node.args[1] if len(node.args) == 2 else bound.get("axis")
-        axis = self._static_int(given) if given is not None else 0
+        given = self._given(node, "np.stack", "arrays axis", 1)
+        items = self._sequence(given["arrays"])
+        axis = self._static_int(given["axis"]) if "axis" in given else 0
         rank = items[0].type.rank + 1
         if not -rank <= axis < rank:
             raise TypingError("shape", f"axis {axis} is out of range")

@@ -25,10 +25,15 @@ FIELDS = {
 
 
 def as_class(text: str, name: str, state: str = "", batched: bool = False) -> str:
-    """The text with its layer, which comes last, as a class. `state`: the Param that is a state instead."""
-    tree = ast.parse(text)
+    """The text with its layer, which comes last, as a class. `state`: the Param that is a state instead. A text that is
+    none any more (an ill-typed program is made of any) stays as it is."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return text
     function = tree.body[-1]
-    assert isinstance(function, ast.FunctionDef) and function.name == name
+    if not (isinstance(function, ast.FunctionDef) and function.name == name):
+        return text
     fields, inputs, keys = [], [], set()
     defaults = len(function.args.args) - len(function.args.defaults)
     for k, argument in enumerate(function.args.args):

@@ -66,6 +66,8 @@ def _reshaped(args: list[Type], static: dict[str, Any]) -> Type:
     if Dim.of(-1) in shape:
         hole = shape.index(Dim.of(-1))
         shape[hole] = ONE
+        if product(shape) == NONE:
+            raise TypingError("shape", f"-1 in {shape_text(tuple(static['shape']))} could be any extent", "write it out")
         shape[hole] = size // product(shape)
     made, given = product(map(unclamped, shape)), product(map(unclamped, a.shape))
     if product(shape) != size and without_remainder(made - given).terms:
