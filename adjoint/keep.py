@@ -70,11 +70,12 @@ def keep(primal: Function, sweep: Sequence[Stmt], gradient: Function) -> Kept | 
     made = {n for s in before for n in assigned((s,))}
     taken = {r.name for r in primal.results} | {p.name for p in (*primal.params, *gradient.params)}
     counters = {s.var for s in walk_stmts(tuple(before)) if isinstance(s, For)}
-    allowed = (made & set(types)) - assigned(tuple(rest)) - taken - counters
+    groups = groups_of([p.shape_text for p in primal.params])
+    told = {n for n in made & set(types) if sum(d.symbol in groups for d in types[n].shape) < 2}
+    allowed = told - assigned(tuple(rest)) - taken - counters
     found = _Choice(head, {n: types[n] for n in allowed}, _sizes(primal)).of(live_before(rest))
     if not found:
         return None
-    groups = groups_of([p.shape_text for p in primal.params])
     memory = {n: Type(_strong(types[n].dtype), types[n].shape) for n in sorted(found)}
     texts = {n: shape_string(t, groups) for n, t in memory.items()}
     values = tuple(construct.cast(Name(n, types[n]), t.dtype) for n, t in memory.items())

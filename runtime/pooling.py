@@ -81,6 +81,8 @@ class Pooling(Mapped):
             config |= {f"{key}_h": values[0], f"{key}_w": values[1]}
         if self.pooling == "mean":
             return "pooling.mean_plane", config
+        if self.kernel == self.stride == (2, 2) and self.pad == (0, 0) and not any(ends):
+            return "pooling.max_pairs", {}
         return "pooling.max_plane", {**config, "rows": top[2], "columns": top[3]}
 
     def view(self, array: np.ndarray) -> np.ndarray:

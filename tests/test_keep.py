@@ -63,6 +63,7 @@ def test_what_is_kept() -> None:
     """Reductions cross, elementwise values do not; a list of unknown length cannot; a gradient that is linear in its
     input needs nothing."""
     assert keeps("s = np.sum(x * x, axis=1)\nreturn x / s[:, None]") == ("s",)
+    assert keeps("c = x - np.mean(x, axis=0)\nreturn np.exp(c) * c") == ("c_mean",)  # and not c, which is larger
     assert keeps("return np.tanh(x) * np.sin(x)") == ()
     assert keeps("return np.cumsum(3 * x, axis=0)") == ()
     newton = "y = 1.0 * x\nwhile np.max(np.abs(y * y - x)) > 1e-9:\n    y = 0.5 * (y + x / y)\nreturn y"

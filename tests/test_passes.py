@@ -396,6 +396,63 @@ def test_windows_run_along_memory(windows):
         assert all(loop.var in a.index[-1].symbols() for a in tree.accesses((loop,)) if a.buffer == "x")
 
 
+WINDOWED = """
+    import numpy as np
+    from layerc import layer, real
+
+    @layer
+    def windowed(x: real["N"], kernel: int, stride: int, rows: int) -> real["rows"]:
+        y = np.zeros(rows)
+        for i in range(rows):
+            for a in range(kernel):
+                y[i] += x[i * stride + a] * (a + 1)
+        return y
+    """
+
+
+@pytest.fixture(scope="module")
+def windowed(tmp_path_factory):
+    path = tmp_path_factory.mktemp("windowed") / "windowed.py"
+    path.write_text(textwrap.dedent(WINDOWED))
+    build(path)
+    return load_package(path.with_name("windowed_compiled"), "windowed_compiled").windowed
+
+
+def test_indices_in_range_are_not_checked(tmp_path):
+    """What configuration says is asked once; along memory runs the loop over places, not that over the window."""
+    path = tmp_path / "windowed.py"
+    path.write_text(textwrap.dedent(WINDOWED))
+    (both,) = kernels_of(path)["windowed"].body
+    assert isinstance(both, ir.If)
+    assert not tree.has(both.then, ir.Check)
+    assert tree.has(both.orelse, ir.Check)
+    inner = [s for s in tree.walk(both.then) if isinstance(s, ir.For) and not tree.has(s.body, ir.For)]
+    assert not any(str(loop.hi) == "kernel" for loop in inner)
+
+
+@pytest.mark.parametrize("config", [(3, 2, 4), (1, 1, 10), (2, 3, 0), (0, 5, 3), (2, -1, 3), (1, -4, 3), (3, 0, 2)])
+def test_windows_of_any_configuration(windowed, config):
+    """In range; empty; from the end of the array; all in one place."""
+    options = dict(zip(("kernel", "stride", "rows"), config))
+    x = np.random.default_rng(3).normal(size=(5, 10))
+    y, pullback = windowed.vjp(x, **options, batch=True)
+    expected = np.stack([windowed.reference(one, **options) for one in x])
+    np.testing.assert_allclose(y, expected, 1e-12)
+    dy = np.random.default_rng(4).normal(size=y.shape)
+    d_x = np.zeros_like(x)
+    for i in range(options["rows"]):
+        for a in range(options["kernel"]):
+            d_x[:, i * options["stride"] + a] += dy[:, i] * (a + 1)
+    np.testing.assert_allclose(pullback(dy)[0], d_x, 1e-12)
+
+
+@pytest.mark.parametrize("config", [(3, 2, 5), (1, -4, 4), (11, 1, 1)])
+def test_windows_beyond_the_array(windowed, config):
+    x = np.ones((5, 10))
+    with pytest.raises(IndexError, match=r"windowed.py:10: windowed: index -?\d+ is out of range"):
+        windowed(x, **dict(zip(("kernel", "stride", "rows"), config)), batch=True)
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("batch", [1, 5])
 @pytest.mark.parametrize("width", [3, 64, 200])

@@ -386,6 +386,8 @@ class Expressions(SpecialCalls):
         if row.name in ("maximum", "minimum") and isinstance(made, Call) and made.value is not None:
             (a, b), choose = map(value_of, args), maximum if row.name == "maximum" else minimum
             made = replace(made, value=choose(a or ZERO, b or ZERO, self.facts))
+        if isinstance(made, Call) and any(d.value is not None and d.value < 0 for d in made.type.shape):
+            raise self.fail(node, "shape", "negative dimensions are not allowed")
         if row.name == "reshape" and (size := product(args[0].type.shape)) != product(made.type.shape):
             fits = construct.call("equal", construct.dim(size), construct.dim(product(made.type.shape)))
             message = (

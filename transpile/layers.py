@@ -416,6 +416,13 @@ def _results(
         )
     results, outputs = [], []
     for (name, annotation), expr in zip(declared, exprs, strict=True):
+        if sum(token.startswith("*") for token in annotation.text.split()) > 1:
+            raise Mistake(
+                span_of(where, source.path),
+                "shape",
+                f'the result "{annotation.text}" has two groups of axes: nobody could tell where the second begins',
+                'name the axes of the arguments: real["N M"] for real["*S"]',
+            )
         outputs.append(_fitted(source, where, name, annotation, expr))
         role = {"input": "output", "param": "param", "memory": "memory"}.get(annotation.role, annotation.role)
         results.append(Result(name, role, annotation.type, annotation.text))

@@ -69,6 +69,35 @@ def d_max_plane(
 
 
 @layer
+def max_pairs(x: real["H W"]) -> real["H//2 W//2"]:
+    """Windows of two by two, side by side: as `max_plane`, and what is constant there a compiler can vectorise."""
+    y = np.empty((x.shape[0] // 2, x.shape[1] // 2))
+    for i in range(x.shape[0] // 2):
+        for j in range(x.shape[1] // 2):
+            upper = np.maximum(x[2 * i, 2 * j], x[2 * i, 2 * j + 1])
+            y[i, j] = np.maximum(upper, np.maximum(x[2 * i + 1, 2 * j], x[2 * i + 1, 2 * j + 1]))
+    return y
+
+
+@max_pairs.backward
+def d_max_pairs(x: real["H W"], y: real["H//2 W//2"], dy: real["H//2 W//2"]) -> real["H W"]:
+    """Equal maxima share evenly."""
+    d_x = np.zeros_like(x)
+    for i in range(x.shape[0] // 2):
+        for j in range(x.shape[1] // 2):
+            a = np.where(x[2 * i, 2 * j] == y[i, j], 1.0, 0.0)
+            b = np.where(x[2 * i, 2 * j + 1] == y[i, j], 1.0, 0.0)
+            c = np.where(x[2 * i + 1, 2 * j] == y[i, j], 1.0, 0.0)
+            d = np.where(x[2 * i + 1, 2 * j + 1] == y[i, j], 1.0, 0.0)
+            share = dy[i, j] / (a + b + c + d)
+            d_x[2 * i, 2 * j] = np.where(a > 0, share, 0.0)
+            d_x[2 * i, 2 * j + 1] = np.where(b > 0, share, 0.0)
+            d_x[2 * i + 1, 2 * j] = np.where(c > 0, share, 0.0)
+            d_x[2 * i + 1, 2 * j + 1] = np.where(d > 0, share, 0.0)
+    return d_x
+
+
+@layer
 def mean_plane(
     x: real["H W"],
     share_h: State[real["rows"]],

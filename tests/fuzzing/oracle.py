@@ -40,6 +40,8 @@ REFUSALS = (
     r"index: cannot tell whether the slice bound",
     r"derivative: the bounds of this loop depend on values",
     r"aliasing: ",
+    r"shape: the result .* has two groups of axes",
+    r"type: the result has shape .* on one branch and",
     r"unsupported: this array is written into in place, and the list would hold it",
     r"shape: the bound of a slice depends on values",
     r"type: .* is i(64|32|nt)\S* on one path and ",  # math.ceil(x) here, x there

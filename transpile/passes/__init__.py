@@ -22,6 +22,7 @@ from .lanes import lanes
 from .order import order
 from .products import products
 from .quotient import quotient
+from .ranges import ranges
 from .scatter import scatter
 from .share import share
 from .split import split
@@ -34,6 +35,7 @@ Pass = Callable[[Kernel], Kernel]
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("tidy", tidy),  # loops have their own variables
     ("fold", fold),  # x * 1 is x
+    ("ranges", ranges),  # where all indices are in range, none is checked
     ("free", free),  # user loops with independent iterations are maps
     ("fills", fills),  # what is stored as a whole is not filled before
     ("distribute", distribute),  # a vector times a matrix, for all examples, is a matrix product

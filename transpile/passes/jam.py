@@ -21,6 +21,7 @@ from ..dims import Dim
 from ..ir import Buffer, Comment, For, Kernel, Stmt, Store
 from .depend import Memory
 from .fuse import fuse_body, fusible
+from .order import is_window
 from .tree import Access, Body, Names, accesses, map_bodies, rename_buffers, substitute, touched, walk, written
 
 ROWS = 4
@@ -31,7 +32,9 @@ MOST_COPIES = 24  # in the body, as loops inside it have been copied: each makes
 def jam(kernel: Kernel) -> Kernel:
     aliased = {n for b in kernel.buffers if b.alias for n in (b.name, b.alias)}
     shared = {b.name for b in kernel.buffers if b.kind == "temp" and b.name in aliased}
-    state = _State(kernel, Names.of(kernel), [], Counter(a.buffer for a in accesses(kernel.body)), shared)
+    variables = {s.var for s in walk(kernel.body) if isinstance(s, For)}
+    uses = Counter(a.buffer for a in accesses(kernel.body))
+    state = _State(kernel, Names.of(kernel), [], uses, variables, shared)
     body = state.body(kernel.body, Memory.of(kernel))
     used = touched(body)
     return replace(kernel, body=body, buffers=(*kernel.buffers, *(b for b in state.made if b.name in used)))
@@ -43,6 +46,7 @@ class _State:
     names: Names
     made: list[Buffer]
     uses: Counter[str]
+    variables: set[str]  # of all loops
     shared: set[str]  # temporaries that go by two names: copies of a loop that writes them would mix them up
 
     def body(self, body: Body, memory: Memory) -> Body:
@@ -51,7 +55,8 @@ class _State:
             if isinstance(stmt, For):
                 new = replace(stmt, body=self.body(stmt.body, memory.inside(stmt)))
                 grown = sum(isinstance(s, Store) for s in walk(new.body)) > MOST_COPIES
-                rows = 1 if grown or written((stmt,)) & self.shared else factor(stmt, self.private(stmt, stmt))
+                short = is_window(stmt.body, stmt.var, self.variables)
+                rows = 1 if grown or short or written((stmt,)) & self.shared else factor(stmt, self.private(stmt, stmt))
                 found += self.unrolled(new, stmt, rows, memory) if rows > 1 else (new,)
             else:
                 found.append(map_bodies(stmt, lambda inner: self.body(inner, memory)))

@@ -14,33 +14,34 @@ from dataclasses import replace
 
 from ..dims import Atom, Dim
 from ..ir import Comment, Const, For, Kernel, Stmt, Store
-from .tree import Body, accesses, buffers, map_bodies
+from .tree import Body, accesses, buffers, map_bodies, walk
 
-UNIT, NEAR, STILL, FAR = 1.0, 3.0, 0.5, 16.0
+UNIT, NEAR, STILL, FAR, NEVER = 1.0, 3.0, 0.5, 16.0, 1e9
 NEXT = 4  # elements that a vector of near ones is picked from: one of so many
 SUM_INSIDE = 1.5  # an accumulator that stands still: a reduction over the vector's lanes, dearer than a load
 
 
 def order(kernel: Kernel) -> Kernel:
     shapes = {b.name: b.shape for b in buffers(kernel).values() if b.shape or b.kind != "temp"}
-    return replace(kernel, body=_body(kernel.body, shapes))
+    variables = {s.var for s in walk(kernel.body) if isinstance(s, For)}
+    return replace(kernel, body=_body(kernel.body, variables, shapes))
 
 
-def _body(body: Body, shapes: dict[str, tuple[Dim, ...]]) -> Body:
-    return tuple(_stmt(s, shapes) for s in body)
+def _body(body: Body, variables: set[str], shapes: dict[str, tuple[Dim, ...]]) -> Body:
+    return tuple(_stmt(s, variables, shapes) for s in body)
 
 
-def _stmt(stmt: Stmt, shapes: dict[str, tuple[Dim, ...]]) -> Stmt:
+def _stmt(stmt: Stmt, variables: set[str], shapes: dict[str, tuple[Dim, ...]]) -> Stmt:
     if isinstance(stmt, For) and stmt.kind == "map":
         loops, inside = perfect(stmt)
         movable = _tail(loops)
         if len(movable) > 1 and inside and all(isinstance(s, (Store, Comment)) for s in inside):
-            best = min(reversed(movable), key=lambda loop: _cost(inside, loop.var, shapes))
+            best = min(reversed(movable), key=lambda loop: _cost(inside, loop, variables, shapes))
             if best is not movable[-1]:
                 moved = [x for x in movable if x is not best] + [best]
                 return rebuild(loops[: -len(movable)] + moved, inside)
             return stmt
-    return map_bodies(stmt, lambda inner: _body(inner, shapes))
+    return map_bodies(stmt, lambda inner: _body(inner, variables, shapes))
 
 
 def perfect(stmt: For) -> tuple[list[For], Body]:
@@ -76,8 +77,10 @@ def _tail(loops: list[For]) -> list[For]:
     return []
 
 
-def _cost(inside: Body, var: str, shapes: dict[str, tuple[Dim, ...]]) -> float:
-    total = 0.0
+def _cost(inside: Body, loop: For, variables: set[str], shapes: dict[str, tuple[Dim, ...]]) -> float:
+    var, trips = loop.var, (loop.hi - loop.lo).value
+    # One of known length is written out by `unroll`, and then another loop is innermost.
+    total = NEVER if trips is None and is_window(inside, var, variables) else 0.0
     for a in set(accesses(inside)):
         if a.buffer not in shapes:
             continue  # a register of each iteration
@@ -89,6 +92,12 @@ def _cost(inside: Body, var: str, shapes: dict[str, tuple[Dim, ...]]) -> float:
         else:
             total += UNIT if abs(stride) == 1 else NEAR if abs(stride) <= NEXT else FAR
     return total
+
+
+def is_window(inside: Body, var: str, variables: set[str]) -> bool:
+    """Whether the variable is only ever added to another one, as in x[i*s + a]: such loops are short."""
+    seen = {frozenset(d.symbols() & variables) for a in accesses(inside) for d in a.index or () if var in d.symbols()}
+    return bool(seen) and frozenset({var}) not in seen
 
 
 def _stride(index: tuple[Dim, ...], var: str, shape: tuple[Dim, ...]) -> int | None:
