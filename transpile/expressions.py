@@ -378,6 +378,8 @@ class Expressions(SpecialCalls):
             raise self.fail(
                 node, "type", "& | ^ ~ take booleans or integers", "compare first, in parentheses: (x > 0) & (y > 0)"
             )
+        if row.name in ("negative", "subtract") and all(a.type.dtype == "bool" and a.type.rank for a in args):
+            raise self.fail(node, "type", "NumPy has no - for booleans", "~ for not, ^ for differs")
         if row.name.endswith("_shift") and any(not a.type.is_integer for a in args):
             raise self.fail(node, "type", "<< and >> take integers", "multiply by a power of two: x * 2.0**n")
         if row.kind == "elementwise":
@@ -441,6 +443,10 @@ class Expressions(SpecialCalls):
             if row is None:
                 raise self.fail(node, "unsupported", f"the comparison {type(op).__name__} is not part of the subset")
             test = self.apply(row, [a, b], {}, node)
+            if len(ops) > 1 and test.type.rank:
+                raise self.fail(
+                    node, "type", "a < b < c asks for the truth of an array, which has none", "(a < b) & (b < c)"
+                )
             result = test if result is None else construct.call("logical_and", result, test, span=self.span(node))
         assert result is not None
         return result

@@ -91,6 +91,7 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
         self.counters: set[str] = set()  # of all loops so far
         self.born: dict[str, int] = {}  # name of an array -> how many loops it was made in
         self.appended: set[str] = set()  # arrays that a list holds
+        self.written: set[str] = set()  # arrays that were written into
         self.inserted = 0  # statements put before others, where lists are made
         self.lists: dict[Key, Items] = {}
         self.found: dict[Key, Plan] = {}

@@ -121,6 +121,8 @@ def _is_layer_class(source: Source, node: Any, seen: tuple[Any, ...] = ()) -> bo
 
 def _options(source: Source, decorator: Any) -> dict[str, Any]:
     options: dict[str, Any] = {}
+    for argument in decorator.args if isinstance(decorator, gast.Call) else []:
+        raise Mistake(span_of(argument, source.path), "layer", "@layer takes options by name", "batched=True")
     for keyword in decorator.keywords if isinstance(decorator, gast.Call) else []:
         if keyword.arg not in ("batched", "backward"):
             raise Mistake(

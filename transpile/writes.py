@@ -69,6 +69,7 @@ class Writes:
                 "this array is in a list already, which would see the write",
                 "append a copy of it: .copy()",
             )
+        self.written.add(array.id)
         if not array.type.rank and not self.scalars_are_places:
             raise self.fail(node, "type", "a scalar has no places to store into", "assign the name itself")
         if any(isinstance(i, Mask) for i in items):
