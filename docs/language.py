@@ -91,6 +91,31 @@ SPECIAL = {
 
 # Construct | as it is written | a layer of tests/spec/layers that has it.
 CONSTRUCTS = [
+    ("inputs", '`x: real["N D"]`, `f32 f64 i32 i64 bool_`, jaxtyping\'s `Float[Array, "N D"]`', "jaxtyping_spelling"),
+    (
+        "groups",
+        '`x: real["C *S"]`: any number of axes, seen as one',
+        "test_any_leading_axis_of_a_group_is_data_or_batch",
+    ),
+    ("learnables", '`w: Param[real["D"]]`, shared by the batch', "test_params_are_shared_by_the_batch"),
+    (
+        "configuration",
+        "`*, steps: int = 2`, `kernel: int = config(3, check=...)`",
+        "test_configuration_is_passed_by_keyword",
+    ),
+    ("whole batches", "`@layer(batched=True)`, `batched = True`", "test_a_batched_function_takes_the_batch"),
+    ("outputs", '`-> tuple[...]`, `-> {"y": ..., "z": ...}`', "test_named_outputs"),
+    ("class layers", "`class SReLU(Layer):` with fields, `predict`, `forward`, `initialize`", "test_a_class_layer"),
+    ("states", '`mean: State[real["C"]]`, assigned in `forward`; `reset_state`', "test_states_change_in_place"),
+    ("own gradients", "`@f.backward`, a method `backward`, `backward=None`", "test_a_backward_by_hand_is_used"),
+    (
+        "memory",
+        '`-> tuple[real["N"], Memory[real["N"]]]`, then `memory` in `backward`',
+        "test_memory_reaches_the_backward",
+    ),
+    ("random numbers", "`rng: Random`, `rng.random(shape)`, ...: replayed by the gradient", "test_gradients_replay"),
+    ("other layer files", "`from blocks import gate`", "test_imported_layer_files"),
+    ("differential equations", "`ode45(f, t0, t1, y0, *theta)`", "test_compiled_takes_the_steps_of_numpy"),
     ("assignment", "`a = b = x`, `a, b = b, a`, `n, *rest = x.shape`, `y[0], y[1] = u, v`", "unpacking"),
     ("in place", "`y += x`, `y[i] *= 2`, `x[...] = v`", "in_place_operators"),
     (
@@ -235,7 +260,7 @@ FUNCTIONS = """
 
 Arguments are NumPy's. The derivative is what the cotangent `dy` of the result `y` is multiplied or moved by, as written in the table
 of operations, where `like`, `unbroadcast`, `unreduce` and others give it the argument's shape. The last column
-names a layer of `tests/spec/layers/` that has it; "table" are the tests that run over the whole table.
+names a layer of `tests/spec/layers/` that has it, or else a file of `tests/`; what has neither is an error of `make docs`.
 """
 
 
@@ -288,7 +313,7 @@ def uses() -> dict[str, str]:
     found: dict[str, str] = {}
     for path in sorted(LAYERS.glob("*.py")):
         for function in ast.parse(path.read_text()).body:
-            if isinstance(function, ast.FunctionDef) and function.decorator_list:
+            if isinstance(function, ast.FunctionDef):
                 for name in _spellings(function):
                     found.setdefault(name, f"{path.stem}: {function.name}")
     return found
@@ -313,9 +338,28 @@ def _spellings(function: ast.FunctionDef) -> Iterator[str]:
 
 
 def seen(spellings: tuple[str, ...]) -> str:
+    """A layer of the tests that has it, or else one of the tests' files. AssertionError where there is none."""
     known = uses()
     names = [*spellings, *(f".{s.rsplit('.', 1)[-1]}" for s in spellings if s.startswith("np."))]
-    return next((known[n] for n in names if n in known), "table")
+    found = next((known[n] for n in names if n in known), None) or _elsewhere(spellings)
+    assert found, f"no test has {spellings}"
+    return found
+
+
+def _elsewhere(spellings: tuple[str, ...]) -> str | None:
+    """rng.random(...) for Random.random, and what has no layer of its own."""
+    words = [rf"\b{re.escape(s.replace('Random.', 'rng.').rpartition('derivative.')[2])}\(" for s in spellings]
+    tests = LAYERS.parents[1]
+    for path in (tests / "random_layers.py", *sorted(tests.glob("*.py"))):
+        if any(re.search(word, path.read_text()) for word in words):
+            return f"`{path.name}`"
+    return None
+
+
+def _file_of(test: str) -> str:
+    """The file that has a test. StopIteration where none has."""
+    paths = [p for folder in (LAYERS.parents[1], LAYERS.parent) for p in sorted(folder.glob("test_*.py"))]
+    return next(path.name for path in paths if f"def {test}(" in path.read_text())
 
 
 def arguments(row: Row) -> str:
@@ -340,7 +384,7 @@ def text() -> str:
         for f in ast.parse(p.read_text()).body
         if isinstance(f, ast.FunctionDef)
     }
-    lines += [f"| {what} | {how} | {layers[layer]}: {layer} |" for what, how, layer in CONSTRUCTS]
+    lines += [f"| {what} | {how} | {layers.get(name) or _file_of(name)}: {name} |" for what, how, name in CONSTRUCTS]
     lines.append(FUNCTIONS)
     for family, rows in families().items():
         lines += [f"### {family}", "", "| function | arguments | derivative | seen in |", "| --- | --- | --- | --- |"]

@@ -6,6 +6,7 @@ The text is a layer file again: it runs under plain NumPy and types to the same 
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -528,7 +529,9 @@ def _number(value: Any) -> Any:
     if value in (float("inf"), float("-inf")):
         inf = _dotted("np.inf")
         return inf if value > 0 else ast.UnaryOp(op=ast.USub(), operand=inf)
-    return ast.Constant(value=value) if value >= 0 else ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=-value))
+    if math.copysign(1.0, value) > 0:  # -0.0 is not less than 0
+        return ast.Constant(value=value)
+    return ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=-value))
 
 
 def _dotted(name: str) -> Any:

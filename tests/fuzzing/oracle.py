@@ -43,6 +43,7 @@ REFUSALS = (
     r"shape: the result .* has two groups of axes",
     r"type: the result has shape .* on one branch and",
     r"unsupported: this array is written into in place, and the list would hold it",
+    r"unsupported: what this loop appends to a list is written into in the next iteration",
     r"shape: the bound of a slice depends on values",
     r"type: .* is i(64|32|nt)\S* on one path and ",  # math.ceil(x) here, x there
     r"type: .* on one path and i(64|32|nt)",

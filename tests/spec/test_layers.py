@@ -26,6 +26,7 @@ FILES = (
     "model_programs",
     "windows",
     "constructs",
+    "seldom",
     "npb_programs",
     "model_programs_more",
 )

@@ -1,0 +1,37 @@
+"""Functions that few layers call, in the ways NumPy lets them be called."""
+
+import math
+
+import numpy as np
+
+from layerc import Param, layer, real
+
+
+@layer
+def stacks(x: real["N M"], y: real["N M"]):  # N=3 M=2 edge=1
+    a = np.hstack((x, y))
+    b = np.vstack([x, 2 * y])
+    c = np.hstack([x[0], y[0]])
+    d = np.vstack((x[0], y[0]))
+    return a, b, c, d
+
+
+@layer
+def vdots(x: real["N M"], y: real["N M"]):  # N=3 M=2
+    return np.vdot(x, y), np.vdot(x[:, 0], y[:, 1] * 2)
+
+
+@layer
+def shapes_as_values(x: real["N M"]):  # N=3 M=2 edge=1
+    rows, columns = np.shape(x)
+    scale = np.size(x) + x.ndim
+    return x * scale + np.tri(rows, columns), np.asarray(x) * math.trunc(rows / 2)
+
+
+def applied(f, x):
+    return f(x) if callable(f) else x * f
+
+
+@layer
+def callables(x: real["N"], w: Param[real["N"]]):  # N=3
+    return applied(np.tanh, x) + applied(lambda v: v * w, x) + applied(2.0, w)
