@@ -67,6 +67,11 @@ _DTYPES = {
 }
 _BUILTIN_DTYPES = {"float": "real", "int": "i64", "bool": "bool"}
 # Methods of arrays, where their name is not that of the function.
+# What NumPy's arrays have; sort, which works in place, is left to np.sort.
+_OF_ARRAYS = frozenset(
+    "all any argmax argmin argsort astype clip conj copy cumprod cumsum diagonal dot flatten item max mean min prod"
+    " ravel repeat reshape round squeeze std sum swapaxes take trace transpose var".split()
+)
 _METHODS = {"flatten": "ravel", "conj": "copy", "astype": "cast", "round": "rint", "clip": "clip"}
 
 
@@ -652,7 +657,9 @@ class Expressions(SpecialCalls):
             return base
         if attr == "flatten" and self._root_mutated(base):  # a copy, where ravel is a view
             base = construct.call("copy", base, span=self.span(node))
-        row = ROWS.get(_METHODS.get(attr, attr))
+        row = ROWS.get(_METHODS.get(attr, attr)) if attr in _OF_ARRAYS else None
+        if row is None and f"np.{attr}" in BY_SPELLING:
+            raise self.fail(node, "unsupported", f"arrays have no method {attr} here", f"np.{attr}(...)")
         if row is None or not row.arrays or row.arrays[0] != "a" or row.signature[0].kind != "array":
             raise self.fail(node, "unsupported", f"arrays have no method {attr} here", nearest(attr, ROWS))
         args = list(node.args)
@@ -830,7 +837,7 @@ class Expressions(SpecialCalls):
         raise self.fail(given, "type", f"{argument.name} must be known at build time")
 
     def _axes(self, value: Value, node: Any, argument: Argument) -> Any:
-        if isinstance(value, Static) and value.value is None:
+        if isinstance(value, Static) and value.value is None and (argument.default is None or argument.name == "axis"):
             return None
         if isinstance(value, Tuple) and argument.kind == "axes":
             axes = tuple(self._axes(v, node, argument) for v in value.items)

@@ -197,7 +197,9 @@ def _call(
     except Exception as error:
         if isinstance(error, ZeroDivisionError):
             raise Empty from None  # NumPy's own integers warn, and give 0
-        if re.search(r"zero-size array|expected shape \(.*\b0\b.*\), got", str(error)):
+        if re.search(
+            r"zero-size array|out of range for axis \d with size 0|expected shape \(.*\b0\b.*\), got", str(error)
+        ):
             raise Empty from None  # newer SciPy says -inf for logsumexp of nothing; of an empty list NumPy knows no shape
         raise Failure(
             f"compiled code raises {type(error).__name__}: {generalised(str(error) or '-')}",
