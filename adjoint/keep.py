@@ -74,6 +74,7 @@ def keep(primal: Function, sweep: Sequence[Stmt], gradient: Function) -> Kept | 
     told = {n for n in made & set(types) if sum(d.symbol in groups for d in types[n].shape) < 2}
     allowed = told - assigned(tuple(rest)) - taken - counters
     found = _Choice(head, {n: types[n] for n in allowed}, _sizes(primal)).of(live_before(rest))
+    found -= _made_anyhow(head, rest, found)
     if not found:
         return None
     memory = {n: Type(_strong(types[n].dtype), types[n].shape) for n in sorted(found)}
@@ -186,6 +187,18 @@ class _Choice:
         wanted = needed | {n for s in self.head if s not in makers for n in read((s,))}
         left = {n for s in makers for n in _leaves(s)} & wanted
         return all(n in self.types and _degree(self.types[n]) <= self.degree for n in left)
+
+
+def _made_anyhow(head: Sequence[Stmt], rest: Sequence[Stmt], found: set[str]) -> set[str]:
+    """Those of the names whose statements must run again: for another name that is needed and does not cross."""
+    made: set[str] = set()
+    while True:
+        left = found - made
+        again = clean([*(s for s in head if not assigned((s,)) & left), *rest])
+        dropped = [s for s in head if assigned((s,)) & left and (_leaves(s) - left) & read(again)]
+        if not dropped:
+            return made
+        made |= {n for s in dropped for n in assigned((s,)) & left}
 
 
 def _leaves(stmt: Stmt) -> set[str]:

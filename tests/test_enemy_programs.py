@@ -31,6 +31,22 @@ def clipped_below(a: real["N"]):  # N=4
     return a.clip(0.5) * np.clip(a, None, 1.5) * np.clip(a, max=0.7)
 
 
+def made_with_what_is_kept(g: real["1"], a: real["K"]):  # K=4
+    h = 0.5
+    y = np.zeros(a.shape)
+    for t in range(a.shape[0]):
+        h = 0.8 * np.sin(g[0])
+        y[t] = h
+    k = 0
+    while np.isinf(g[0]):
+        k += 1
+        if k > 1:
+            break
+        y = a
+    h -= y @ y
+    return h, np.cos(h)
+
+
 def minus_zero(z: real["K"]):  # K=3
     z[1] += -0.0
     return z * -0.0, special.erfc(z)

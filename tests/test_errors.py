@@ -30,6 +30,7 @@ MISTAKES = [
     ('def f(x: real["N"]):\n    return x.reshape(3)', 3, 'shape', 'cannot reshape', 'same for every size'),
     ('def f(x: real["N"]):\n    return np.where(0 < x < 1, x, 0)', 3, 'type', 'truth of an array', '(a < b) & (b < c)'),
     ('def f(x: real["N N"]):\n    return np.diagonal(x, axis1=None)', 3, 'type', 'axis1 must be an integer', ''),
+    ('def f(x: real["N"]):\n    def g():\n        x = x * 2\n        return x\n    return g()', 4, 'name', 'x', ''),
     ('def f(x: real["N"]):\n    return x.pad(1)', 3, 'unsupported', 'no method pad', 'np.pad(...)'),
     ('def f(x: real["N"]):\n    x.sort()\n    return x', 3, 'unsupported', 'no method sort', 'np.sort(...)'),
     ('def f(m: bool_["N"]):\n    return -m', 3, 'type', 'no - for booleans', '~'),

@@ -43,7 +43,8 @@ class Inlining:
         called_at, self.called_at = self.called_at, self.span(node)
         seen = self._seen_by(target)
         written = mutated_names(function, target.source.harmless)
-        env: dict[str, Value] = {name: value for name, value in seen.items() if name != RETURN}
+        own = {RETURN, *_own_names(function)}  # what it assigns is its own from its first line on
+        env: dict[str, Value] = {name: value for name, value in seen.items() if name not in own}
         if target.method:
             env |= {name: value for name, value in self.env.items() if name.startswith("self.")}
         env |= {name: self._argument(name, value, written, node) for name, value in bound.items()}
@@ -174,4 +175,9 @@ class Inlining:
         self.source, self.frame = source, object()
         self.mutated = mutated_names(function, source.harmless)
         self.popped, self.appending = popped_names(function), appended_names(function)
-        self.assigned = set(target_names(function.body)) if isinstance(function.body, list) else set()
+        self.assigned = _own_names(function)
+
+
+def _own_names(function: Any) -> set[str]:
+    """What a function assigns; a lambda nothing."""
+    return set(target_names(function.body)) if isinstance(function.body, list) else set()
