@@ -1,6 +1,6 @@
 """Copies the tables of the last whole benchmark run into README.md and docs/performance.md, between their bench marks.
 
-python benchmarks/readme.py        after `make bench`; nothing is typed by hand
+python benchmarks/readme.py        after `make bench` or `make bench-nets`; nothing is typed by hand
 """
 
 import json
@@ -8,12 +8,12 @@ import re
 import sys
 from pathlib import Path
 
+import nets
 import report
 import tables
 from settings import RESULTS
 
 ROOT = Path(__file__).parent.parent
-MARKS = re.compile(r"(<!-- bench -->\n).*?(<!-- /bench -->)", re.DOTALL)
 
 
 def main() -> int:
@@ -23,9 +23,13 @@ def main() -> int:
         return 1
     run = json.loads(path.read_text())
     ratios, again = report.ratio_block(run), "again: `make bench && python benchmarks/readme.py`"
-    _put(ROOT / "README.md", [ratios], [_where(run), again])
+    _put(ROOT / "README.md", "bench", [ratios], [_where(run), again])
     rest = [block for block in report.sections(run) if block.title not in ("Machine", "Twins tried", ratios.title)]
-    _put(ROOT / "docs" / "performance.md", [ratios, *rest], [*report.machine_lines(run), again])
+    _put(ROOT / "docs" / "performance.md", "bench", [ratios, *rest], [*report.machine_lines(run), again])
+    if (path := RESULTS / "nets.json").exists():
+        run = json.loads(path.read_text())
+        again = "again: `make bench-nets && python benchmarks/readme.py`"
+        _put(ROOT / "docs" / "performance.md", "nets", nets.blocks(run), [_where(run), again])
     return 0
 
 
@@ -34,9 +38,11 @@ def _where(run: dict) -> str:
     return f"float32, {facts['threads']} threads, {facts['cpu']}, commit {facts['commit']}, {facts['date'][:10]}"
 
 
-def _put(page: Path, blocks: list[tables.Block], lines: list[str]) -> None:
+def _put(page: Path, mark: str, blocks: list[tables.Block], lines: list[str]) -> None:
+    """Between the marks of that name."""
+    marks = re.compile(rf"(<!-- {mark} -->\n).*?(<!-- /{mark} -->)", re.DOTALL)
     text = tables.markdown(blocks).replace("## ", "### ") + "\n" + "\n".join(f"- {line}" for line in lines) + "\n\n"
-    page.write_text(MARKS.sub(lambda m: m.group(1) + text + m.group(2), page.read_text()))
+    page.write_text(marks.sub(lambda m: m.group(1) + text + m.group(2), page.read_text()))
     print(f"wrote {page}")
 
 
