@@ -19,18 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from layerc.build.compiler import find
 from layerc.transpile import emit, ir
 from layerc.transpile.dims import Atom, Dim
 
-FLAGS = [
-    "-std=gnu11",
-    "-O2",
-    "-march=native",
-    "-mprefer-vector-width=512",
-    "-fno-math-errno",
-    "-fno-trapping-math",
-    "-fopenmp",
-]
+FLAGS = [*find().flags, *find().native]
 WARNINGS = "-Wall -Wextra -Werror".split()
 _COMPARE = {
     "less",
@@ -267,7 +260,7 @@ class Library:
         self.kernels = {k.name: k for k, _ in jobs}
         (folder / "k.c").write_text(self.text)
         command = [
-            "gcc",
+            *find().command,
             *(FLAGS if flags is None else flags),
             *(WARNINGS if warnings else []),
             "-shared",

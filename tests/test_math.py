@@ -17,11 +17,13 @@ import numpy as np
 import pytest
 import scipy.special as sp
 
+from layerc.build.compiler import find
+
 PROBE = Path(__file__).with_name("math_probe.c")
 CC = shutil.which("gcc") or shutil.which("cc")
-FAST = "-std=gnu11 -O2 -fno-math-errno -fno-trapping-math -fopenmp-simd"
+FAST, NATIVE = (" ".join(flags) for flags in (find().flags, find().native)) if CC else ("", "")
 BUILDS = {
-    "native": f"{FAST} -march=native -mprefer-vector-width=512",  # with FMA where the machine has it
+    "native": f"{FAST} {NATIVE}",  # with FMA where the machine has it
     "x86-64": FAST,  # without FMA, on the oldest vectors
     "O2": "-O2",  # scalar, contraction as the compiler likes
 }

@@ -49,12 +49,10 @@ class Style:
 
     def compiler(self) -> Compiler:
         found = find()
-        dear = ("-fopenmp", "-mprefer-vector-width=512", "-O2")
-        return (
-            found
-            if self.flags
-            else replace(found, native=(), flags=(self.level, *(f for f in found.flags if f not in dear)))
-        )
+        if self.flags:
+            return found
+        cheap = (f for f in found.flags if f not in ("-fopenmp", "-mprefer-vector-width=512"))
+        return replace(found, native=(), flags=(*cheap, self.level))  # of several levels the last counts
 
 
 STYLES = {

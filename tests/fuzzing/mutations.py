@@ -33,7 +33,7 @@ def mutated(program: Program, seed: int) -> Program | None:
     try:
         change(tree, rng)
         text = ast.unparse(ast.fix_missing_locations(tree)) + "\n"
-    except (NoPlace, ValueError, AttributeError):
+    except (NoPlace, ValueError, AttributeError, IndexError):  # IndexError: a choice among none
         return None
     return replace(program, text=text)
 
