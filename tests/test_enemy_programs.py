@@ -47,6 +47,10 @@ def made_with_what_is_kept(g: real["1"], a: real["K"]):  # K=4
     return h, np.cos(h)
 
 
+def largest_of_one_number(x: real["K"]):  # K=3
+    return np.tanh(math.sinh(x[0])).max() * np.min(x[1])
+
+
 def minus_zero(z: real["K"]):  # K=3
     z[1] += -0.0
     return z * -0.0, special.erfc(z)
@@ -1619,7 +1623,7 @@ def weighted_sum_of_rows(x: real["N D"], i: i64["K"]):  # N=4 D=3 K=5
     return h, x
 """
 
-HEAD = "import numpy as np\nfrom scipy import special\nfrom layerc import layer, real, i64\n\n\n"
+HEAD = "import math\nimport numpy as np\nfrom scipy import special\nfrom layerc import layer, real, i64\n\n\n"
 SEEDS = (0, 1, 2)
 
 # Compiled by `make test`; all of them are where `slow` tests run.

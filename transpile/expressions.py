@@ -377,6 +377,8 @@ class Expressions(SpecialCalls):
             ):
                 raise self.fail(node, "type", "the integer does not fit 64 bits", "write a float: 2.0 ** 64")
             return construct.replace(folded, span=self.span(node))
+        if row.name in ("max", "min") and not args[0].type.rank:
+            return args[0]
         if row.name == "bitwise_not" and args[0].type.dtype == "bool":
             row = ROWS["logical_not"]
         if row.name.startswith("bitwise") and any(a.type.is_float for a in args):
