@@ -24,6 +24,7 @@ from ..transpile.program import (
     Expr,
     For,
     Function,
+    Index,
     Layer,
     Module,
     Name,
@@ -50,6 +51,7 @@ from .finality import final_when_read, written_once
 from .keep import Kept, keep
 from .parts import named_parts
 from .reverse import Point, Reverser, cost
+from .rules import asks_which
 from .tidy import tidy
 from .versions import name_types, with_versions
 
@@ -227,7 +229,12 @@ def _renamed(expr: Expr, names: dict[str, str]) -> Expr:
 
 
 def _outputs(function: Function, final: Return) -> dict[Expr, Name]:
-    """Returned values that are costly to compute again: the backward is given them."""
+    """Returned values that are costly to compute again: the backward is given them.
+
+    Not the largest of what is computed again: the gradient asks which element that was, and rounding must not tell
+    another story in the forward (math.sinh there, np.sinh here).
+    """
+    arguments = {p.name for p in function.params} - stored(function.body)
     taken = {s.name for s in walk_stmts(function.body) if isinstance(s, Assign)} | {p.name for p in function.params}
     makers = {s.name: s.value for s in function.body if isinstance(s, Assign)}
     written = stored(function.body)
@@ -241,9 +248,16 @@ def _outputs(function: Function, final: Return) -> dict[Expr, Name]:
             if value.id in written or value.id not in makers:
                 continue
             value = makers[value.id]
+        if isinstance(value, Call) and asks_which(value) and not _is_part_of(value.args[0], arguments):
+            continue
         if cost(value) > 8 and value.type == result.type and result.name not in taken:
             found[value] = Name(result.name, result.type)
     return found
+
+
+def _is_part_of(expr: Expr, arguments: set[str]) -> bool:
+    """Whether it is one of the arguments, or elements of one: no rounding lies between."""
+    return isinstance(expr, (Name, Index)) and flows(expr) <= arguments
 
 
 def _seed(function: Function, final: Return, reverser: Reverser, cotangents: Cotangents) -> tuple[list[Stmt], Return]:

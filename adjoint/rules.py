@@ -50,6 +50,12 @@ def mentions(call: Call, argument: int, name: str) -> bool:
     return rule is not None and (reads(rule, name) or (_shares(call, rule) and reads(_shared(call)[1], name)))
 
 
+def asks_which(call: Call) -> bool:
+    """Whether its rule asks which elements equal the result."""
+    grad = ROWS[call.op].grad
+    return not isinstance(grad, str) and any("== unreduce(y)" in rule for rule in grad if rule)
+
+
 def _shared(call: Call) -> tuple[str, str]:
     """The name by which rules read what they share, and what it is."""
     name, _, text = ROWS[call.op].shared.partition(" = ")

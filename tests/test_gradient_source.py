@@ -192,3 +192,13 @@ def test_configuration_that_only_a_shape_reads():
     given = {"x": np.ones(3), "dy": np.array([1.0, 2.0, 4.0]), "end": 2}
     found = namespace["d_f"](**{name: given[name] for name in parameters})
     np.testing.assert_array_equal(found, [3.0, 6.0, 12.0])
+
+
+@pytest.mark.parametrize(("value", "taken"), [("x", True), ("x[::2]", True), ("np.tanh(x)", False), ("x * x", False)])
+def test_an_output_is_compared_with_what_it_was_chosen_from(value: str, taken: bool) -> None:
+    """What the gradient computes again need not be, to the last bit, what the forward chose the largest of."""
+    head = "import numpy as np\nfrom layerc import layer, real\n\n\n@layer\n"
+    source = f'{head}def f(x: real["N"]):\n    return np.max({value})\n'
+    text = gradient_file(check_file(Path("f.py"), source))
+    assert (" y: real" in text) is taken
+    assert ("largest" in text) is not taken

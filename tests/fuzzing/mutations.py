@@ -57,7 +57,7 @@ def check_mutated(program: Program) -> str:
             try:
                 with at_most(2):
                     run(program.function(namespace(program.source)), program.values(number))
-            except (IndexError, ZeroDivisionError, AssertionError, np.linalg.LinAlgError, Overtime):
+            except (ArithmeticError, IndexError, AssertionError, np.linalg.LinAlgError, Overtime):
                 continue
             except ValueError as error:
                 if re.search("NaN to integer|infinity to integer|read-only", str(error)):
