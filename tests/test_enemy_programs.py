@@ -51,10 +51,6 @@ def largest_of_one_number(x: real["K"]):  # K=3
     return np.tanh(math.sinh(x[0])).max() * np.min(x[1])
 
 
-def any_extent_declared(x: real["N M"]) -> real["_ M"]:  # N=2 M=3
-    return np.concatenate([x, x * x])
-
-
 def minus_zero(z: real["K"]):  # K=3
     z[1] += -0.0
     return z * -0.0, special.erfc(z)

@@ -35,3 +35,8 @@ def applied(f, x):
 @layer
 def callables(x: real["N"], w: Param[real["N"]]):  # N=3
     return applied(np.tanh, x) + applied(lambda v: v * w, x) + applied(2.0, w)
+
+
+@layer
+def any_extent(x: real["N M"]) -> real["_ M"]:  # N=2 M=3
+    return np.concatenate([x, x * x])
