@@ -234,10 +234,10 @@ def _outputs(function: Function, final: Return) -> dict[Expr, Name]:
     Not the largest of what is computed again: the gradient asks which element that was, and rounding must not tell
     another story in the forward (math.sinh there, np.sinh here).
     """
-    arguments = {p.name for p in function.params} - stored(function.body)
     taken = {s.name for s in walk_stmts(function.body) if isinstance(s, Assign)} | {p.name for p in function.params}
     makers = {s.name: s.value for s in function.body if isinstance(s, Assign)}
     written = stored(function.body)
+    arguments = {p.name for p in function.params} - written
     found: dict[Expr, Name] = {}
     for result, value in zip(function.results, final.values, strict=True):
         if result.role != "output" or (

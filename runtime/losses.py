@@ -33,12 +33,20 @@ class Loss(RunningMeans, Builtin):
         state.scale: what each term's gradient is multiplied by. Among workers the loss is this one's part of all.
         """
         every = state.workers.total(count) if state.phase == "train" else count
-        shared = choose(every != 0, lambda: ratio(self.weight, every), lambda: 0.0)
-        state.scale = self.weight if self.normalize == "sum" else shared
-        # 0 times an infinite total is 0 too
-        state.loss = choose(state.scale != 0, lambda: number(total * state.scale), lambda: 0.0)
-        mine = state.loss if every is count or self.normalize == "sum" else state.loss * every / max(count, 1)
+        state.scale = self._scale(every)
+        state.loss = _times(total, state.scale)
+        mine = state.loss if every is count else _times(total, self._scale(count))
         self.record(state, "loss", mine, samples)
+
+    def _scale(self, count: Any) -> Any:
+        """What each of so many terms is multiplied by."""
+        shared = choose(count != 0, lambda: ratio(self.weight, count), lambda: 0.0)
+        return self.weight if self.normalize == "sum" else shared
+
+
+def _times(total: Any, scale: Any) -> Any:
+    """0 times an infinite total is 0 too."""
+    return choose(scale != 0, lambda: number(total * scale), lambda: 0.0)
 
 
 class TermLoss(Loss):

@@ -26,6 +26,7 @@ class Recurrent(Builtin):
     """
 
     has_param = has_neuron = can_do_bp = True
+    has_common_states = False
     top_count = 1
     param_names = ("weight", "bias")
     address: ClassVar[str]
@@ -34,7 +35,6 @@ class Recurrent(Builtin):
 
     output_dim: int = field(check=lambda n: n > 0, convert=integer)
     sequence: bool = field(True, convert=boolean)
-    has_common_states: ClassVar[bool] = False
     stateful: bool = field(False, convert=boolean)
 
     def check_fields(self, owner: str) -> None:

@@ -398,7 +398,7 @@ def test_windows_run_along_memory(windows):
 
 WINDOWED = """
     import numpy as np
-    from layerc import layer, real
+    from layerc import Layer, State, config, i64, init, layer, real
 
     @layer
     def windowed(x: real["N"], kernel: int, stride: int, rows: int) -> real["rows"]:
@@ -407,6 +407,18 @@ WINDOWED = """
             for a in range(kernel):
                 y[i] += x[i * stride + a] * (a + 1)
         return y
+
+    class Counted(Layer):
+        batched = True
+        seen: State[i64] = init.zeros()
+        stride: int = config(2)
+
+        def forward(self, x: real["N M"]) -> real["N M"]:
+            y = x * 1
+            for i in range(2):
+                y[:, 0] += x[:, i * self.stride]
+            self.seen = x.shape[0] * 3
+            return y
     """
 
 
@@ -415,7 +427,7 @@ def windowed(tmp_path_factory):
     path = tmp_path_factory.mktemp("windowed") / "windowed.py"
     path.write_text(textwrap.dedent(WINDOWED))
     build(path)
-    return load_package(path.with_name("windowed_compiled"), "windowed_compiled").windowed
+    return load_package(path.with_name("windowed_compiled"), "windowed_compiled")
 
 
 def test_indices_in_range_are_not_checked(tmp_path):
@@ -435,8 +447,8 @@ def test_windows_of_any_configuration(windowed, config):
     """In range; empty; from the end of the array; all in one place."""
     options = dict(zip(("kernel", "stride", "rows"), config))
     x = np.random.default_rng(3).normal(size=(5, 10))
-    y, pullback = windowed.vjp(x, **options, batch=True)
-    expected = np.stack([windowed.reference(one, **options) for one in x])
+    y, pullback = windowed.windowed.vjp(x, **options, batch=True)
+    expected = np.stack([windowed.windowed.reference(one, **options) for one in x])
     np.testing.assert_allclose(y, expected, 1e-12)
     dy = np.random.default_rng(4).normal(size=y.shape)
     d_x = np.zeros_like(x)
@@ -450,7 +462,16 @@ def test_windows_of_any_configuration(windowed, config):
 def test_windows_beyond_the_array(windowed, config):
     x = np.ones((5, 10))
     with pytest.raises(IndexError, match=r"windowed.py:10: windowed: index -?\d+ is out of range"):
-        windowed(x, **dict(zip(("kernel", "stride", "rows"), config)), batch=True)
+        windowed.windowed(x, **dict(zip(("kernel", "stride", "rows"), config)), batch=True)
+
+
+def test_a_number_that_a_layer_gives_is_no_index(windowed):
+    """It is stored once, as the variables of indices are that are left out."""
+    layer = windowed.Counted()
+    layer.initialize((4, 6))
+    y, _ = layer.vjp(np.ones((4, 6), np.float32))
+    assert layer.states["seen"] == 12
+    np.testing.assert_array_equal(y[:, 0], 3)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -66,12 +66,12 @@ _DTYPES = {
     "np.intp": "i64",
 }
 _BUILTIN_DTYPES = {"float": "real", "int": "i64", "bool": "bool"}
-# Methods of arrays, where their name is not that of the function.
-# What NumPy's arrays have; sort, which works in place, is left to np.sort.
+# Methods that NumPy's arrays have; sort, which works in place, is left to np.sort.
 _OF_ARRAYS = frozenset(
     "all any argmax argmin argsort astype clip conj copy cumprod cumsum diagonal dot flatten item max mean min prod"
     " ravel repeat reshape round squeeze std sum swapaxes take trace transpose var".split()
 )
+# Where their name is not that of the function.
 _METHODS = {"flatten": "ravel", "conj": "copy", "astype": "cast", "round": "rint", "clip": "clip"}
 
 

@@ -426,9 +426,9 @@ def _results(
                 'name the axes of the arguments: real["N M"] for real["*S"]',
             )
         outputs.append(_fitted(source, where, name, annotation, expr))
-        if any(_is_open(d) for d in annotation.type.shape):  # what came is what it is from now on
-            shape = tuple(f if _is_open(d) else d for d, f in zip(annotation.type.shape, expr.type.shape, strict=True))
-            type = Type(annotation.type.dtype, shape)
+        if any(_open(annotation)):  # what came is what it is from now on
+            found = zip(_open(annotation), annotation.type.shape, expr.type.shape, strict=True)
+            type = Type(annotation.type.dtype, tuple(f if is_open else d for is_open, d, f in found))
             annotation = replace(annotation, type=type, text=shape_string(type, groups))
         role = {"input": "output", "param": "param", "memory": "memory"}.get(annotation.role, annotation.role)
         results.append(Result(name, role, annotation.type, annotation.text))
@@ -480,16 +480,17 @@ def _result_names(results: list[Annotation]) -> list[str]:
     return names
 
 
-def _is_open(dim: Dim) -> bool:
-    """Whether it was declared as `_`."""
-    return str(dim).startswith("any")
+def _open(annotation: Annotation) -> list[bool]:
+    """Of each extent, whether it was declared as `_`."""
+    return [word in ("_", "...") for word in annotation.text.split()]
 
 
 def _fitted(source: Source, where: Any, name: str, annotation: Annotation, expr: Expr) -> Expr:
     """The returned value as the declared type; a declared `_` or a name no input has takes what comes."""
     declared, found = annotation.type, expr.type
     if declared.rank != found.rank or any(
-        not same_extent(d, f) and not _is_open(d) for d, f in zip(declared.shape, found.shape, strict=True)
+        not same_extent(d, f) and not is_open
+        for d, f, is_open in zip(declared.shape, found.shape, _open(annotation), strict=True)
     ):
         raise Mistake(
             span_of(where, source.path),

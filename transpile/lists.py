@@ -24,7 +24,7 @@ from .errors import Suppressed
 from .joins import joined
 from .program import Assign, At, Call, Expr, Index, Name, Pop, Push, Slice, Type
 from .typing import TypingError
-from .values import Collected, ListValue, Static, Tuple, Value, View
+from .values import Collected, ListValue, Static, Tuple, Value
 from .views import root_of
 from .writes import base_names
 
@@ -215,7 +215,7 @@ class Lists:
         """A list holds the array itself in NumPy, so that a later write into it would show: here it holds a copy."""
         expr = self.as_expr(value, node)
         root = root_of(expr) if self._is_view(expr) else None
-        if root is None or not (base_names(node) & self.mutated or self._written_through(root)):
+        if root is None or not (base_names(node) & self.mutated or self._root_mutated(expr)):
             return
         if self.born.get(root, 0) < self.loops:
             raise self.fail(
@@ -225,11 +225,6 @@ class Lists:
                 "append a copy of it: .copy()",
             )
         self.appended.add(root)
-
-    def _written_through(self: Any, root: str) -> bool:
-        """Whether a name that is written into shows this array."""
-        views = (v for name in self.mutated if isinstance(v := self.env.get(name), View))
-        return any(root_of(view.base) == root for view in views)
 
     def _keep(self: Any, key: Key, state: Items) -> None:
         self.lists[key] = state

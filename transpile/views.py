@@ -108,8 +108,10 @@ class Views:
                 self.unordered.add(name)
 
     def _root_mutated(self: Any, expr: Expr) -> bool:
-        root = root_of(expr)
-        return any(isinstance(v, Name) and v.id == root and k in self.mutated for k, v in self.env.items())
+        """Whether a name that is written into shows the same array."""
+        root, values = root_of(expr), (self.env.get(k) for k in self.mutated)
+        shown = (v.base if isinstance(v, View) else v for v in values if isinstance(v, (Name, View)))
+        return root is not None and any(root_of(v) == root for v in shown)
 
     def _as_view(self: Any, expr: Expr, node: Any) -> View:
         """The view with its index values fixed now."""

@@ -1,6 +1,6 @@
 """Where all indices are in range, none is checked: that is asked once, before the loops, and not at each of them.
 
-    before:  for i in 0..n: for a in 0..k:                      after:  if (0 >= 0) & (s*(n - 1) + k - 1 < N):
+    before:  for i in 0..n: for a in 0..k:                      after:  if (s*(n - 1) >= 0) & (s*(n - 1) + k <= N):
                  check i*s + a < N else 1                                   for i: for a: y[i] += x[i*s + a]
                  at = where(i*s + a < 0, i*s + a + N, i*s + a)          else:
                  y[i] += x[at]                                              for i: for a: check ...; y[i] += x[at]
@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import count
 
 from ..dims import ANY, Dim, Facts, minimum, nonnegative
 from ..ir import Buffer, Check, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store, While
 from .fold import fold_body
-from .tree import Body, dim_loads, map_all, map_stmts, rename_buffers, walk
+from .tree import Body, Names, dim_loads, map_all, map_stmts, rename_buffers, walk
 
 MOST = 12  # questions
 Box = Mapping[str, tuple[Dim, Dim]]  # loop variable -> its first and last value; the innermost comes last
@@ -34,7 +33,7 @@ def ranges(kernel: Kernel) -> Kernel:
     for low in asked.lowest:
         holds = Op("greater_equal", (Int(low), Const(0, "i64")), "bool")
         cond = holds if isinstance(cond, Const) else Op("logical_and", (cond, holds), "bool")
-    inside = _without_checks(fold_body(map_all(kernel.body, lambda e: asked.answers.get(e, e))))
+    inside = _without_checks(fold_body(map_all(kernel.body, lambda e: asked.answers.get(e, e))), asked.places)
     checked, more = _apart(kernel)
     return replace(kernel, buffers=(*kernel.buffers, *more), body=(If(cond, inside, checked),))
 
@@ -47,6 +46,7 @@ class _Questions:
         self.facts: Facts = {s.name: ANY for s in kernel.scalars if s.dtype == "i64"}
         self.batch = kernel.batch
         self.answers: dict[Expr, Const] = {}
+        self.places: set[str] = set()  # variables of indices that could wrap
         self.lowest: dict[Dim, None] = {}
         self.in_loops = False
 
@@ -61,21 +61,23 @@ class _Questions:
                 case Check(cond):
                     for part in _conjuncts(cond):
                         self.ask(part, True, box)
-                case Store(_, (), Op("where", (Op("less", (Int() | Load(), Const(0)), _) as below, _, _))):
-                    self.ask(below, False, box)
+                case Store(at, (), Op("where", (Op("less", (Int(), Const(0)), _) as below, _, _))):
+                    self.places |= {at} if self.ask(below, False, box) else set()
 
-    def ask(self, comparison: Expr, wanted: bool, box: Box) -> None:
+    def ask(self, comparison: Expr, wanted: bool, box: Box) -> bool:
+        """Whether it can be asked about."""
         margin = _margin(comparison, wanted)
         if margin is None:
-            return
+            return False
         low = self._lowest(margin, box)
         if low is None or dim_loads(low) or not low.symbols() <= self.known or nonnegative(-low - 1, self.facts):
-            return
+            return False
         self.answers[comparison] = Const(wanted, "bool")
         if not nonnegative(low, self.facts):
             self.lowest[low] = None
-            batch = next(iter(box), None)  # the loop over the examples is the outermost
-            self.in_loops |= bool(margin.symbols() & box.keys() - {batch if self.batch else None})
+            examples = {var for var, (_, last) in box.items() if self.batch and last == Dim.of(self.batch) - 1}
+            self.in_loops |= bool(margin.symbols() & box.keys() - examples)
+        return True
 
     def _lowest(self, dim: Dim, box: Box) -> Dim | None:
         for var in reversed(list(box)):
@@ -119,7 +121,7 @@ def _as_dim(expr: Expr) -> Dim | None:
     return None
 
 
-def _without_checks(body: Body) -> Body:
+def _without_checks(body: Body, variables: set[str]) -> Body:
     """Without the checks that always hold; and an index that is a variable because it could wrap is itself."""
     stores = [s.buffer for s in walk(body) if isinstance(s, Store)]
     places: dict[str, Dim] = {}
@@ -128,7 +130,7 @@ def _without_checks(body: Body) -> Body:
         match stmt:
             case Check(Const(True)):
                 return ()
-            case Store(buffer, (), Int(dim), None) if stores.count(buffer) == 1 and not dim_loads(dim):
+            case Store(buffer, (), Int(dim), None) if buffer in variables and stores.count(buffer) == 1:
                 places[buffer] = dim
                 return ()
         return (stmt,)
@@ -139,12 +141,8 @@ def _without_checks(body: Body) -> Body:
 
 def _apart(kernel: Kernel) -> tuple[Body, list[Buffer]]:
     """The body with temporaries of its own: what one of the two versions makes is nothing to the other."""
-    taken = {b.name for b in kernel.buffers}
-    fresh = {}
-    for b in kernel.buffers:
-        if b.kind in ("temp", "list"):
-            fresh[b.name] = next(n for k in count(1) if (n := f"{b.name}_checked{k if k > 1 else ''}") not in taken)
-            taken.add(fresh[b.name])
+    names = Names.of(kernel)
+    fresh = {b.name: names.fresh(b.name) for b in kernel.buffers if b.kind in ("temp", "list")}
     more = [
         replace(b, name=fresh[b.name], alias=fresh.get(b.alias, b.alias) if b.alias else None)
         for b in kernel.buffers
