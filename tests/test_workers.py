@@ -222,6 +222,29 @@ def test_validation_sees_all_of_its_data():
         assert found == expected
 
 
+def test_statistics_are_of_a_workers_own_part():
+    """The mean over its own terms, though they weigh less than one together."""
+
+    def net(rows):
+        layers = [
+            MemoryData([X[rows], LABELS[rows]], 8, name="data", tops=["x", "label"]),
+            InnerProduct(4, name="b", bottoms=["x"]),
+            SoftmaxLoss(name="loss", bottoms=["b", "label"], class_weights=[0.01, 0.02, 0.03, 0.01]),
+        ]
+        return Net("weighted", layers, dtype=np.float64, seed=2)
+
+    def work(workers):
+        made = net(slice(8))
+        share(made, workers)
+        made.forward()
+        return made.statistics()["loss.loss"]
+
+    for found, rows in zip(together(2, work), (slice(4), slice(4, 8))):
+        alone = net(rows)
+        alone.forward()
+        np.testing.assert_allclose(found, alone.statistics()["loss.loss"], 1e-12)
+
+
 def test_they_stop_together():
     """Though only one of them is told to."""
 
