@@ -26,6 +26,7 @@ import numpy as np  # noqa: E402
 import tables  # noqa: E402
 from net_peers import PEERS, Calls  # noqa: E402
 from report import duration, geometric_mean  # noqa: E402
+from run import names_of  # noqa: E402
 
 import layerc  # noqa: E402
 from layerc import nets  # noqa: E402
@@ -191,14 +192,14 @@ def blocks(run: dict[str, Any]) -> list[tables.Block]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nets", default=",".join(SHAPES))
+    parser.add_argument("--nets", type=names_of(SHAPES), default=list(SHAPES), help=",".join(SHAPES))
     parser.add_argument("--batches", default="1,64,256")
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
     layerc.set_num_threads(THREADS)
     batches = [int(n) for n in options.batches.split(",")]
     with tempfile.TemporaryDirectory(prefix="layerc-nets-") as folder:
-        measured = {n: compare(Path(folder), n, batches, options.rounds) for n in options.nets.split(",")}
+        measured = {n: compare(Path(folder), n, batches, options.rounds) for n in options.nets}
     run = {"machine": machine.describe(), "nets": measured, "overhead": overhead(), "update": update()}
     text = tables.text(blocks(run))
     print(text)

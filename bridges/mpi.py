@@ -54,7 +54,7 @@ def share(net: Net, comm: Any = None) -> Workers:
     """Train this net with the other processes of `comm` (default MPI.COMM_WORLD); called by all of them.
 
     Parameters and states become those of rank 0. ImportError without mpi4py; ValueError for a loss written by hand
-    that does not say how it averages, and then nothing has changed.
+    that does not say how it averages, RuntimeError for a net whose shapes are not known yet: nothing has changed then.
     """
     try:
         workers = MPIWorkers(comm)

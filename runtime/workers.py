@@ -66,8 +66,8 @@ ALONE = Workers()
 def share(net: "Net", workers: Workers) -> None:
     """From now on the net trains with these workers: on its part of each batch, from worker 0's parameters.
 
-    Call it in every process, before the first batch. ValueError for a loss that does not say how it averages, and
-    for a net whose shapes are not known yet; nothing has changed then.
+    Call it in every process, before the first batch. ValueError for a loss that does not say how it averages,
+    RuntimeError for a net whose shapes are not known yet; nothing has changed then.
     """
     net.check_trainable()
     states = list(_every(net.track.states))

@@ -3,12 +3,14 @@ needed; tests/oracles has real processes."""
 
 from __future__ import annotations
 
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
+from layerc.bridges import mpi
 from layerc.runtime import (
     GRU,
     LBFGS,
@@ -297,6 +299,16 @@ def test_a_loss_by_hand_does_not_say_what_it_divides_by():
         return net.workers.size
 
     assert together(2, work) == [1, 1]
+
+
+def test_what_cannot_be_shared_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    with pytest.raises(ImportError, match="pip install mpi4py mpich"):
+        mpi.share(digits())
+    unknown = Net.chain("later", [InnerProduct(3), SoftmaxLoss()])
+    with pytest.raises(RuntimeError, match="learns its shapes"):
+        share(unknown, Workers())
+    assert unknown.workers.size == 1
 
 
 def test_parts_of_a_batch():

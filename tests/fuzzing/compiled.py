@@ -199,6 +199,7 @@ def _call(
     except Exception as error:
         if isinstance(error, ZeroDivisionError):
             raise Empty from None  # NumPy's own integers warn, and give 0
+        # np.take of nothing does not look at its index; compiled code does.
         if re.search(
             r"zero-size array|out of range for axis \d with size 0|expected shape \(.*\b0\b.*\), got", str(error)
         ):

@@ -20,7 +20,7 @@ SCRIPT = """
     import sys
     import numpy as np
     from layerc.bridges.mpi import share
-    from layerc.runtime import Adam, BatchNorm, InnerProduct, MemoryData, Net, Neurons, Snapshot, SoftmaxLoss
+    from layerc.runtime import Adam, InnerProduct, MemoryData, Net, Neurons, Snapshot, SoftmaxLoss
 
     rng = np.random.default_rng(0)
     x, t = rng.normal(size=(100, 8)), rng.integers(0, 3, 100)
