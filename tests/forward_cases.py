@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from layerc.transpile.operations import ROWS
 
 SIZES = {"N": 5, "M": 7, "K": 3}
-# Odd sizes, ones, and sizes beyond what fits a vector.
+# Odd sizes, ones, sizes beyond what fits a vector, and none.
 ALL_SIZES = (
     {"N": 5, "M": 7, "K": 3},
     {"N": 1, "M": 1, "K": 1},
     {"N": 19, "M": 67, "K": 33},
     {"N": 2, "M": 1, "K": 4},
+    {"N": 0, "M": 3, "K": 2},
+    {"N": 4, "M": 0, "K": 0},
 )
 
 
@@ -136,6 +138,8 @@ broadcast_to   | np.broadcast_to(v, (N, M))                    | x: real N M; v:
 flip           | np.flip(x, axis=0) + np.flip(x)               | x: real N M
 copy           | x.copy() + np.copy(x)                         | x: real N
 reshape        | x.reshape(N * M)                              | x: real N M
+reshape_left   | x.reshape(-1, M)                              | x: real N M
+zeros_less     | x + np.sum(np.zeros((N - 2, 3)))              | x: real N
 reshape_twice  | np.exp(x.T).ravel().reshape(N, M) * x          | x: real N M
 reshape_minus  | np.reshape(x, (M, -1))                        | x: real N M K
 reshape_units  | x.reshape(N, 1, M, 1)                         | x: real N M

@@ -51,13 +51,13 @@ def packages(tmp_path_factory):
 
 
 def draw(rng, dtype, dims, domain, sizes, real, batch):
-    shape = tuple(sizes.get(d) or int(d) for d in dims.split())
+    shape = tuple(sizes[d] if d in sizes else int(d) for d in dims.split())
     if batch is not None:
         shape = (batch, *shape)
     if dtype == "bool":
         return rng.random(shape) > 0.5
     if dtype in ("i32", "i64"):
-        n = sizes[domain.split()[1]] if domain.startswith("in") else 4
+        n = (sizes[domain.split()[1]] or 1) if domain.startswith("in") else 4
         return np.asarray(rng.integers(-n, n, shape), {"i32": np.int32, "i64": np.int64}[dtype])
     kind = {"real": real, "f32": np.float32, "f64": np.float64}[dtype]
     match domain:
@@ -93,7 +93,7 @@ def agree(compiled, arrays, batch, real):
         warnings.simplefilter("ignore")
         try:
             expected = compiled.reference(*arrays, batch=batch is not None)
-        except (ValueError, IndexError) as error:
+        except (ValueError, IndexError, AssertionError, ZeroDivisionError) as error:
             if batch == 0:  # the reference asks an example of zeros for its shape; no kernel runs
                 return
             with pytest.raises(type(error)):

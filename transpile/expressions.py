@@ -11,7 +11,7 @@ import gast
 from . import construct
 from .array_calls import flattened
 from .construct import const, value_of
-from .dims import ZERO, Dim, maximum, minimum, product, without_remainder
+from .dims import ONE, ZERO, Dim, maximum, minimum, nonnegative, product, without_remainder
 from .errors import Mistake, Suppressed, span_of
 from .fold import fold
 from .operations import BY_SPELLING, ROWS, Argument, Row
@@ -323,9 +323,23 @@ class Expressions(SpecialCalls):
         )
 
     def _no_number(self, base: Expr, node: Any) -> None:
-        if base.type.is_weak and not base.type.rank and isinstance(base, (Name, construct.Const)):
+        weak = base.type.is_weak and not base.type.rank and isinstance(base, (Name, construct.Const))
+        if weak or self.is_truth(base):
             what = f"a Python number ({base.type.dtype}) has no {node.attr}"
             raise self.fail(node, "type", what, "np.asarray(...) makes an array of it")
+
+    def is_truth(self, expr: Expr) -> bool:
+        """Whether it is Python's own True or False, where NumPy's would have an array's methods."""
+        if expr.type.rank or expr.type.dtype != "bool":
+            return False
+        match expr:
+            case Name(id=id):
+                return id in self.truths
+            case Call(op="logical_not" | "logical_and" | "logical_or", args=args):
+                return all(map(self.is_truth, args))
+            case Call(args=args):
+                return ROWS[expr.op].kind == "elementwise" and all(a.type.is_weak and not a.type.rank for a in args)
+        return isinstance(expr, construct.Const)
 
     def _field(self, node: Any, attr: str) -> Value:
         key = f"self.{attr}"
@@ -397,6 +411,9 @@ class Expressions(SpecialCalls):
             made = replace(made, value=choose(a or ZERO, b or ZERO, self.facts))
         if isinstance(made, Call) and any(d.value is not None and d.value < 0 for d in made.type.shape):
             raise self.fail(node, "shape", "negative dimensions are not allowed")
+        self._no_less_than_nothing(made, args, node)
+        if row.name == "reshape":
+            self._fill_the_hole(static["shape"], node)
         if row.name == "reshape" and (size := product(args[0].type.shape)) != product(made.type.shape):
             fits = construct.call("equal", construct.dim(size), construct.dim(product(made.type.shape)))
             message = (
@@ -404,6 +421,23 @@ class Expressions(SpecialCalls):
             )
             self.emit(Assert(fits, message, self.span(node), "ValueError"))
         return made
+
+    def _no_less_than_nothing(self, made: Expr, args: Sequence[Expr], node: Any) -> None:
+        """np.zeros(n - 1) has no result where n is 0."""
+        given = {d for a in args for d in a.type.shape}
+        for extent in made.type.shape:
+            if extent not in given and not nonnegative(extent, self.facts):
+                enough = construct.call("greater_equal", construct.dim(extent), const(0))
+                self.emit(Assert(enough, "negative dimensions are not allowed", self.span(node), "ValueError"))
+
+    def _fill_the_hole(self, shape: Sequence[Dim], node: Any) -> None:
+        """-1 beside an extent of 0 could be any."""
+        rest = product(d for d in shape if d != -ONE)
+        if -ONE in shape and not nonnegative(rest - ONE, self.facts):
+            told = construct.shape_text(tuple(shape))
+            something = construct.call("greater", construct.dim(rest), const(0))
+            message = f"cannot reshape an array of size 0 to {told}: -1 could be any extent"
+            self.emit(Assert(something, message, self.span(node), "ValueError"))
 
     def _halves(self, args: Sequence[Expr], node: Any) -> Sequence[Expr]:
         """x[:, : D // 2] and x[:, D // 2 :] have one shape where D is even, which is checked at the call."""
@@ -699,6 +733,7 @@ class Expressions(SpecialCalls):
         return {}
 
     assigned: Set[str] = frozenset()  # names that the function around assigns
+    truths: Set[str] = frozenset()  # names of Python's own booleans
 
     # -- lists: only a function's body has them ----------------------------------------------------------------
     frame: object = None

@@ -100,6 +100,7 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
         self.current: Any = gast.Pass()  # the statement being checked
         self.mutated: set[str] = set()
         self.unordered: set[str] = set()  # arrays that may not lie in C order under NumPy
+        self.truths: set[str] = set()  # names of Python's own booleans
         self.assigned: set[str] = set()  # the function's own names
         self.popped: set[str] = set()
         self.appending: set[str] = set()
@@ -337,6 +338,8 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
         name = self.fresh(base or plain(id))
         self.emit(Assign(name, value, self.span(node)))
         self.born[name] = self.loops
+        if self.is_truth(value):
+            self.truths.add(name)
         bound = Name(name, value.type, value_of(value), self.span(target))
         self.env[id] = bound
         return bound
