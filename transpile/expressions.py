@@ -428,7 +428,8 @@ class Expressions(SpecialCalls):
         for extent in made.type.shape:
             if extent not in given and not nonnegative(extent, self.facts):
                 enough = construct.call("greater_equal", construct.dim(extent), const(0))
-                self.emit(Assert(enough, "negative dimensions are not allowed", self.span(node), "ValueError"))
+                if not any(isinstance(s, Assert) and s.cond == enough for s in self.out):
+                    self.emit(Assert(enough, "negative dimensions are not allowed", self.span(node), "ValueError"))
 
     def _fill_the_hole(self, shape: Sequence[Dim], node: Any) -> None:
         """-1 beside an extent of 0 could be any."""

@@ -20,7 +20,7 @@ from ..ir import Buffer, Check, Const, Expr, For, If, Int, Kernel, Load, Op, Stm
 from .fold import fold_body
 from .tree import Body, Names, dim_loads, map_all, map_stmts, rename_buffers, walk
 
-MOST = 12  # questions
+MOST = 24  # questions
 Box = Mapping[str, tuple[Dim, Dim]]  # loop variable -> its first and last value; the innermost comes last
 
 
