@@ -139,6 +139,7 @@ flip           | np.flip(x, axis=0) + np.flip(x)               | x: real N M
 copy           | x.copy() + np.copy(x)                         | x: real N
 reshape        | x.reshape(N * M)                              | x: real N M
 reshape_left   | x.reshape(-1, M)                              | x: real N M
+tri_less       | x[1:] + np.sum(np.tri(N - 1, 2))               | x: real N
 zeros_less     | x + np.sum(np.zeros((N - 2, 3)))              | x: real N
 reshape_twice  | np.exp(x.T).ravel().reshape(N, M) * x          | x: real N M
 reshape_minus  | np.reshape(x, (M, -1))                        | x: real N M K

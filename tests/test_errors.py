@@ -92,6 +92,7 @@ MISTAKES = [
     ('def f(x: real["N"], y: real["N"]):\n    v = x if x[0] > 1 else y\n    v[0] = 5.0\n    return x * y', 4, 'aliasing', 'value; x, which shares its memory', 'copy'),
     ('def f(x: real["N"], y: real["N"]):\n    w = x * 2\n    v = w if x[0] > 1 else y\n    w[0] = 3.0\n    return v * w', 5, 'aliasing', 'w; v, which shares its memory', 'copy'),
     ('def f(x: real["N"], y: real["N"]):\n    y -= 1\n    if x[0] > 0:\n        z = y\n    else:\n        z = x * 2\n    z[0] = 3\n    return z * y', 8, 'aliasing', 'y_2, which shares its memory', 'copy'),
+    ('def f(x: real["N"], a: real):\n    if a > 0:\n        if a > 1:\n            return v\n        v = x\n    else:\n        v = -x\n    return v', 5, 'name', 'v has no value yet', 'another name'),
     ('def f(x: real["N"]):\n    for i in reversed(range(2)):\n        x = x * 2\n    reversed = 0\n    return x', 3, 'name', 'reversed has no value yet', 'another name'),
     ('def f(x: real["N"], k: float = 1.0):\n    return x * k.T', 3, 'type', 'number (float) has no T', 'asarray'),
     ('def f(x: real["N"], k: real):\n    k[True] = 0\n    return x * k', 3, 'type', 'scalar has no places', 'assign'),

@@ -87,6 +87,9 @@ class Expressions(SpecialCalls):
     def emit(self, stmt: Stmt) -> None:
         raise NotImplementedError
 
+    def require(self, cond: Expr, message: str, node: Any) -> None:
+        """What NumPy would raise a ValueError for. The text of a derivative asks nothing: the forward has."""
+
     def keep(self, mistake: Mistake) -> None:
         """Called with a mistake where there may be more: the checker of functions goes on."""
         raise mistake
@@ -225,14 +228,14 @@ class Expressions(SpecialCalls):
         )
 
     def _name(self, node: Any, id: str) -> Value:
-        if id in self.env:
-            value = self.env[id]
-            if isinstance(value, Broken):
-                if value.message is None:
-                    raise Suppressed
-                raise self.fail(node, "name", value.message, value.help)
-            if isinstance(value, Name):
-                return construct.replace(value, span=self.span(node))
+        value = self.env.get(id)
+        if isinstance(value, Broken):
+            if value.message is None:
+                raise Suppressed
+            raise self.fail(node, "name", value.message, value.help)
+        if isinstance(value, Name):
+            return construct.replace(value, span=self.span(node))
+        if value is not None and (id.startswith("<") or not isinstance(value, Later)):
             return self.unlisted(value, node)
         if id in self.assigned:
             raise self.fail(
@@ -419,7 +422,7 @@ class Expressions(SpecialCalls):
             message = (
                 f"cannot reshape {construct.shape_text(args[0].type.shape)} to {construct.shape_text(made.type.shape)}"
             )
-            self.emit(Assert(fits, message, self.span(node), "ValueError"))
+            self.require(fits, message, node)
         return made
 
     def _no_less_than_nothing(self, made: Expr, args: Sequence[Expr], node: Any) -> None:
@@ -428,8 +431,7 @@ class Expressions(SpecialCalls):
         for extent in made.type.shape:
             if extent not in given and not nonnegative(extent, self.facts):
                 enough = construct.call("greater_equal", construct.dim(extent), const(0))
-                if not any(isinstance(s, Assert) and s.cond == enough for s in self.out):
-                    self.emit(Assert(enough, "negative dimensions are not allowed", self.span(node), "ValueError"))
+                self.require(enough, "negative dimensions are not allowed", node)
 
     def _fill_the_hole(self, shape: Sequence[Dim], node: Any) -> None:
         """-1 beside an extent of 0 could be any."""
@@ -438,7 +440,7 @@ class Expressions(SpecialCalls):
             told = construct.shape_text(tuple(shape))
             something = construct.call("greater", construct.dim(rest), const(0))
             message = f"cannot reshape an array of size 0 to {told}: -1 could be any extent"
-            self.emit(Assert(something, message, self.span(node), "ValueError"))
+            self.require(something, message, node)
 
     def _halves(self, args: Sequence[Expr], node: Any) -> Sequence[Expr]:
         """x[:, : D // 2] and x[:, D // 2 :] have one shape where D is even, which is checked at the call."""
@@ -971,6 +973,8 @@ class Expressions(SpecialCalls):
             bounds = [self._static_int(b) if b is not None else None for b in (slice.lower, slice.upper, slice.step)]
             return Tuple(base.items[bounds[0] : bounds[1] : bounds[2]])
         number = self.typed(slice)
+        if number.type.rank or number.type.is_float:
+            raise self.fail(slice, "type", f"the index of a tuple is one integer, not {number.type}")
         if _number(number) is None and not any(isinstance(v, (Static, Closure)) for _, v in leaves(base)):
             stacked = self.stacked(base, node)  # which item depends on values
             return construct.index(stacked, self.items(stacked, slice), self.span(node))

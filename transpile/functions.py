@@ -373,8 +373,8 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
             self.emit(Assert(cond, text, self.span(node)))
 
     def require(self, cond: Expr, message: str, node: Any) -> None:
-        """What NumPy would raise a ValueError for."""
-        self.emit(Assert(cond, message, self.span(node), "ValueError"))
+        if not any(isinstance(s, Assert) and s.cond == cond for s in self.out):
+            self.emit(Assert(cond, message, self.span(node), "ValueError"))
 
     def _expression(self, node: Any, value: Any) -> None:
         if isinstance(value, gast.Constant):  # a docstring, or `...`

@@ -225,9 +225,14 @@ def _composed(outer: Index, items: tuple[Item, ...]) -> tuple[Item, ...] | None:
     return tuple(result)
 
 
+_DIVISIONS = ("floor_divide", "mod")
+
+
 def _slice_item(item: Slice, inner: Item, extent: Dim) -> Item | None:
     """axis[item][inner] as one item of the axis."""
-    if isinstance(inner, At) and (position := value_of(inner.index)) is not None:
+    # What an index divides by may be zero: that is asked where its text says so.
+    divides = isinstance(inner, At) and any(isinstance(p, Call) and p.op in _DIVISIONS for p in walk(inner.index))
+    if isinstance(inner, At) and not divides and (position := value_of(inner.index)) is not None:
         if position.value is not None and position.value < 0:
             position = position + item.extent
         return At(construct.dim(item.first + position * item.step))
@@ -235,7 +240,7 @@ def _slice_item(item: Slice, inner: Item, extent: Dim) -> Item | None:
         return inner
     if isinstance(inner, At):
         along = construct.call("multiply", inner.index, const(item.step)) if item.step != 1 else inner.index
-        return At(construct.call("add", along, construct.dim(item.first)))
+        return At(along if item.first == ZERO else construct.call("add", along, construct.dim(item.first)))
     if isinstance(inner, Slice) and inner.step * item.step > 0 and item.step > 0:
         start, stride = item.first + inner.first * item.step, inner.step * item.step
         behind = extent - (start + unclamped(inner.extent) * stride)

@@ -348,7 +348,7 @@ def _einsum(g: Expressions, shape: Shape, depth: int) -> E:
     out = "".join(letters)
     for c in "xy"[: g.rng.randint(0, 2)]:
         letters[c] = g.dim()
-    if len(letters) > 4 or not letters:
+    if len(letters) > 4 or not letters or len(shape) > 3:
         raise Dead
     specs = [[c for c in letters if g.chance(0.6)] for _ in range(g.rng.randint(1, 3))]
     for c in letters:

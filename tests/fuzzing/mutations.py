@@ -60,8 +60,12 @@ def check_mutated(program: Program) -> str:
             except (ArithmeticError, IndexError, AssertionError, np.linalg.LinAlgError, Overtime):
                 continue
             except ValueError as error:
-                if re.search("NaN to integer|infinity to integer|read-only", str(error)):
-                    continue  # a value, which compiled code takes as it comes; what is broadcast may be written into
+                if re.search(
+                    "NaN to integer|infinity to integer|read-only|negative dimensions|equal division", str(error)
+                ):
+                    # A value, which compiled code takes as it comes, or an extent that it refuses at the call; what is
+                    # broadcast may be written into.
+                    continue
                 if (
                     re.search(
                         "zero-size|at least one array|empty sequence|negative dimensions|broadcast|must be|mismatch|cannot|could not|math domain",

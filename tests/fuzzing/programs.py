@@ -109,9 +109,11 @@ def _drawn(seed: str, rng: random.Random, name: str) -> Program:
     results: list[tuple[Shape, str]] = []
     g = Statements(rng, results)
     batched = rng.random() < 0.08
-    g.generator = "rng" if rng.random() < 0.1 else ""
+    generator = g.generator = "rng" if rng.random() < 0.1 else ""
     arguments, signature = _arguments(g, batched)
+    g.generator = ""  # helpers have none
     helpers = [line for _ in range(rng.choice([0, 0, 0, 1, 2])) for line in [*_helper(g), "", ""]]
+    g.generator = generator
     for k in range(rng.choice([1, 1, 1, 2, 3])):
         kind = "real" if k == 0 or rng.random() < 0.8 else rng.choice(["bool", "int"])
         shape = _reachable(g)

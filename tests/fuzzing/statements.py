@@ -407,13 +407,13 @@ class Statements(Expressions):
             raise Dead
         name, result = self.fresh("ys"), self.fresh()
         shape = self.any_shape(2)
-        outer = self.scope
+        outer, helpers = self.scope, list(self.helpers)
         self.scope = outer.copy()
         for v in variables:
             self.scope.add(v)
         body = self.block(self.rng.randint(0, 2), place.inside("for", plain=True))
         item = self.value(shape)
-        self.scope = outer
+        self.scope, self.helpers = outer, helpers
         for v in list(outer.variables.values()):
             outer.variables[v.name] = replace(v, domain="", owns=False)  # the body may have assigned it
         axis = self.rng.randint(0, len(shape))

@@ -26,6 +26,7 @@ from .ranges import ranges
 from .scatter import scatter
 from .share import share
 from .split import split
+from .strides import strides
 from .tidy import tidy
 from .unroll import unroll
 from .verify import IRError, verify
@@ -57,6 +58,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("ease", ease),  # tanh(log1p(v)) is a quotient
     ("share", share),  # nothing is computed twice, or in a loop that does not change it
     ("chunk", chunk),  # the outermost loops run in parallel
+    ("strides", strides),  # where a stride is 1, vectors
 )
 
 NAMES = tuple(name for name, _ in PASSES)

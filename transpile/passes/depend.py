@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from ..dims import ANY, Atom, Dim, Facts, nonnegative
 from ..ir import Check, For, Kernel, Load, Stmt
-from .tree import Access, accesses, has, roots
+from .tree import Access, Body, accesses, has, roots
 
 EVERY = frozenset({-1, 0, 1})
 NONE: frozenset[int] = frozenset()
@@ -84,6 +84,19 @@ def may_meet(a: Access, b: Access, memory: Memory) -> bool:
         return True
     facts = _ranges(memory, a.loops, b.loops)
     return not any(nonnegative(x - y - 1, facts) or nonnegative(y - x - 1, facts) for x, y in zip(a.index, b.index))
+
+
+def in_order(first: Body, second: Body, var: str, memory: Memory, allowed: set[int]) -> bool:
+    """Whether iterations of `second` meet those of `first` only where (the one of first) - (the one of second) has an
+    allowed sign: {0, -1}: nothing is needed before it is made, in one loop or in two."""
+    left: dict[str, set[Access]] = {}
+    for a in accesses(first):
+        left.setdefault(memory.root.get(a.buffer, a.buffer), set()).add(a)
+    for b in set(accesses(second)):
+        for a in left.get(memory.root.get(b.buffer, b.buffer), ()):
+            if conflict(a, b) and not directions(a, b, var, memory) <= allowed:
+                return False
+    return True
 
 
 def directions(a: Access, b: Access, var: str, memory: Memory) -> frozenset[int]:

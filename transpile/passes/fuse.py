@@ -20,9 +20,9 @@ from dataclasses import replace
 
 from ..dims import Dim
 from ..ir import Check, Comment, Const, For, Grow, Kernel, Product, Stmt, Store, While
-from .depend import Memory, conflict, directions, independent
+from .depend import Memory, in_order, independent
 from .tidy import drop_idle
-from .tree import Access, Body, accesses, bodies, has, map_bodies, substitute
+from .tree import Body, bodies, has, map_bodies, substitute
 
 Legal = Callable[[For, For, Memory], bool]
 
@@ -100,23 +100,12 @@ def fusible(first: For, second: For, memory: Memory) -> bool:
     renamed = substitute(second.body, {second.var: Dim.of(first.var)})
     inside = memory.inside(first)
     allowed = {0} if first.kind == second.kind == "map" else {0, -1}
-    return _ordered(first.body, renamed, first.var, inside, allowed)
+    return in_order(first.body, renamed, first.var, inside, allowed)
 
 
 def _is_nest(loop: For) -> bool:
     """Whether the work is in loops inside it."""
     return all(isinstance(s, (For, Product, Comment)) for s in loop.body)
-
-
-def _ordered(first: Body, second: Body, var: str, memory: Memory, allowed: set[int]) -> bool:
-    left: dict[str, set[Access]] = {}
-    for a in accesses(first):
-        left.setdefault(memory.root.get(a.buffer, a.buffer), set()).add(a)
-    for b in set(accesses(second)):
-        for a in left.get(memory.root.get(b.buffer, b.buffer), ()):
-            if conflict(a, b) and not directions(a, b, var, memory) <= allowed:
-                return False
-    return True
 
 
 def count_loops(body: Body) -> int:

@@ -104,7 +104,8 @@ def _triangle(args: list[Type], static: dict[str, Any]) -> Type:
 
 
 def _tri(args: list[Type], static: dict[str, Any]) -> Type:
-    return Type(static["dtype"] or "real", (static["n"], static["m"] if static["m"] is not None else static["n"]))
+    n, m = static["n"], static["m"] if static["m"] is not None else static["n"]
+    return Type(static["dtype"] or "real", (maximum(n, NONE, {}), maximum(m, NONE, {})))  # np.tri(-1) is empty
 
 
 def _below(index: tuple[Dim, ...], args: list[ir.Expr], static: dict[str, Any]) -> ir.Expr:

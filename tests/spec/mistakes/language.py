@@ -124,6 +124,7 @@ def calls(x: real["N"]):
     i = max(x, x)  # E type: max of several arrays is ambiguous
     j = takes_two(**x)  # E
     k = x.sumn()  # E unsupported: arrays have no method sumn
+    j2 = x.shape[np.argmax(np.ones((2, 3)), axis=1)]  # E type: the index of a tuple is one integer
     k2 = (len(x) > 1).copy()  # E type: a Python number (bool) has no copy
     m = np.random.rand(3)  # E
     n = np.fft.fft(x)  # E unsupported

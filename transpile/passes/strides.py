@@ -1,0 +1,54 @@
+"""Where a stride of configuration is 1, as it mostly is, the innermost loop runs along memory and may be vectorised.
+
+    before:  for j in 0..n map:                         after:  if (s == 1):
+                 a[j*s + b] += p[j]                                 for j in 0..n map: a[j + b] += p[j]
+                                                                else:
+                                                                    for j in 0..n map: a[j*s + b] += p[j]
+
+With an unknown stride loads are gathered one by one, and stores may meet in one place (s = 0), which forbids vectors.
+Comes last: a branch between loops stands in the way of other passes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..dims import ONE, Dim
+from ..ir import Check, Const, Expr, For, Grow, If, Int, Kernel, Op, Product, Stmt, While
+from .tree import Body, has, map_stmts, own_accesses, substitute, walk
+
+_NO_VECTORS = (For, While, Check, Grow, Product)
+
+
+def strides(kernel: Kernel) -> Kernel:
+    settings = {s.name for s in kernel.scalars if s.dtype == "i64"}
+
+    def asked(stmt: Stmt) -> Body:
+        if not isinstance(stmt, For) or stmt.kind != "map" or stmt.parallel or has(stmt.body, *_NO_VECTORS):
+            return (stmt,)
+        steps = sorted(_steps(stmt) & settings)
+        if not steps:
+            return (stmt,)
+        return (If(_all_one(steps), substitute((stmt,), dict.fromkeys(steps, ONE)), (stmt,)),)
+
+    return replace(kernel, body=map_stmts(kernel.body, asked)) if settings else kernel
+
+
+def _steps(loop: For) -> set[str]:
+    """The symbols that are how far apart in memory two iterations are."""
+    found: set[str] = set()
+    for stmt in walk(loop.body):
+        for _, index, _ in own_accesses(stmt):
+            if index and (split := index[-1].split(loop.var)) is not None:
+                found |= {s for s in split[0].symbols() if split[0] == Dim.of(s)}
+    return found
+
+
+def _all_one(names: list[str]) -> Expr:
+    questions: list[Expr] = [Op("equal", (Int(Dim.of(name)), Const(1, "i64")), "bool") for name in names]
+    while len(questions) > 1:
+        questions[:2] = [Op("logical_and", (questions[0], questions[1]), "bool")]
+    return questions[0]
+
+
+__all__ = ["strides"]
