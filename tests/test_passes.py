@@ -442,6 +442,15 @@ def test_indices_in_range_are_not_checked(tmp_path):
     assert not any(str(loop.hi) == "kernel" for loop in inner)
 
 
+def test_a_stride_of_one_runs_along_memory(windowed):
+    """The stores of the gradient, which meet in one place where the stride is 0, are vectorised where it is 1."""
+    lines = [line.strip() for line in windowed.windowed.c_source.splitlines()]
+    asked = [k for k, line in enumerate(lines) if line == "if (stride == 1) {"]
+    assert len(asked) >= 2
+    assert all(lines[k + 1].startswith("#pragma omp simd") for k in asked)
+    assert any("d_x" in lines[k + 3] and "stride" not in lines[k + 3] for k in asked)
+
+
 @pytest.mark.parametrize("config", [(3, 2, 4), (1, 1, 10), (2, 3, 0), (0, 5, 3), (2, -1, 3), (1, -4, 3), (3, 0, 2)])
 def test_windows_of_any_configuration(windowed, config):
     """In range; empty; from the end of the array; all in one place."""
