@@ -24,6 +24,7 @@ from layerc.transpile.ir import Kernel
 from layerc.transpile.layers import check_file
 from layerc.transpile.lower import ErrorTable, lower
 from layerc.transpile.lowering.aliases import hidden_writes
+from layerc.transpile.overwrite import overwrites
 from layerc.transpile.primal import primal
 from layerc.transpile.printer import print_function
 from layerc.transpile.program import Function, Layer, Module, Span
@@ -214,7 +215,10 @@ def _write(
 def _entry(stages: Stages, layer: Layer, dtypes: tuple[str, ...], text: str) -> dict[str, Any]:
     """`text`: the C functions of the layer."""
     parts = stages.of(layer)
-    entries = {p.method: method_entry(p.function, {d: emit.symbol(p.kernel, d) for d in dtypes}) for p in parts}
+    entries = {
+        p.method: method_entry(p.function, {d: emit.symbol(p.kernel, d) for d in dtypes}, overwrites(p.kernel))
+        for p in parts
+    }
     methods = {name: entry for name, entry in entries.items() if "_" not in name}
     wanted = {name.partition("_")[2]: entry for name, entry in entries.items() if "_" in name}
     if wanted:

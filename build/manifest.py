@@ -62,8 +62,9 @@ def _parameter(param: Parameter) -> dict[str, Any]:
     }
 
 
-def method_entry(function: Function, kernels: Mapping[str, str]) -> dict[str, Any]:
-    """A METHOD: how its kernels are called. `kernels`: float type -> C name."""
+def method_entry(function: Function, kernels: Mapping[str, str], over: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """A METHOD: how its kernels are called. `kernels`: float type -> C name; `over`: pairs of an output and an
+    argument that it may be written over."""
     final = function.body[-1]
     assert isinstance(final, Return)
     groups = groups_of([p.shape_text for p in function.params] + [r.shape_text for r in function.results])
@@ -73,13 +74,16 @@ def method_entry(function: Function, kernels: Mapping[str, str]) -> dict[str, An
         "dims": list(sizes(function)),
         "config": [p.name for p in function.params if is_scalar(p)],
         "arguments": [p.name for p in function.params if not is_scalar(p)],
-        "outputs": [_output(r, v, groups, carriers) for r, v in zip(function.results, final.values, strict=True)],
+        "outputs": [_output(r, v, groups, carriers, over) for r, v in zip(function.results, final.values, strict=True)],
     }
 
 
-def _output(result: Result, value: Expr, groups: frozenset[str], carriers: Mapping[str, str]) -> dict[str, Any]:
-    """`cotangent`: the argument of a backward that carries the gradient of this output; `of`: what it is that of."""
-    entry = {
+def _output(
+    result: Result, value: Expr, groups: frozenset[str], carriers: Mapping[str, str], over: Sequence[tuple[str, str]]
+) -> dict[str, Any]:
+    """`cotangent`: the argument of a backward that carries the gradient of this output; `of`: what it is that of;
+    `over`: the arguments in whose memory it may lie."""
+    entry: dict[str, Any] = {
         "name": result.name,
         "role": result.role,
         "dtype": result.type.dtype,
@@ -87,6 +91,8 @@ def _output(result: Result, value: Expr, groups: frozenset[str], carriers: Mappi
     }
     if result.name in carriers:
         entry["cotangent"] = carriers[result.name]
+    if names := [read for out, read in over if out == result.name]:
+        entry["over"] = names
     return entry if result.of is None else {**entry, "of": result.of}
 
 

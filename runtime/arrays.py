@@ -5,7 +5,7 @@ in; what the caller hands in is never written to.
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -86,7 +86,9 @@ class Destination:
 
     __slots__ = ("direct", "given", "view")
 
-    def __init__(self, where: str, spec: Spec, given: Any, read: Sequence[np.ndarray]) -> None:
+    def __init__(
+        self, where: str, spec: Spec, given: Any, read: Iterable[tuple[str, np.ndarray]], over: Collection[str] = ()
+    ) -> None:
         name, shape, dtype = spec
         self.given, self.view = given, take(where, name, given)
         view, flags = self.view, self.view.flags
@@ -96,7 +98,10 @@ class Destination:
             raise TypeError(f"{where}: out for {name!r}: expected {dtype}, got {view.dtype}")
         if not flags.writeable:
             raise ValueError(f"{where}: out for {name!r}: the array is read-only")
-        self.direct = flags.carray and not any(np.may_share_memory(view, array) for array in read)
+        self.direct = flags.carray and not any(
+            np.may_share_memory(view, array) and not (argument in over and _is_same(view, array))
+            for argument, array in read
+        )
 
     def finish(self, result: np.ndarray) -> Any:
         """Called after the kernel; returns the caller's own array, filled."""
@@ -105,17 +110,30 @@ class Destination:
         return self.given
 
 
-def destinations(where: str, specs: Sequence[Spec], out: Any, read: Sequence[np.ndarray]) -> list[Destination | None]:
+def _is_same(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays are one memory in one order."""
+    return a.ctypes.data == b.ctypes.data and a.shape == b.shape and b.flags.c_contiguous
+
+
+def destinations(
+    where: str,
+    specs: Sequence[Spec],
+    out: Any,
+    read: Sequence[tuple[str, np.ndarray]],
+    over: Sequence[Collection[str]] | None = None,
+) -> list[Destination | None]:
     """Check what was given as `out=`: one array, or a tuple of one for each output (None: make it).
 
-    read: the arrays that the kernel reads; it cannot write to them. No two given arrays may overlap.
+    read: the arrays that the kernel reads, by the names of its arguments. It writes to them only where `over` says for
+    the output that it may; where else they share memory, the result is made apart and copied. No two given arrays may
+    overlap.
     """
     given = list(out) if isinstance(out, tuple | list) else [out]
     if len(given) != len(specs):
         raise ValueError(f"{where}: out: expected {len(specs)} arrays, got {len(given)}")
     found: list[Destination | None] = []
-    for spec, array in zip(specs, given):
-        one = None if array is None else Destination(where, spec, array, read)
+    for k, (spec, array) in enumerate(zip(specs, given)):
+        one = None if array is None else Destination(where, spec, array, read, over[k] if over else ())
         for other_spec, other in zip(specs, found):
             if one is not None and other is not None and np.shares_memory(one.view, other.view):
                 raise ValueError(f"{where}: out: the arrays for {other_spec[0]!r} and {spec[0]!r} overlap")

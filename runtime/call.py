@@ -206,7 +206,7 @@ class Described:
         into = {}
         if out:
             given = [out.get(name) for name, _, _ in launch.specs]
-            found = ar.destinations(self.name, launch.specs, given, read)
+            found = ar.destinations(self.name, launch.specs, given, tuple(zip(launch.arguments, read)), launch.over)
             into = {i: one for i, one in enumerate(found) if one is not None}
         outputs = receive(launch, into)
         launch(list(map(library.address, read)), list(map(library.from_buffer, outputs)))
@@ -235,7 +235,8 @@ class Described:
             scalars[at] = config[key] if isinstance(config.get(key), Scalar) else scalars[at]
         read = [as_stand_in(tape, array).view for array in self._all(launch.arguments, arrays)]
         into = {i: out[name].view for i, (name, _, _) in enumerate(launch.specs) if name in out}
-        made = tape.kernel(self.package, spec["kernels"][case.real], scalars, read, launch.made, into)
+        over = [{launch.arguments.index(name) for name in names} for names in launch.over]
+        made = tape.kernel(self.package, spec["kernels"][case.real], scalars, read, launch.made, into, over)
         return {name: StandIn(tape, view) for (name, _, _), view in zip(launch.specs, made)}
 
 
@@ -413,7 +414,9 @@ def evaluate(
         launch, export = launch.seeded(call.seed), call.export
     library, into = launch.library, {}
     if out is not None:
-        found = ar.destinations(where, [launch.specs[i] for i in launch.public], out, arrays)
+        named = tuple(zip(launch.all_arguments, arrays))
+        over = [launch.over[i] for i in launch.public]
+        found = ar.destinations(where, [launch.specs[i] for i in launch.public], out, named, over)
         into = {i: one for i, one in zip(launch.public, found) if one is not None}
     outputs = receive(launch, into)
     addresses = addresses if launch.keep is None else [addresses[i] for i in launch.keep]

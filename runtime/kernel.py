@@ -30,11 +30,13 @@ class Launch:
     arguments: the names of the arrays it reads, in its own order; specs: of those it writes.
     keep: where those it reads are among the call's arrays followed by the forward's outputs; order: how they,
     followed by all cotangents, are arranged as arguments. None for either: as they come.
+    all_arguments: of the call; over: for each output, the arguments in whose memory it may lie.
     scalars: its leading arguments; public: which of the outputs the caller gets.
     """
 
     __slots__ = (
         *("_kernel", "all_public", "arguments", "function", "keep", "kernel", "library", "made"),
+        *("all_arguments", "over"),
         *("order", "public", "scalars", "seed_at", "single", "specs", "where"),
     )
 
@@ -50,6 +52,10 @@ class Launch:
         self.made = tuple((shape, dtype) for _, shape, dtype in self.specs)
         self.public = tuple(i for i, output in enumerate(outputs) if output["role"] == "output")
         self.single = len(outputs) == 1
+        # What a pullback will read may not be written over.
+        kept = name in ("vjp", "forward")
+        self.over = tuple(() if kept else tuple(output.get("over", ())) for output in outputs)
+        self.all_arguments = core.array_names
         self.all_public = len(outputs) == len(self.public)
 
         known = [*core.array_names, *(core.kept_names if name == "pullback" else core.output_names)]

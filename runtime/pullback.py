@@ -111,7 +111,8 @@ class Pullback:
         for slot, _ in places:
             name, shape, dtype = launch.specs[slot]
             specs.append((name, shape[1:] if slot in shared else shape, dtype))
-        found = ar.destinations(where, specs, [array for _, array in places], [*self._kept, *cotangents])
+        read = [("", array) for array in (*self._kept, *cotangents)]
+        found = ar.destinations(where, specs, [array for _, array in places], read)
         return {slot: one for (slot, _), one in zip(places, found) if one is not None}
 
     def _of_scalars(self) -> set[int]:

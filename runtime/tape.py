@@ -11,7 +11,7 @@ Sizes, offsets and strides are integers a N + b (`Extent`), N the batch; numbers
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -188,15 +188,16 @@ class Tape:
         reads: Sequence[View],
         specs: Sequence[tuple[Shape, np.dtype]],
         into: Mapping[int, View],
+        over: Sequence[Collection[int]],
     ) -> list[View]:
-        """Call a kernel. into: where the outputs go that do not go to fresh memory."""
+        """Call a kernel. into: where the outputs go that do not go to fresh memory; over: for each output, which of the
+        arrays that are read it may be written over."""
         read = tuple(map(self.packed, reads))
-        taken = {v.buffer for v in read}
         made, late = [], []
         for i, (shape, dtype) in enumerate(specs):
             target = into.get(i)
-            # As at a call with `out=`: a kernel writes to no array that it reads, and to contiguous ones only.
-            if target is None or not target.contiguous or target.buffer in taken:
+            # As at a call with `out=`: a kernel writes to contiguous arrays only, and to none that it reads otherwise.
+            if target is None or not target.contiguous or self._disturbs(target, read, over[i]):
                 made.append(self.fresh(shape, dtype))
                 late += [(made[-1], target)] if target is not None else []
             else:
@@ -206,6 +207,14 @@ class Tape:
         for source, given in late:
             self.copy(source, given)
         return [into.get(i, view) for i, view in enumerate(made)]
+
+    @staticmethod
+    def _disturbs(target: View, read: Sequence[View], over: Collection[int]) -> bool:
+        """Whether what a kernel writes there is still to be read. Both are contiguous."""
+        return any(
+            v.buffer == target.buffer and not (k in over and (v.offset, v.shape) == (target.offset, target.shape))
+            for k, v in enumerate(read)
+        )
 
     def let(self, kind: str, value: Node | View) -> Scalar:
         """A number with a name."""

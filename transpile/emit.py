@@ -19,6 +19,7 @@ from .emit_storage import Region, Storage, plan, stored_first
 from .emit_text import C_TYPES, Speller, bare
 from .ir import Buffer, Check, Comment, Expr, For, Grow, If, Kernel, Load, Op, Product, Stmt, Store, While
 from .operations import ROWS
+from .overwrite import overwrites
 from .passes.products import stride
 from .passes.tree import Names, own_accesses, own_exprs, parts, roots, walk
 from .passes.work import WORTH
@@ -122,10 +123,11 @@ def _arguments(kernel: Kernel, dtype: str, restrict: str) -> list[str]:
     found = [f"int64_t {spell.names.add(d)}" for d in sizes]
     for s in kernel.scalars:
         found.append(f"{'double' if s.dtype in ('real', 'f32', 'f64') else 'int64_t'} {spell.names[s.name]}")
+    shared = {name for pair in overwrites(kernel) for name in pair} if restrict else ()
     for b in kernel.buffers:
         if b.kind in ("in", "out") and not b.alias:
             const = "const " if b.kind == "in" else ""
-            found.append(f"{const}{spell.ctype(b.dtype)} *{restrict}{spell.names[b.name]}")
+            found.append(f"{const}{spell.ctype(b.dtype)} *{'' if b.name in shared else restrict}{spell.names[b.name]}")
     return [*found, "lc_call *call"]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -737,6 +737,7 @@ class Expressions(SpecialCalls):
 
     assigned: Set[str] = frozenset()  # names that the function around assigns
     truths: Set[str] = frozenset()  # names of Python's own booleans
+    boxes: Mapping[str, str] = {}
 
     # -- lists: only a function's body has them ----------------------------------------------------------------
     frame: object = None
@@ -872,8 +873,10 @@ class Expressions(SpecialCalls):
                 return value.value
             case "value" if isinstance(value, Static):
                 return value.value
-            case "value":
-                return value_of(self.as_expr(value, given)) if not isinstance(value, Tuple) else value
+            case "value" if isinstance(value, Tuple):
+                return value
+            case "value" if isinstance(number := self.as_expr(value, given), construct.Const):
+                return number.value
         raise self.fail(given, "type", f"{argument.name} must be known at build time")
 
     def _axes(self, value: Value, node: Any, argument: Argument) -> Any:
@@ -881,8 +884,8 @@ class Expressions(SpecialCalls):
             return None
         if isinstance(value, Tuple) and argument.kind == "axes":
             axes = tuple(self._axes(v, node, argument) for v in value.items)
-            if None in axes:
-                raise self.fail(node, "type", f"None is no {argument.name} beside others", "an integer")
+            if any(not isinstance(a, int) for a in axes):
+                raise self.fail(node, "type", f"one {argument.name} among several is an integer")
             return axes
         number = None if isinstance(value, Static) else value_of(self.as_expr(value, node))
         if number is None or number.value is None:
@@ -951,10 +954,20 @@ class Expressions(SpecialCalls):
             rank = arrays[0].type.rank
             if sorted(a + rank if a < 0 else a for a in static["axes"]) != list(range(rank)):
                 raise self.fail(node, "shape", f"the axes of a transpose are each of 0 to {rank - 1} once")
-        if row.name == "norm" and static.get("ord") not in (None, Dim.of(2)):
+        if row.name == "norm":
+            self._only_the_2_norm(static["ord"], static["axis"], arrays[0].type.rank, node)
+
+    def _only_the_2_norm(self, ord: Any, axis: Any, rank: int, node: Any) -> None:
+        axes = rank if axis is None else len(axis) if isinstance(axis, tuple) else 1
+        if ord not in (None, 2, "fro"):
             raise self.fail(
                 node, "unsupported", "np.linalg.norm has the 2-norm only", "np.sum(np.abs(x)), np.max(np.abs(x))"
             )
+        if ord == 2 and axes == 2:
+            what = "the 2-norm of a matrix is its largest singular value, which is not part of the subset"
+            raise self.fail(node, "unsupported", what, "np.linalg.norm(x) is the root of the sum of all squares")
+        if (ord is not None and axes != (2 if ord == "fro" else 1)) or (axis is not None and axes > 2):
+            raise self.fail(node, "shape", f"np.linalg.norm: {ord!r} is no norm along {axes} axes")
 
     # -- indexing ----------------------------------------------------------------------------------------------
     def _subscript(self, node: Any, value: Any, slice: Any) -> Value:

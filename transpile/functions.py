@@ -64,6 +64,9 @@ from .values import (
 from .views import Views
 from .writes import Writes, mutated_names, target_names
 
+# What is an array without axes where others give a number.
+_BOXES = frozenset("where zeros ones full empty copy broadcast_to reshape squeeze transpose asarray array".split())
+
 
 class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes, Views, Draws, Expressions):
     """Types one function of a layer. `plans`: what an earlier typing found out about its lists."""
@@ -100,6 +103,7 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
         self.current: Any = gast.Pass()  # the statement being checked
         self.mutated: set[str] = set()
         self.unordered: set[str] = set()  # arrays that may not lie in C order under NumPy
+        self.boxes: dict[str, str] = {}  # names of arrays without axes -> the first name of each
         self.truths: set[str] = set()  # names of Python's own booleans
         self.assigned: set[str] = set()  # the function's own names
         self.popped: set[str] = set()
@@ -340,9 +344,24 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
         self.born[name] = self.loops
         if self.is_truth(value):
             self.truths.add(name)
+        if not value.type.rank:
+            self._note_box(name, id, value, node)
         bound = Name(name, value.type, value_of(value), self.span(target))
         self.env[id] = bound
         return bound
+
+    def _note_box(self, name: str, id: str, value: Expr, node: Any) -> None:
+        """What np.where and their like give of numbers is an array without axes: += changes it in place, for all of its
+        names. Compiled code has numbers only."""
+        if isinstance(value, Call) and value.op in _BOXES:
+            self.boxes[name] = name
+        if not isinstance(value, Name) or value.id not in self.boxes:
+            return
+        root = self.boxes[name] = self.boxes[value.id]
+        others = {k for k, v in self.env.items() if isinstance(v, Name) and self.boxes.get(v.id) == root and k != id}
+        if others and (others | {id}) & self.mutated:
+            what = f"{plain(id)} and {plain(min(others))} are one array without axes, which is updated in place"
+            raise self.fail(node, "aliasing", what, "take a copy for one of them: np.copy(...)")
 
     def _named_item(self, id: str, value: Value, node: Any, target: Any) -> Value:
         """An item of a tuple that gets a name: computed now, once."""
@@ -423,6 +442,8 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
                 if x.type.shape == y.type.shape:
                     return construct.call("where", condition, x, y, span=self.span(node))
         value: Value = self._meet("value", a, b, then_out, else_out, node)
+        if isinstance(value, Broken) and value.message is not None:
+            raise self.fail(node, "type", value.message, value.help)
         self.emit(If(condition, tuple(then_out), tuple(else_out), self.span(node)))
         return value
 

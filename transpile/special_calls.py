@@ -12,7 +12,7 @@ from . import construct
 from .array_calls import ArrayCalls
 from .construct import const
 from .operations import BY_SPELLING, ROWS
-from .program import Expr
+from .program import Expr, Name
 from .typing import TypingError, promote
 from .values import Closure, ListValue, Static, Tuple, Value
 
@@ -66,6 +66,8 @@ class SpecialCalls(ArrayCalls):
         value = self.typed(*self._arguments(node, name, 1))
         if value.type.rank:
             raise self.fail(node, "type", f"{name} takes a scalar", f"np.{op} rounds arrays")
+        if name in ("round", "math.trunc") and isinstance(value, Name) and value.id in self.boxes:
+            raise self.fail(node, "type", f"Python's {name} takes a number, not an array without axes", f"np.{op}")
         if not value.type.is_float:
             return value
         return construct.cast(construct.call(op, value, span=self.span(node)), "i64")

@@ -43,6 +43,7 @@ REFUSALS = (
     r"role: this writes into .* a Param of the layer",
     r"shape: the result .* has two groups of axes",
     r"type: the result has shape .* on one branch and",
+    r"type: .* has shape .*max\(0.* on one branch and|type: .* has shape .* on one branch and .*max\(0",
     r"unsupported: this array is written into in place, and the list would hold it",
     r"unsupported: what this loop appends to a list is written into in the next iteration",
     r"shape: the bound of a slice depends on values",
