@@ -27,6 +27,7 @@ import tables  # noqa: E402
 from net_peers import PEERS, Calls  # noqa: E402
 from report import duration, geometric_mean  # noqa: E402
 from run import names_of  # noqa: E402
+from stream import Triad  # noqa: E402
 
 import layerc  # noqa: E402
 from layerc import nets  # noqa: E402
@@ -150,7 +151,8 @@ def overhead() -> dict[str, float]:
 
 
 def update() -> dict[str, float]:
-    """Bytes a second of the update of a million parameters, all that it must read and write counted once."""
+    """Bytes a second of the update of a million parameters, all that it must read and write counted once; and of a
+    triad over arrays of that size."""
     net = Net("wide", [Input([(1000,), (1000,)], ["x", "t"], name="in"), InnerProduct(1000, name="ip", bottoms=["x"]),
                        SquareLoss(name="loss", bottoms=["ip", "t"])])  # fmt: skip
     x = np.ones((1, 1000), np.float32)
@@ -160,7 +162,9 @@ def update() -> dict[str, float]:
         kind.init(net)
         seconds = median(lambda: kind._update(net), 0.3)  # noqa: B023
         found[kind.kind] = arrays * net.buffer.data.nbytes / seconds
-    return found
+    Triad.facts()
+    triad = Triad(net.buffer.data.size)
+    return {**found, "a STREAM triad of arrays of that size": triad.nbytes / median(triad, 0.3)}
 
 
 def blocks(run: dict[str, Any]) -> list[tables.Block]:
