@@ -1,6 +1,6 @@
 """Copies the tables of the last whole benchmark run into README.md and docs/performance.md, between their bench marks.
 
-python benchmarks/readme.py        after `make bench` or `make bench-nets`; nothing is typed by hand
+python benchmarks/readme.py        after `make bench`, `bench-nets`, `bench-compile`; nothing is typed by hand
 """
 
 import json
@@ -8,6 +8,7 @@ import re
 import sys
 from pathlib import Path
 
+import compile_times
 import nets
 import report
 import tables
@@ -30,6 +31,10 @@ def main() -> int:
         run = json.loads(path.read_text())
         again = "again: `make bench-nets && python benchmarks/readme.py`"
         _put(ROOT / "docs" / "performance.md", "nets", nets.blocks(run), [_where(run), again])
+    if (path := RESULTS / "compile.json").exists():
+        run = json.loads(path.read_text())
+        again = "again: `make bench-compile && python benchmarks/readme.py`"
+        _put(ROOT / "docs" / "performance.md", "compile", compile_times.blocks(run), [_where(run), again])
     return 0
 
 

@@ -15,6 +15,7 @@ from layerc.adjoint.keep import Kept
 from layerc.build.compiler import Compiler
 from layerc.build.gradients import Gradients, gradient_source, gradients_of
 from layerc.build.manifest import layer_entry, manifest, method_entry, signature
+from layerc.build.unchanged import default_output, is_unchanged, remember
 from layerc.build.variants import variants
 from layerc.build.writer import write_package
 from layerc.transpile import emit, passes
@@ -75,6 +76,10 @@ def build(
     NoCompiler. An older package is then as it was.
     """
     source = Path(source)
+    target = Path(output) if output is not None else default_output(source)
+    options = {"f32_only": f32_only, "checked": checked, "portable": portable, "keep": keep}
+    if dump is None and is_unchanged(source, target, options):
+        return target
     tell = progress or (lambda text: None)
     tell(f"reading {source.name}")
     module = read_module(source)
@@ -82,13 +87,9 @@ def build(
     if dump is not None:
         print(show(module, dump))
     dtypes = ("f32",) if f32_only else ("f32", "f64")
-    target = Path(output) if output is not None else default_output(source)
-    return _write(stages, dtypes, target, portable, tell)
-
-
-def default_output(source: Path) -> Path:
-    """A name that can be imported, beside the file."""
-    return source.with_name(re.sub(r"\W", "_", source.stem) + "_compiled")
+    _write(stages, dtypes, target, portable, tell)
+    remember(source, target, options, [name for name, _ in module.imported])
+    return target
 
 
 def read_module(source: Path) -> Module:

@@ -9,8 +9,9 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from layerc import __version__, commands
+from layerc import __version__, told
 
 MISTAKES, USAGE, NO_COMPILER, INTERRUPTED, INTERNAL = 1, 2, 3, 130, 70
 
@@ -41,11 +42,12 @@ layerc build net.py:net      RUNS net.py, as Python: a Net is an object that it 
 EXIT_CODES = "exit status: 0 done, 1 mistakes in the layer file, 2 usage, 3 no working C compiler"
 
 
-def parser() -> argparse.ArgumentParser:
+def parser(teaching: bool = True) -> argparse.ArgumentParser:
+    """Of the command line. `teaching`: it may have to print its help, all of it."""
     top = argparse.ArgumentParser(prog="layerc", description=TEACH, epilog=EXIT_CODES, formatter_class=_Formatter)
     top.add_argument("--version", action="version", version=f"layerc {__version__}")
     found = top.add_subparsers(dest="command", metavar="command", title="commands")
-    build = _command(found, "build", commands.build, "compile a layer file, or a whole net, to a package", NET)
+    build = _command(found, "build", "build", "compile a layer file, or a whole net, to a package", NET)
     build.add_argument("file", metavar="layers.py | net.py:NET", help="a layer file; or a script and its Net")
     build.add_argument("--solver", metavar="NAME", help="of a net: what train_step updates by (default: the only one)")
     build.add_argument("--top", metavar="BLOB", help="of a net: what predict gives (default: what the loss compares)")
@@ -67,33 +69,29 @@ def parser() -> argparse.ArgumentParser:
         help="one library for every CPU of this kind, not for this very one",
     )
     build.add_argument("--dump", metavar="STAGE", help="also print a stage: see layerc show")
-    grad = _command(found, "grad", commands.grad, "print gradient source")
+    grad = _command(found, "grad", "grad", "print gradient source")
     _target(grad)
     grad.add_argument("--order", type=int, default=1, metavar="N", help="differentiate N times (default 1)")
-    show = _command(found, "show", commands.show, "print a stage of the compilation")
+    show = _command(found, "show", "show", "print a stage of the compilation")
     _target(show)
     show.add_argument(
-        "--stage", required=True, help="typed, kept, ir, ir:PASS or c; passes: " + ", ".join(commands.passes())
+        "--stage", required=True, help=f"typed, kept, ir, ir:PASS or c; passes: {_passes() if teaching else ''}"
     )
-    check = _command(
-        found, "check", commands.check, "print types and inferred shapes, and test that the layers are valid"
-    )
+    check = _command(found, "check", "check", "print types and inferred shapes, and test that the layers are valid")
     _target(check)
     _values(check)
     check.add_argument("--types", action="store_true", help="types and shapes only: build and test nothing")
-    explain = _command(
-        found, "explain", commands.explain, "write a page with forward, gradient and C, linked line by line"
-    )
+    explain = _command(found, "explain", "explain", "write a page with forward, gradient and C, linked line by line")
     _target(explain)
     explain.add_argument(
         "-o", "--output", metavar="report.html", help="the page (default: <stem>.html beside the file)"
     )
-    bench = _command(found, "bench", commands.bench, "time forward and backward of a layer")
+    bench = _command(found, "bench", "bench", "time forward and backward of a layer")
     _target(bench)
     _values(bench)
     bench.add_argument("--dtype", choices=("float32", "float64"), default="float32")
     bench.add_argument("--threads", type=int, default=1, metavar="N", help="default 1")
-    info = _command(found, "info", commands.info, "say what a built package holds")
+    info = _command(found, "info", "info", "say what a built package holds")
     info.add_argument("directory", metavar="DIR")
     return top
 
@@ -106,7 +104,7 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
 
 def _command(
-    parsers: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, run: object, help: str, more: str = ""
+    parsers: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, run: str, help: str, more: str = ""
 ) -> argparse.ArgumentParser:
     made: argparse.ArgumentParser = parsers.add_parser(
         name,
@@ -141,7 +139,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(TEACH, end="")
         return 0
     try:
-        options = parser().parse_args(arguments)
+        options = parser(bool({"-h", "--help"} & set(arguments))).parse_args(arguments)
     except SystemExit as left:  # argparse has said what is wrong
         return left.code if isinstance(left.code, int) else USAGE
     if not hasattr(options, "run"):
@@ -153,7 +151,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _guarded(options: argparse.Namespace) -> int:
     """Runs the command; what it raises becomes a message and an exit status."""
     try:
-        options.run(options)
+        if not _is_done(options):
+            from layerc import commands  # and with them the compiler
+
+            getattr(commands, options.run)(options)
         sys.stdout.flush()
         return 0
     except BrokenPipeError:  # `layerc show ... | head`
@@ -167,7 +168,29 @@ def _guarded(options: argparse.Namespace) -> int:
         return _explained(error)
 
 
+def _is_done(options: argparse.Namespace) -> bool:
+    """Whether a build would change nothing, which is found out before the compiler is loaded."""
+    if options.run != "build" or options.dump or options.solver or options.top:
+        return False
+    from layerc.build.unchanged import default_output, is_unchanged
+
+    source = Path(options.file)
+    target = Path(options.output) if options.output else default_output(source)
+    wanted = {key: getattr(options, key) for key in ("f32_only", "checked", "portable")}
+    if not is_unchanged(source, target, {**wanted, "keep": True}):
+        return False
+    told.built(target)
+    return True
+
+
+def _passes() -> str:
+    from layerc import commands
+
+    return ", ".join(commands.passes())
+
+
 def _explained(error: Exception) -> int:
+    from layerc import commands
     from layerc.build.compiler import NoCompiler
     from layerc.build.writer import UnusableOutput
     from layerc.transpile.errors import InternalError, InvalidFile

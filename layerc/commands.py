@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from layerc import told
 from layerc.build import driver
 from layerc.transpile.program import Assign, Function, Layer, Module, walk_stmts
 
@@ -84,14 +85,7 @@ def build(options: argparse.Namespace) -> None:
             dump=stage,
             progress=progress,
         )
-    manifest = json.loads((made / "manifest.json").read_text(encoding="utf-8"))
-    names = [layer["name"] for layer in manifest["layers"]]
-    first = next((layer for layer in manifest["layers"]), None)
-    print(f"built {made}: {', '.join(names)}")
-    if first is not None and made.name.isidentifier():
-        arguments = ", ".join(p["name"] for p in first["parameters"] if p["role"] != "config")
-        use = f"L.{first['name']}({arguments})" if first["kind"] == "function" else f"L.{first['name']}()"
-        print(f"next: import {made.name} as L; {use}" + (f"  (in {made.parent})" if str(made.parent) != "." else ""))
+    told.built(made)
 
 
 def _build_net(options: argparse.Namespace, path: Path, name: str) -> None:

@@ -15,17 +15,16 @@ from layerc.runtime.inferred import inferred
 from layerc.runtime.kernel import Case, Launch, Named, receive
 from layerc.runtime.pullback import Pullback, no_gradient
 from layerc.runtime.quick import quick
+from layerc.runtime.recording import rehearsed
 from layerc.runtime.seeds import seed_of
 from layerc.runtime.specialise import CacheInfo
-from layerc.runtime.stand_in import StandIn, as_stand_in, rehearsed
-from layerc.runtime.symbolic import Scalar
-from layerc.runtime.tape import Tape
 
 if TYPE_CHECKING:
     from typing import Self
 
     from layerc.runtime.check import Report
     from layerc.runtime.package import Package
+    from layerc.runtime.tape import Tape
 
 __all__ = ["CompiledFunction", "Described", "Pullback"]
 
@@ -216,7 +215,7 @@ class Described:
 
     def _write_down(
         self,
-        tape: Tape,
+        tape: "Tape",
         method: tuple[str, str],
         names: Sequence[str],
         arrays: Mapping[str, Any],
@@ -226,6 +225,9 @@ class Described:
         seed: Any,
     ) -> dict[str, Any]:
         """In a rehearsal (`layerc.runtime.rehearse`): the call goes to the tape. method: its name, and what of it."""
+        from layerc.runtime.stand_in import StandIn, as_stand_in
+        from layerc.runtime.symbolic import Scalar
+
         core = self.core
         plain = {key: 1 if isinstance(value, Scalar) else value for key, value in config.items()}
         case = core.by_name(names, self._all(names, arrays), plain, batched)
@@ -314,7 +316,7 @@ class CompiledFunction(Described):
     def _under(self, acceleration: str) -> "CompiledFunction":
         return self.interpreted if checked(self.core.name, acceleration) == "none" else self
 
-    def _rehearse(self, tape: Tape, method: str, arrays: Sequence[Any]) -> tuple[Any, Any]:
+    def _rehearse(self, tape: "Tape", method: str, arrays: Sequence[Any]) -> tuple[Any, Any]:
         """In a rehearsal: the result and the pullback, both on the tape."""
         core = self.core
         names, given = core.array_names, dict(zip(core.array_names, arrays))

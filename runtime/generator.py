@@ -9,7 +9,6 @@ The function is Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numb
 """
 
 import math
-import secrets
 from typing import Any
 
 import numpy as np
@@ -44,7 +43,7 @@ class Random:
     """
 
     def __init__(self, seed: int | None = None, *, example: int = 0, dtype: DTypeLike = np.float64) -> None:
-        self.seed = seeds.checked("Random", "seed", secrets.randbits(63) if seed is None else seed)
+        self.seed = seeds.checked("Random", "seed", seeds.fresh() if seed is None else seed)
         self.example, self.dtype = int(example), np.dtype(dtype)
         self._draw = 0
         self._evaluations = 0

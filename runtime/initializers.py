@@ -3,6 +3,8 @@
 An initializer is anything with `draw(rng, shape, dtype)`; the `init.uniform(...)` of a layer file is one too.
 """
 
+from __future__ import annotations  # numpy.random is loaded when it is used
+
 import math
 from dataclasses import dataclass
 from typing import Any, Protocol

@@ -1,7 +1,7 @@
 """Seeds of random layers: each evaluation has its own, so backward can draw the same numbers again."""
 
 import hashlib
-import secrets
+import os
 from typing import Any
 
 _MOST = 2**63 - 1
@@ -10,12 +10,17 @@ _MOST = 2**63 - 1
 def seed_of(where: str, name: str, value: Any) -> int:
     """The seed of one evaluation. value: None for a fresh one, an integer, or a generator to ask for one."""
     if value is None:
-        return secrets.randbits(63)
+        return fresh()
     if hasattr(value, "next_seed"):  # layerc.Random
         return int(value.next_seed())
     if hasattr(value, "integers"):  # np.random.Generator
         return int(value.integers(0, _MOST))
     return checked(where, name, value)
+
+
+def fresh() -> int:
+    """A seed that nobody knows."""
+    return int.from_bytes(os.urandom(8), "little") >> 1
 
 
 def checked(where: str, name: str, value: Any) -> int:

@@ -7,7 +7,6 @@ point `layerc.specialise`): a built package needs none, and says so when it is a
 import importlib.machinery
 import importlib.util
 from collections.abc import Callable, Mapping
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -68,6 +67,8 @@ class Variants:
 
 
 def _compile(c_text: str, kernels: Mapping[str, Any]) -> Path:
+    from importlib.metadata import entry_points  # dear to import, and rarely asked for
+
     plugins = entry_points(group="layerc.specialise")
     if not plugins:
         raise RuntimeError("specialize: layerc's compiler is not installed here (pip install layerc)")

@@ -252,7 +252,7 @@ def as_stand_in(tape: Tape, array: Any) -> StandIn:
     return array if isinstance(array, StandIn) else StandIn(tape, tape.constant(np.asarray(array)))
 
 
-def rehearsed(arrays: Any) -> StandIn | None:
+def first_of(arrays: Any) -> StandIn | None:
     """The first stand-in among arrays."""
     if StandIn not in set(map(type, arrays)):
         return None
@@ -338,7 +338,7 @@ def _sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, **
 
 
 def _where(condition: Any, x: Any, y: Any) -> StandIn:
-    first = rehearsed((condition, x, y))
+    first = first_of((condition, x, y))
     assert first is not None
     dtype = np.result_type(*(0.0 if isinstance(v, float) else 0 if isinstance(v, int) else v.dtype for v in (x, y)))
     shapes = [getattr(v, "shape", ()) for v in (condition, x, y)]
@@ -349,7 +349,7 @@ def _where(condition: Any, x: Any, y: Any) -> StandIn:
 
 
 def _concatenate(arrays: Sequence[Any], axis: int = 0) -> StandIn:
-    first = rehearsed(arrays)
+    first = first_of(arrays)
     assert first is not None
     axis = axis % first.ndim
     total: Any = sum(a.shape[axis] for a in arrays)

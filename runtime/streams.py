@@ -4,6 +4,8 @@ Counter-based (Philox): nothing but an integer has to be saved to go on exactly 
 layer draws never shifts another's.
 """
 
+from __future__ import annotations  # numpy.random is loaded when it is used
+
 import hashlib
 
 import numpy as np
@@ -48,7 +50,7 @@ class Stream:
         }
         return self._generator
 
-    def __copy__(self) -> "Stream":
+    def __copy__(self) -> Stream:
         return Stream(self.seed, self.name, self.count)
 
     def next_seed(self) -> int:

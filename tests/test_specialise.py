@@ -95,7 +95,7 @@ def test_mistakes(package: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         f.specialize(x=(3, 4))
     with pytest.raises(ValueError, match="scaled"):
         f.specialize(x=(3, 4), w=(5,))
-    monkeypatch.setattr(specialise, "entry_points", lambda group: ())
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: ())
     with pytest.raises(RuntimeError, match="compiler"):
         f.specialize(x=(3, 4), w=(3,))
     assert f.cache_info().size == 0

@@ -632,7 +632,10 @@ class Expressions(SpecialCalls):
         row = BY_SPELLING.get(dotted)
         if row is None or dotted[0].isupper() or dotted == "list":
             raise self._unknown(node, dotted)
-        return self.call_row(row, node.args, node.keywords, node)
+        made = self.call_row(row, node.args, node.keywords, node)
+        if dotted.startswith("math.") and self.as_expr(made, node).type.rank:
+            raise self.fail(node, "type", f"{dotted} takes a scalar", f"np.{row.name}")
+        return made
 
     def _outer(self, row: Row, node: Any) -> Value:
         """np.add.outer(a, b): the operation on each element of a with each of b."""

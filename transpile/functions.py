@@ -20,6 +20,7 @@ from .draws import Draws
 from .errors import Mistake, Reporter, Suppressed
 from .exits import LATER, LATER_IF_NEW
 from .expressions import Expressions, _known
+from .fold import fold
 from .inlining import Inlining
 from .iteration import Iteration
 from .joins import Joins
@@ -392,6 +393,8 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
             self.emit(Assert(cond, text, self.span(node)))
 
     def require(self, cond: Expr, message: str, node: Any) -> None:
+        if isinstance(cond, Call) and _known(fold(cond.op, cond.args) or cond) is False:
+            raise self.fail(node, "shape", message)
         if not any(isinstance(s, Assert) and s.cond == cond for s in self.out):
             self.emit(Assert(cond, message, self.span(node), "ValueError"))
 

@@ -149,14 +149,12 @@ def _accepted(program: Program) -> Module | None:
         module = check_file(PATH, program.source)
         _refuse_hidden_writes(module)
     except InvalidFile as error:
-        first = error.mistakes[0]
-        said = f"{first.kind}: {first.args[0] if first.args else first}"
-        said = f"{first.kind}: {first!s}" if first.kind not in said else said
-        if any(re.search(pattern, said) for pattern in REFUSALS):
+        said = [f"{one.kind}: {one.message}" for one in error.mistakes]
+        if any(re.search(pattern, one) for pattern in REFUSALS for one in said):
             return None
         if not _runs(program):
             return None
-        raise Failure(f"refused {generalised(said)}", str(error)) from None
+        raise Failure(f"refused {generalised(said[0])}", str(error)) from None
     except Exception as error:
         raise crashed("check", error) from error
     return module

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..operations import ZERO, Row, add
 from ..program import Type
-from ..typing import as_float, normal_axes, reduced
+from ..typing import TypingError, as_float, normal_axes, reduced
 
 _ARGS = "a, axis: axes = None, keepdims: flag = False"
 
@@ -33,6 +33,8 @@ def _boolean(args: list[Type], static: dict[str, Any]) -> Type:
 
 
 def _index(args: list[Type], static: dict[str, Any]) -> Type:
+    if isinstance(static["axis"], tuple):
+        raise TypingError("type", "argmin and argmax go along one axis, or over all with axis=None", "axis=0")
     return Type("i64", _keep(args, static).shape)
 
 

@@ -125,6 +125,7 @@ def calls(x: real["N"]):
     j = takes_two(**x)  # E
     k = x.sumn()  # E unsupported: arrays have no method sumn
     j2 = x.shape[np.argmax(np.ones((2, 3)), axis=1)]  # E type: the index of a tuple is one integer
+    j3 = math.tan(x)  # E type: math.tan takes a scalar
     k2 = (len(x) > 1).copy()  # E type: a Python number (bool) has no copy
     m = np.random.rand(3)  # E
     n = np.fft.fft(x)  # E unsupported
