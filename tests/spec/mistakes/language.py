@@ -1,3 +1,4 @@
+import math
 import numpy as np
 from layerc import Param, layer, real, i64, bool_
 
