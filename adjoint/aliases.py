@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..transpile import construct
-from ..transpile.program import Assign, Expr, Gather, If, Index, Mask, Name, Stmt, blocks, stored, walk_stmts
+from ..transpile.program import Assign, Call, Expr, Gather, If, Index, Mask, Name, Stmt, blocks, stored, walk_stmts
 from ..transpile.renaming import map_stmt
 
 
@@ -58,15 +58,25 @@ def _other_names(body: tuple[Stmt, ...], written: set[str]) -> set[str]:
 
 
 def _aliased(expr: Expr) -> bool:
-    """Whether NumPy gives an array that exists, or a part of one."""
-    while isinstance(expr, Index) and not any(isinstance(i, (Gather, Mask)) for i in expr.items):
+    """Whether NumPy gives an array that exists, or a part of one, or one of these with its axes in another order."""
+    while (inner := _shown(expr)) is not None:
         if not expr.type.rank:
             return False
-        expr = expr.base
+        expr = inner
     return isinstance(expr, Name) and bool(expr.type.rank)
 
 
+def _shown(expr: Expr) -> Expr | None:
+    """What an expression is a view of."""
+    match expr:
+        case Index(base=base, items=items) if not any(isinstance(i, (Gather, Mask)) for i in items):
+            return base
+        case Call(op="transpose" | "swapaxes" | "moveaxis" | "flip" | "squeeze" | "expand_dims", args=(base,)):
+            return base
+    return None
+
+
 def _root(expr: Expr) -> str | None:
-    while isinstance(expr, Index):
-        expr = expr.base
+    while isinstance(expr, Index) or _shown(expr) is not None:
+        expr = expr.base if isinstance(expr, Index) else expr.args[0]  # type: ignore[union-attr]
     return expr.id if isinstance(expr, Name) else None

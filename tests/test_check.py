@@ -434,6 +434,17 @@ def test_the_command_fails(capsys, files):
     assert run(capsys, "check", files / "wrong.py", "--types")[0] == 0
 
 
+def test_a_layer_of_parameters_alone(tmp_path, capsys):
+    """It has no batch: there is one observation."""
+    path = tmp_path / "alone.py"
+    path.write_text(
+        "import numpy as np\nfrom layerc import Param, layer, real\n\n@layer\n"
+        "def spread(w: Param[real['N']]):\n    return np.tanh(w) * 2\n"
+    )
+    assert main(["check", str(path)]) == 0
+    assert "FAILED" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -31,6 +31,23 @@ def clipped_below(a: real["N"]):  # N=4
     return a.clip(0.5) * np.clip(a, None, 1.5) * np.clip(a, max=0.7)
 
 
+def turned_in_a_loop(w: real["N N"]):  # N=3
+    v = w * 2
+    for _ in range(3):
+        v = np.moveaxis(v, 1, 0)
+    return v[0]
+
+
+def summed_at_a_read_place(b: real["N M N"]):  # N=4 M=3
+    k = 0
+    while 1 >= 0.0:
+        k += 1
+        if k > 0:
+            break
+        b += 1.0
+    return b @ b[:, k % b.shape[1]]
+
+
 def dear_at_the_end(w: real["K M"], a: real["N"]):  # K=3 M=2 N=4
     rows = []
     for i in range(w.shape[0]):

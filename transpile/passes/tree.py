@@ -290,8 +290,8 @@ class Access:
 def own_accesses(stmt: Stmt) -> tuple[tuple[str, tuple[Dim, ...] | None, str], ...]:
     """Buffer, index and mode of what a statement itself touches."""
     dims, exprs = own_dims(stmt), own_exprs(stmt)
-    if isinstance(stmt, Product):
-        exprs = (stmt.left, stmt.right)
+    if isinstance(stmt, Product):  # its index, whose variables it binds, may read memory too
+        dims, exprs = (*dims, *stmt.index), (stmt.left, stmt.right)
     read = [load for d in dims for load in dim_loads(d)] + [load for e in exprs for load in loads(e)]
     found: list[tuple[str, tuple[Dim, ...] | None, str]] = [(load.buffer, load.index, "r") for load in read]
     match stmt:
@@ -346,6 +346,8 @@ def read_from_dims(kernel: Kernel) -> set[str]:
     found = set()
     for stmt in walk(kernel.body):
         dims = list(own_dims(stmt))
+        if isinstance(stmt, Product):
+            dims += [*stmt.index, *stmt.left.index, *stmt.right.index]
         for expr in own_exprs(stmt):
             for part in parts(expr):
                 dims += part.index if isinstance(part, Load) else [part.dim] if isinstance(part, Int) else []
