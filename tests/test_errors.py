@@ -98,6 +98,7 @@ MISTAKES = [
     ('def f(x: real["N"]):\n    y = np.where(x[0] > 1, x[0], 0)\n    return x * round(y)', 4, 'type', 'takes a number, not an array without axes', 'np.rint'),
     ('def f(x: real["N M"]):\n    return np.sum(x, axis=(1, ()))', 3, 'type', 'among several', ''),
     ('def f(x: real["N M"]):\n    return np.argmax(x, axis=(0, 1))', 3, 'type', 'along one axis', 'axis=0'),
+    ('def f(x: real["T N"]):\n    now = np.zeros(x.shape[1])\n    old = np.zeros(x.shape[1])\n    y = np.zeros(x.shape[1])\n    for t in range(x.shape[0]):\n        now += x[t]\n        y += old * now\n        old = now\n    return y', 7, 'aliasing', 'now; old, which shares its memory', 'copy'),
     ('def f(x: real["N"]):\n    for i in reversed(range(2)):\n        x = x * 2\n    reversed = 0\n    return x', 3, 'name', 'reversed has no value yet', 'another name'),
     ('def f(x: real["N"], k: float = 1.0):\n    return x * k.T', 3, 'type', 'number (float) has no T', 'asarray'),
     ('def f(x: real["N"], k: real):\n    k[True] = 0\n    return x * k', 3, 'type', 'scalar has no places', 'assign'),

@@ -92,9 +92,11 @@ class Writes:
         """Whether `reader`, sharing memory with `written` since the view was made, is read after the
         store.
         """
-        made, _ = self.at[id(view)]
+        made, made_in = self.at[id(view)]
         where, loops = self.at[id(store)]
-        if where < made or any(made < a < where and self._sure(a, made, where) for a in self._bound(written)):
+        if where < made and not self._shared_in_the_next_round(made, where, made_in & loops, (written, reader)):
+            return False
+        if self.renewed(written, made, where):
             return False
         renewed = self._bound(reader)
         for read, around in self.reads.get(reader, ()):
@@ -110,6 +112,18 @@ class Writes:
             ):
                 return True
         return False
+
+    def renewed(self, name: str, since: int, until: int) -> bool:
+        """Whether a name is bound anew in between, whatever happens."""
+        return any(since < a < until and self._sure(a, since, until) for a in self._bound(name))
+
+    def _shared_in_the_next_round(self, made: int, where: int, loops: frozenset[int], names: tuple[str, str]) -> bool:
+        """Whether names that share memory since `made` still do at `where`, which comes before it in a loop."""
+        return bool(loops) and not any(
+            (a > made or a < where) and self._loops(a) & loops and self._sure(a, made, where)
+            for name in names
+            for a in self._bound(name)
+        )
 
     def _sure(self, position: int, before: int, after: int) -> bool:
         """Whether what runs `before` and `after` runs this in between: it is in no branch or loop of its own."""
@@ -167,13 +181,17 @@ def hidden_writes(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, str, str]]:
     still read.
     """
     writes = Writes.of(body)
-    roots: dict[str, set[str]] = {}
+    roots: dict[str, dict[str, int]] = {}  # by name: the names that it shares memory with, and since when
     for stmt in walk_stmts(body):
         if not (isinstance(stmt, Assign) and stmt.value.type.rank and is_view(stmt.value) and not _copies(stmt.value)):
             continue
         near = {e.id for e in walk(stmt.value) if isinstance(e, Name) and e.type.rank}
-        roots.setdefault(stmt.name, set()).update(near, *(roots.get(n, set()) for n in near))
-        for root in roots[stmt.name]:
+        made, _ = writes.at[id(stmt)]
+        shared = roots.setdefault(stmt.name, {})
+        for name in near:
+            shared |= {r: made for r, since in roots.get(name, {}).items() if not writes.renewed(r, since, made)}
+            shared[name] = made
+        for root in shared:
             for store in walk_stmts(body):
                 if not isinstance(store, Store):
                     continue
