@@ -185,7 +185,7 @@ def _matmul_left(dy: Expr, a: Expr, b: Expr) -> Expr:
     if b.type.rank == 1:
         full = construct.call("multiply", column(dy), b) if a.type.rank > 1 else construct.call("multiply", dy, b)
         return unbroadcast(full, a.type)
-    if a.type.rank == 1:
+    if a.type.rank == 1 and b.type.rank > 2:
         dy = construct.call("expand_dims", dy, axis=dy.type.rank - 1)
         return unbroadcast(
             construct.call("squeeze", construct.call("matmul", dy, swapped(b)), axis=dy.type.rank - 2), a.type
@@ -197,8 +197,11 @@ def _matmul_right(a: Expr, dy: Expr, b: Expr) -> Expr:
     if a.type.rank == 1:
         if b.type.rank == 1:
             return construct.call("multiply", a, dy)
-        dy = construct.call("expand_dims", dy, axis=dy.type.rank - 1)
+        if b.type.rank > 2:
+            dy = construct.call("expand_dims", dy, axis=dy.type.rank - 1)
         return unbroadcast(construct.call("multiply", column(a), dy), b.type)
+    if b.type.rank == 1 and a.type.rank == 2:
+        return construct.call("matmul", dy, a)
     if b.type.rank == 1:
         product_ = construct.call("multiply", a, column(dy))
         return unbroadcast(product_, b.type)

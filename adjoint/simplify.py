@@ -87,9 +87,21 @@ def _step(expr: Expr) -> Expr | None:
             list(range(a.type.rank)),
         ):
             return a
+        case Call(op="einsum", args=[a, b]) if _scales(expr):
+            return construct.call("multiply", a, b)
+        case Call(op="transpose", args=[Call(op="matmul", args=[Call(op="transpose", args=[a]) as inner, b])]) if (
+            a.type.rank == b.type.rank == 2 and _turns(inner) and _turns(expr)
+        ):  # (a.T @ b).T
+            return construct.call("matmul", construct.call("transpose", b, axes=None), a)
         case Call(op="transpose", args=[Call(op="transpose", args=[a]) as inner]) if a.type.rank == 2:
             return a if _turns(inner) == _turns(expr) else construct.call("transpose", a, axes=None)
     return None
+
+
+def _scales(einsum: Call) -> bool:
+    """Whether it is a number times an array: ",k->k"."""
+    specs, out = einsum.get("spec")
+    return tuple(specs) == ("", out)
 
 
 def _turns(transpose: Call) -> bool:

@@ -89,11 +89,19 @@ def _arrays(
         len(shapes[n]) > shape.rank or (shape.group is not None and len(shapes[n]) > 1) for n, shape in inputs.items()
     )
     own = {n: shapes[n][1:] if batched else shapes[n] for n in inputs}
-    binding = bind([(n, shape, own[n]) for n, shape in inputs.items()], config, manifest["name"])
+    known = [(n, shape, own[n]) for n, shape in inputs.items()]
+    known += [(p["name"], parse(p["shape"]), shapes[p["name"]]) for p in wanted if p["name"] in {*shapes} - {*inputs}]
+    binding = bind(known, config, manifest["name"])
     random = np.random.default_rng(0)
     arrays = {}
     for p in wanted:
-        shape = shapes.get(p["name"]) or parse(p["shape"]).evaluate(binding)
+        try:
+            shape = shapes.get(p["name"]) or parse(p["shape"]).evaluate(binding)
+        except KeyError as error:
+            raise ValueError(
+                f"{manifest['name']}: nothing says what {error.args[0]} of {p['name']} {p['shape']!r} is; "
+                f"give --shapes {p['name']}=..."
+            ) from None
         kind = dtype if p["dtype"] == "real" else np.dtype(_DTYPES[p["dtype"]])
         values = random.uniform(0.1, 0.9, shape)
         arrays[p["name"]] = values.astype(kind) if kind.kind == "f" else np.zeros(shape, kind)

@@ -220,6 +220,18 @@ def test_bench(capsys, good):
     assert sorted(p.name for p in good.parent.iterdir()) == ["layers.py"]
 
 
+def test_bench_takes_the_shapes_of_parameters(capsys, tmp_path):
+    path = tmp_path / "dense.py"
+    path.write_text(
+        "from layerc import Param, layer, real\n\n@layer\ndef dense(x: real['I'], weight: Param[real['O I']],"
+        " bias: Param[real['O']]) -> real['O']:\n    return weight @ x + bias\n"
+    )
+    assert main(["bench", str(path), "--shapes", "x=4,3"]) == 2
+    assert "give --shapes weight=..." in capsys.readouterr().err
+    assert main(["bench", str(path), "--shapes", "x=4,3", "weight=2,3"]) == 0
+    assert "bias (2,)" in capsys.readouterr().out
+
+
 def test_bench_says_which_shapes_it_needs(capsys, good):
     status, _, err = run(capsys, "bench", f"{good}:twice")
     assert status == 2

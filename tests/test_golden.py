@@ -22,29 +22,52 @@ from layerc.transpile.layers import check_file
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = Path(__file__).parent / "golden"
-TEXT = gradient_file(check_file(ROOT / "examples" / "layers.py"))
+FILES = {"examples": ROOT / "examples" / "layers.py", "layers": Path(__file__).with_name("golden_layers.py")}
+TEXTS = {name: gradient_file(check_file(path)) for name, path in FILES.items()}
 SHAPES: dict[str, list[tuple[int, ...]]] = {
     "d_SReLU": [(3, 7), (3,), (3,), (3,), (3,), (3, 7)],
     "d_mish": [(9,), (9,)],
     "d_rbf": [(5, 3), (4, 3), (4,), (5, 4), (5, 4)],
     "d_ema": [(6, 3), (3,), (6, 3)],
+    "d_dense": [(3,), (4, 3), (4,), (4,)],
+    "d_layer_norm": [(6,), (6,), (6,)],
+    "d_cross_entropy": [(5,), (5,), ()],
+    "d_huber": [(7,), (7,), ()],
+    "d_attention": [(3, 4), (5, 4), (5, 2), (3, 2)],
+    "d_bilinear": [(3,), (4,), (2, 3, 4), (2,)],
+    "d_largest_of_pairs": [(8,), (4,)],
+    "d_cosine": [(5,), (5,), (), ()],
 }
 
 
-def test_gradients_of_the_examples(request: pytest.FixtureRequest) -> None:
-    golden = GOLDEN / "examples.py"
+def text_of(name: str) -> str:
+    """The generated file that has the function."""
+    return next(text for text in TEXTS.values() if f"def {name}(" in text)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_text_is_kept(request: pytest.FixtureRequest, name: str) -> None:
+    golden = GOLDEN / f"{name}.py"
     if request.config.getoption("--update"):
-        golden.write_text(TEXT)
-    assert golden.read_text() == TEXT, "the generated gradient changed: review it, then run with --update"
+        golden.write_text(TEXTS[name])
+    assert golden.read_text() == TEXTS[name], "the generated gradient changed: review it, then run with --update"
 
 
-def test_the_same_text_twice() -> None:
-    assert gradient_file(check_file(ROOT / "examples" / "layers.py")) == TEXT
+def test_a_dozen_layers_are_kept() -> None:
+    kept = [n for text in TEXTS.values() for n in ast.parse(text).body if isinstance(n, ast.FunctionDef)]
+    assert len(kept) >= 12
+    assert {n.name for n in kept} >= set(SHAPES)
 
 
-def test_every_generated_line_is_quoted_from_the_file() -> None:
-    lines = (ROOT / "examples" / "layers.py").read_text().splitlines()
-    comments = [line.strip()[2:] for line in TEXT.splitlines() if line.strip().startswith("# ")]
+@pytest.mark.parametrize("name", FILES)
+def test_the_same_text_twice(name: str) -> None:
+    assert gradient_file(check_file(FILES[name])) == TEXTS[name]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_generated_line_is_quoted_from_the_file(name: str) -> None:
+    lines = FILES[name].read_text().splitlines()
+    comments = [line.strip()[2:] for line in TEXTS[name].splitlines() if line.strip().startswith("# ")]
     assert comments
     for comment in comments:
         number, _, quoted = comment.partition(": ")
@@ -55,7 +78,7 @@ def test_every_generated_line_is_quoted_from_the_file() -> None:
 def test_equals_the_hand_written_backward(name: str) -> None:
     rng = np.random.default_rng(3)
     args = [rng.standard_normal(shape) for shape in SHAPES[name]]
-    generated = plain_namespace(TEXT)[name](*[a.copy() for a in args])
+    generated = plain_namespace(text_of(name))[name](*[a.copy() for a in args])
     written = getattr(handwritten, name)(*[a.copy() for a in args])
     for a, b in zip(_tuple(generated), _tuple(written), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
@@ -63,7 +86,7 @@ def test_equals_the_hand_written_backward(name: str) -> None:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_is_not_much_longer_than_the_hand_written_one(name: str) -> None:
-    mine = statements(ast.parse(TEXT), name)
+    mine = statements(ast.parse(text_of(name)), name)
     written = statements(ast.parse(textwrap.dedent(inspect.getsource(handwritten))), name)
     assert mine <= written + 3, f"{mine} statements, a person needs {written}"
 

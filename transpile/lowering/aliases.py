@@ -100,14 +100,14 @@ class Writes:
             return False
         renewed = self._bound(reader)
         for read, around in self.reads.get(reader, ()):
-            if read > where and not any(where < a <= read and self._sure(a, where, read) for a in renewed):
+            if read > where and not any(where < a < read and self._sure(a, where, read) for a in renewed):
                 return True
             again = around & loops  # in the next round
             if (
                 read <= where
                 and again
                 and not any(
-                    (a > where or a <= read) and self._loops(a) & again and self._sure(a, where, read) for a in renewed
+                    (a > where or a < read) and self._loops(a) & again and self._sure(a, where, read) for a in renewed
                 )
             ):
                 return True
