@@ -353,7 +353,9 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
 
     def _note_box(self, name: str, id: str, value: Expr, node: Any) -> None:
         """What np.where and their like give of numbers is an array without axes: += changes it in place, for all of its
-        names. Compiled code has numbers only."""
+        names. Compiled code has numbers only. What layerc writes itself gives a second name at the end only."""
+        if self.source.layers:
+            return
         if isinstance(value, Call) and value.op in _BOXES:
             self.boxes[name] = name
         if not isinstance(value, Name) or value.id not in self.boxes:

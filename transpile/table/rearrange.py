@@ -104,6 +104,8 @@ def _triangle(args: list[Type], static: dict[str, Any]) -> Type:
 
 
 def _tri(args: list[Type], static: dict[str, Any]) -> Type:
+    if static["n"] is None:
+        raise TypingError("type", "np.tri needs a number of rows")
     n, m = static["n"], static["m"] if static["m"] is not None else static["n"]
     return Type(static["dtype"] or "real", (maximum(n, NONE, {}), maximum(m, NONE, {})))  # np.tri(-1) is empty
 
