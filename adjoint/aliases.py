@@ -77,6 +77,6 @@ def _shown(expr: Expr) -> Expr | None:
 
 
 def _root(expr: Expr) -> str | None:
-    while isinstance(expr, Index) or _shown(expr) is not None:
-        expr = expr.base if isinstance(expr, Index) else expr.args[0]  # type: ignore[union-attr]
+    while (inner := expr.base if isinstance(expr, Index) else _shown(expr)) is not None:
+        expr = inner
     return expr.id if isinstance(expr, Name) else None

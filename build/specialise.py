@@ -23,6 +23,7 @@ from pathlib import Path
 import cffi
 from cffi.recompiler import make_c_source
 
+from layerc.build import cache
 from layerc.build.compiler import Unit, find
 
 LIBRARY = "_native.abi3.so"
@@ -40,7 +41,7 @@ def compile_variant(c_text: str, kernels: Constants) -> Path:
     text, cdef = _specialised(c_text, kernels)
     compiler = find()
     key = "\0".join([text, cdef, compiler.version, compiler.macros, *compiler.flags, *compiler.native])
-    directory = _cache() / hashlib.sha256(key.encode()).hexdigest()[:32]
+    directory = cache.folder("variants") / hashlib.sha256(key.encode()).hexdigest()[:32]
     library = directory / LIBRARY
     if library.is_file():
         os.utime(directory)
@@ -60,11 +61,6 @@ def compile_variant(c_text: str, kernels: Constants) -> Path:
         shutil.rmtree(workshop, ignore_errors=True)
     _forget_the_oldest(directory.parent)
     return library
-
-
-def _cache() -> Path:
-    own, shared = os.environ.get("LAYERC_CACHE"), os.environ.get("XDG_CACHE_HOME")
-    return (Path(own) if own else Path(shared or "~/.cache").expanduser() / "layerc") / "variants"
 
 
 def _forget_the_oldest(cache: Path) -> None:

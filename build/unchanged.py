@@ -19,6 +19,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from layerc.build import cache
+
 _ENVIRONMENT = ("CC", "PATH", "LAYERC_CFLAGS")
 _NEEDS = ("numpy", "cffi", "gast", "astor")
 _PARTS = ("adjoint", "build", "transpile")
@@ -58,9 +60,7 @@ def remember(source: Path, target: Path, options: Mapping[str, Any], imported: I
 
 
 def _note(target: Path) -> Path:
-    own, shared = os.environ.get("LAYERC_CACHE"), os.environ.get("XDG_CACHE_HOME")
-    cache = Path(own) if own else Path(shared or "~/.cache").expanduser() / "layerc"
-    return cache / "built" / f"{_digest(os.fsencode(target.resolve()))}.json"
+    return cache.folder("built") / f"{_digest(os.fsencode(target.resolve()))}.json"
 
 
 def _inputs(source: Path, options: Mapping[str, Any], imported: Iterable[str]) -> str:

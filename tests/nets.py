@@ -2,12 +2,14 @@
 
 import importlib.util
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from layerc import config
+from layerc.build.driver import build
 from layerc.runtime import Blob, Layer, LayerState, Net, Parameter
 
 
@@ -26,6 +28,13 @@ def load_package(directory: Path, name: str) -> Any:
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def built_from(folder: Path, name: str, source: str) -> Any:
+    """The package of a layer file with this text."""
+    path = folder / f"{name}.py"
+    path.write_text(textwrap.dedent(source))
+    return load_package(build(path), f"{name}_compiled")
 
 
 def differences(f: Any, array: np.ndarray, eps: float = 1e-6) -> np.ndarray:

@@ -93,7 +93,7 @@ MISTAKES = [
     ('def f(x: real["N"], y: real["N"]):\n    w = x * 2\n    v = w if x[0] > 1 else y\n    w[0] = 3.0\n    return v * w', 5, 'aliasing', 'w; v, which shares its memory', 'copy'),
     ('def f(x: real["N"], y: real["N"]):\n    y -= 1\n    if x[0] > 0:\n        z = y\n    else:\n        z = x * 2\n    z[0] = 3\n    return z * y', 8, 'aliasing', 'y_2, which shares its memory', 'copy'),
     ('def f(x: real["N"], a: real):\n    if a > 0:\n        if a > 1:\n            return v\n        v = x\n    else:\n        v = -x\n    return v', 5, 'name', 'v has no value yet', 'another name'),
-    ('def f(x: real["N"]):\n    y = np.zeros(())\n    z = y\n    y += x[0]\n    return z * 1', 4, 'aliasing', 'z and y are one array without axes', 'copy'),
+    ('def f(x: real["N"]):\n    y = np.zeros(())\n    z = y\n    y += x[0]\n    return z * 1', 5, 'aliasing', 'y and z are one array without axes', 'copy'),
     ('def f(x: real["N"]):\n    y = (x.shape if x[0] > 1 else 0) * 1.0\n    return x', 3, 'type', 'a different kind of thing', 'one kind'),
     ('def f(x: real["N"]):\n    y = np.where(x[0] > 1, x[0], 0)\n    return x * round(y)', 4, 'type', 'takes a number, not an array without axes', 'np.rint'),
     ('def f(x: real["N M"]):\n    return np.sum(x, axis=(1, ()))', 3, 'type', 'among several', ''),

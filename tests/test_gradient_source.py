@@ -202,3 +202,16 @@ def test_an_output_is_compared_with_what_it_was_chosen_from(value: str, taken: b
     text = gradient_file(check_file(Path("f.py"), source))
     assert (" y: real" in text) is taken
     assert ("largest" in text) is not taken
+
+
+def test_a_number_in_place_has_a_gradient(tmp_path: Path) -> None:
+    """Its cotangent is an array without axes that a loop adds to, and that has a second name afterwards."""
+    path = tmp_path / "stepped.py"
+    path.write_text(
+        "import numpy as np\nfrom layerc import layer, real\n\n@layer\ndef stepped(b: real):\n"
+        "    for _ in range(2):\n        b += np.clip(b, 0, 2.0)\n    return b if b < 100.0 else 0.0\n"
+    )
+    text = gradient_file(check_file(path))
+    (tmp_path / "gradients.py").write_text(text)
+    check_file(tmp_path / "gradients.py")  # it is a layer file itself
+    assert float(plain_namespace(text)["d_stepped"](np.array(0.3), np.array(1.0))) == 4.0

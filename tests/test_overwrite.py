@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from itertools import permutations
 from pathlib import Path
 
 import numpy as np
 import pytest
-from nets import load_package
-
-from layerc.build.driver import build
+from nets import built_from
 
 SOURCE = """
     import numpy as np
@@ -68,10 +65,7 @@ OVER = {
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory):
-    path = tmp_path_factory.mktemp("overwrite") / "overwrite.py"
-    path.write_text(textwrap.dedent(SOURCE))
-    build(path)
-    return load_package(path.with_name("overwrite_compiled"), "overwrite_compiled")
+    return built_from(tmp_path_factory.mktemp("overwrite"), "overwrite", SOURCE)
 
 
 def methods(package, name):

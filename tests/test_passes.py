@@ -10,7 +10,7 @@ import ir_kernels as zoo
 import numpy as np
 import pytest
 from ir_kernels import Builder, E
-from nets import load_package
+from nets import built_from, load_package
 
 from layerc import get_num_threads, set_num_threads
 from layerc.build.driver import build, compile_module, read_module
@@ -424,10 +424,7 @@ WINDOWED = """
 
 @pytest.fixture(scope="module")
 def windowed(tmp_path_factory):
-    path = tmp_path_factory.mktemp("windowed") / "windowed.py"
-    path.write_text(textwrap.dedent(WINDOWED))
-    build(path)
-    return load_package(path.with_name("windowed_compiled"), "windowed_compiled")
+    return built_from(tmp_path_factory.mktemp("windowed"), "windowed", WINDOWED)
 
 
 def test_indices_in_range_are_not_checked(tmp_path):

@@ -624,7 +624,7 @@ class Expressions(SpecialCalls):
     def _named_call(self, node: Any, dotted: str) -> Value:
         special = getattr(self, "call_" + dotted.replace(".", "_"), None)
         if special is not None:
-            return special(node)
+            return self._of_numbers(dotted, special(node), node)
         if dotted in _DTYPES or dotted in _BUILTIN_DTYPES:
             return self._convert_call(node, dotted)
         if (outer := BY_SPELLING.get(dotted.removesuffix(".outer"))) is not None and dotted.endswith(".outer"):
@@ -632,9 +632,12 @@ class Expressions(SpecialCalls):
         row = BY_SPELLING.get(dotted)
         if row is None or dotted[0].isupper() or dotted == "list":
             raise self._unknown(node, dotted)
-        made = self.call_row(row, node.args, node.keywords, node)
+        return self._of_numbers(dotted, self.call_row(row, node.args, node.keywords, node), node)
+
+    def _of_numbers(self, dotted: str, made: Value, node: Any) -> Value:
+        """What a function of math gives: it takes numbers only."""
         if dotted.startswith("math.") and self.as_expr(made, node).type.rank:
-            raise self.fail(node, "type", f"{dotted} takes a scalar", f"np.{row.name}")
+            raise self.fail(node, "type", f"{dotted} takes a scalar", f"np.{dotted[5:]}")
         return made
 
     def _outer(self, row: Row, node: Any) -> Value:

@@ -345,26 +345,13 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
         self.born[name] = self.loops
         if self.is_truth(value):
             self.truths.add(name)
-        if not value.type.rank:
-            self._note_box(name, id, value, node)
+        if isinstance(value, Call) and not value.type.rank and value.op in _BOXES:
+            self.boxes[name] = name
+        if isinstance(value, Name) and value.id in self.boxes:
+            self.boxes[name] = self.boxes[value.id]
         bound = Name(name, value.type, value_of(value), self.span(target))
         self.env[id] = bound
         return bound
-
-    def _note_box(self, name: str, id: str, value: Expr, node: Any) -> None:
-        """What np.where and their like give of numbers is an array without axes: += changes it in place, for all of its
-        names. Compiled code has numbers only. What layerc writes itself gives a second name at the end only."""
-        if self.source.layers:
-            return
-        if isinstance(value, Call) and value.op in _BOXES:
-            self.boxes[name] = name
-        if not isinstance(value, Name) or value.id not in self.boxes:
-            return
-        root = self.boxes[name] = self.boxes[value.id]
-        others = {k for k, v in self.env.items() if isinstance(v, Name) and self.boxes.get(v.id) == root and k != id}
-        if others and (others | {id}) & self.mutated:
-            what = f"{plain(id)} and {plain(min(others))} are one array without axes, which is updated in place"
-            raise self.fail(node, "aliasing", what, "take a copy for one of them: np.copy(...)")
 
     def _named_item(self, id: str, value: Value, node: Any, target: Any) -> Value:
         """An item of a tuple that gets a name: computed now, once."""

@@ -7,12 +7,10 @@ tells of it, and `out=` with the input itself needs no copy.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from .dims import Dim
 from .ir import Buffer, For, If, Kernel, Stmt
 from .passes.depend import Memory, injective
-from .passes.tree import Body, bodies, buffers, own_accesses
+from .passes.tree import Body, accesses, bodies, buffers, own_accesses
 
 Pair = tuple[str, str]  # output, input
 
@@ -39,7 +37,7 @@ class _Search:
         return self._body(self.body, out.name, read.name, ())
 
     def _body(self, body: Body, out: str, read: str, around: tuple[For, ...]) -> bool:
-        touching = [s for s in body if any(True for _ in self._found(s, out, read))]
+        touching = [s for s in body if any(self.root(a.buffer) in (out, read) for a in accesses((s,)))]
         if not touching:
             return True
         if len(touching) == 1 and not self._own(touching[0], out, read):
@@ -71,15 +69,11 @@ class _Search:
 
     def _own(self, stmt: Stmt, out: str, read: str) -> list[tuple[str, tuple[Dim, ...], tuple[Dim, ...] | None, str]]:
         """What the statement itself touches of the two: root, shape as it is seen, index and mode."""
-        roots = self.memory.root
-        found = [(roots.get(b, b), self.shapes[b], index, mode) for b, index, mode in own_accesses(stmt)]
+        found = [(self.root(b), self.shapes[b], index, mode) for b, index, mode in own_accesses(stmt)]
         return [one for one in found if one[0] in (out, read)]
 
-    def _found(self, stmt: Stmt, out: str, read: str) -> Iterator[object]:
-        yield from self._own(stmt, out, read)
-        for body in bodies(stmt):
-            for inner in body:
-                yield from self._found(inner, out, read)
+    def root(self, buffer: str) -> str:
+        return self.memory.root.get(buffer, buffer)
 
 
 __all__ = ["overwrites"]

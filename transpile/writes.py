@@ -12,7 +12,7 @@ from . import construct
 from .operations import BY_SPELLING
 from .program import At, Expr, Gather, Item, Mask, Name, Slice, Span, Store
 from .typing import broadcast
-from .values import DRAWS, Static, Tuple, Value
+from .values import DRAWS, Static, Tuple, Value, plain
 
 
 class Writes:
@@ -39,6 +39,20 @@ class Writes:
             self.store_items(current, construct.complete(current, ()), addend, node, row.name)
         else:
             self.assign(target, self.apply(row, [current, addend], {}, node), node)
+            self._only_name(current, target, node)
+
+    def _only_name(self: Any, before: Expr, target: Any, node: Any) -> None:
+        """What np.where and their like give of numbers is an array without axes: += changes it in place, for all of its
+        names. Compiled code has numbers only."""
+        root = self.boxes.get(before.id) if isinstance(before, Name) and isinstance(target, gast.Name) else None
+        if root is None:
+            return
+        shown = {k: v for k, v in self.env.items() if isinstance(v, Name) and self.boxes.get(v.id) == root}
+        if others := shown.keys() - {target.id}:
+            what = f"{plain(target.id)} and {plain(min(others))} are one array without axes, which is updated in place"
+            raise self.fail(node, "aliasing", what, "take a copy for one of them: np.copy(...)")
+        if isinstance(after := self.env[target.id], Name):
+            self.boxes[after.id] = root
 
     scalars_are_places = False  # in NumPy they are numbers
 
