@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..transpile import construct
-from ..transpile.program import Assign, Call, Expr, Gather, If, Index, Mask, Name, Stmt, blocks, stored, walk_stmts
+from ..transpile.aliasing import shown, shows_a_name
+from ..transpile.program import Assign, Expr, If, Index, Name, Stmt, blocks, stored, walk_stmts
 from ..transpile.renaming import map_stmt
 
 
@@ -40,7 +41,7 @@ def unaliased(
             )
         elif (
             isinstance(stmt, Assign)
-            and _aliased(stmt.value)
+            and shows_a_name(stmt.value)
             and (stmt.name in written or _root(stmt.value) in (shown if branch else later))
         ):
             stmt = Assign(stmt.name, construct.call("copy", stmt.value), stmt.span)
@@ -51,32 +52,13 @@ def unaliased(
 
 def _other_names(body: tuple[Stmt, ...], written: set[str]) -> set[str]:
     found = set(written)
-    views = [s for s in walk_stmts(body) if isinstance(s, Assign) and _aliased(s.value)]
+    views = [s for s in walk_stmts(body) if isinstance(s, Assign) and shows_a_name(s.value)]
     while more := {s.name for s in views if _root(s.value) in found} - found:
         found |= more
     return found
 
 
-def _aliased(expr: Expr) -> bool:
-    """Whether NumPy gives an array that exists, or a part of one, or one of these with its axes in another order."""
-    while (inner := _shown(expr)) is not None:
-        if not expr.type.rank:
-            return False
-        expr = inner
-    return isinstance(expr, Name) and bool(expr.type.rank)
-
-
-def _shown(expr: Expr) -> Expr | None:
-    """What an expression is a view of."""
-    match expr:
-        case Index(base=base, items=items) if not any(isinstance(i, (Gather, Mask)) for i in items):
-            return base
-        case Call(op="transpose" | "swapaxes" | "moveaxis" | "flip" | "squeeze" | "expand_dims", args=(base,)):
-            return base
-    return None
-
-
 def _root(expr: Expr) -> str | None:
-    while (inner := expr.base if isinstance(expr, Index) else _shown(expr)) is not None:
+    while (inner := expr.base if isinstance(expr, Index) else shown(expr)) is not None:
         expr = inner
     return expr.id if isinstance(expr, Name) else None

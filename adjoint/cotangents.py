@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from ..transpile import construct
 from ..transpile.construct import const
+from ..transpile.operations import ROWS
 from ..transpile.program import (
     Assign,
     Call,
@@ -243,15 +244,4 @@ def _with(expr: Expr, held: Mapping[Expr, Name]) -> Expr:
 
 def _makes_array(expr: Expr) -> bool:
     """Whether NumPy gives a new, writable array for it."""
-    return isinstance(expr, Call) and expr.op not in (
-        "broadcast_to",
-        "transpose",
-        "reshape",
-        "swapaxes",
-        "moveaxis",
-        "flip",
-        "squeeze",
-        "expand_dims",
-        "ravel",
-        "diagonal",
-    )
+    return isinstance(expr, Call) and not ROWS[expr.op].view

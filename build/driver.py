@@ -24,7 +24,6 @@ from layerc.transpile.errors import InternalError, Mistake, Reporter
 from layerc.transpile.ir import Kernel
 from layerc.transpile.layers import check_file
 from layerc.transpile.lower import ErrorTable, lower
-from layerc.transpile.lowering.aliases import hidden_writes
 from layerc.transpile.overwrite import overwrites
 from layerc.transpile.primal import primal
 from layerc.transpile.printer import print_function
@@ -121,7 +120,6 @@ def compile_module(
     upto: str | None = None,
 ) -> Stages:
     """Gradients, loop nests, and all passes (or those up to one)."""
-    _refuse_hidden_writes(module)
     gradients = gradients_of(module, keep)
     errors = ErrorTable()
     parts = []
@@ -136,23 +134,6 @@ def compile_module(
                 raise InternalError("passes", f"{layer.name}.{method}: {fault}", function.span) from fault
             parts.append(Part(layer, method, function, kernel))
     return Stages(module, gradients, tuple(parts), errors)
-
-
-def _refuse_hidden_writes(module: Module) -> None:
-    """InvalidFile for writes that NumPy would show in another name, and compiled code would not."""
-    reporter = Reporter({module.path: module.source.splitlines()})
-    for layer in module.layers:
-        for function in (layer.predict, layer.forward, layer.custom):
-            for store, name, written in hidden_writes(function.body) if function else ():
-                reporter.add(
-                    Mistake(
-                        store.span,
-                        "aliasing",
-                        f"this writes into {written}; {name}, which shares its memory, is read afterwards",
-                        "write to the array itself, or take a copy: .T.copy(), .reshape(...).copy()",
-                    )
-                )
-    reporter.raise_if_any()
 
 
 def _methods(layer: Layer, gradients: Gradients) -> Iterator[tuple[str, Function]]:

@@ -41,7 +41,7 @@ MISTAKES = [
     ('def f(x: real["N"]):\n    return x.reshape(0, -1)', 3, 'shape', 'any extent', 'write it out'),
     ('def f(x: real["*S"]):\n    return np.outer(x, x)', 3, 'shape', 'two groups of axes', 'name the axes'),
     ('def f(x: real["N"]):\n    return np.stack([x, x], 0, axis=0)', 3, 'type', 'no argument axis left', 'arrays, axis'),
-    ('def f(x: real["N M"]):\n    ys = []\n    for r in x:\n        r[0] = 1.0\n        ys.append(x)\n    return np.stack(ys)', 6, 'unsupported', 'hold it many times', '.copy()'),
+    ('def f(x: real["N M"]):\n    ys = []\n    for r in x:\n        r[0] = 1.0\n        ys.append(x)\n    return np.stack(ys)', 4, 'aliasing', 'x; ys, which shares its memory', '.copy()'),
     ('def f(x: real["N"]):\n    return np.sum(x, axis=1)', 3, 'shape', 'axis 1 is out of range', ''),
     ('def f(x: real["N"]):\n    return x[0, 1]', 3, 'index', 'too many indices', ''),
     ('def f(x: real["N"]):\n    return x[1.5]', 3, 'index', 'must be an integer', 'int('),

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .dims import Atom, Dim
+from .dims import Atom, Dim, product
 from .emit_simd import pragma
 from .emit_storage import Region, Storage, plan, stored_first
 from .emit_text import C_TYPES, Speller, bare
@@ -234,10 +234,8 @@ class _Function:
     def enter(self, region: Region) -> None:
         names = self.spell.names
         for b in region.stack:
-            size = 1
-            for extent in b.shape:
-                size *= extent.value or 0
-            self.put(f"{self.spell.ctype(b.dtype)} {names[b.name]}[{max(size, 1)}] __attribute__((aligned(64)));")
+            size = max(product(region.bounds[b.name]).value or 0, 1)
+            self.put(f"{self.spell.ctype(b.dtype)} {names[b.name]}[{size}] __attribute__((aligned(64)));")
         base, number = "lc_arena", 0
         if region.in_arena and region.loop is not None:
             self.regions += 1

@@ -566,7 +566,9 @@ class Expressions(SpecialCalls):
         raise NotImplementedError
 
     # -- lists: an expression of its own has none, the checker of functions does ----------------------------------
-    def _root_mutated(self, expr: Expr) -> bool:
+    mutating: bool
+
+    def _is_view(self, expr: Expr) -> bool:
         raise NotImplementedError
 
     def unlisted(self, value: Value, node: Any) -> Value:
@@ -700,7 +702,7 @@ class Expressions(SpecialCalls):
         self._no_number(base, node.func)
         if attr == "item" and not base.type.rank:
             return base
-        if attr == "flatten" and self._root_mutated(base):  # a copy, where ravel is a view
+        if attr == "flatten" and self.mutating:  # a copy, where ravel is a view
             base = construct.call("copy", base, span=self.span(node))
         row = ROWS.get(_METHODS.get(attr, attr)) if attr in _OF_ARRAYS else None
         if row is None and f"np.{attr}" in BY_SPELLING:

@@ -94,8 +94,6 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
         self.loops = 0
         self.counters: set[str] = set()  # of all loops so far
         self.born: dict[str, int] = {}  # name of an array -> how many loops it was made in
-        self.appended: set[str] = set()  # arrays that a list holds
-        self.written: set[str] = set()  # arrays that were written into
         self.inserted = 0  # statements put before others, where lists are made
         self.lists: dict[Key, Items] = {}
         self.found: dict[Key, Plan] = {}
@@ -103,6 +101,7 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
         self.source, self.frame = source, object()
         self.current: Any = gast.Pass()  # the statement being checked
         self.mutated: set[str] = set()
+        self.mutating = False  # whether it, or a function that calls it, writes into any array
         self.unordered: set[str] = set()  # arrays that may not lie in C order under NumPy
         self.boxes: dict[str, str] = {}  # names of arrays without axes -> the first name of each
         self.truths: set[str] = set()  # names of Python's own booleans

@@ -17,7 +17,7 @@ from .values import RETURN, Broken, Closure, Collected, Generator, Later, ListVa
 from .writes import mutated_names, target_names
 
 # What is known of the function that is being typed.
-_OF_A_FUNCTION = ("env", "source", "mutated", "path", "calling", "frame", "popped", "appending", "assigned")
+_OF_A_FUNCTION = ("env", "source", "mutated", "mutating", "path", "calling", "frame", "popped", "appending", "assigned")
 
 
 class Inlining:
@@ -174,6 +174,7 @@ class Inlining:
         """Begins with the body of a function: what is known of it before its statements are read."""
         self.source, self.frame = source, object()
         self.mutated = mutated_names(function, source.harmless)
+        self.mutating = self.mutating or bool(self.mutated)
         self.popped, self.appending = popped_names(function), appended_names(function)
         self.assigned = _own_names(function)
 

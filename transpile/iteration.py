@@ -37,11 +37,11 @@ class Iteration:
                 "else on a loop is not part of the subset",
                 "set a variable before the loop, and test it after",
             )
-        loop = self._range(node.iter)
+        targets = {n.id for n in gast.walk(node.target) if isinstance(n, gast.Name)}
+        loop = self._range(node.iter, bool(targets & self.mutated))
         direct = isinstance(node.target, gast.Name) and loop.hint == "="
         var = self.fresh(node.target.id if direct else "i" if loop.hint == "=" else loop.hint)
         counter = Name(var, Type("int"), Dim.of(var), self.span(node.target))
-        targets = {n.id for n in gast.walk(node.target) if isinstance(n, gast.Name)}
         for id in targets:
             self.env.pop(id, None)
         self.counters.add(var)
@@ -74,7 +74,8 @@ class Iteration:
             )
         self.emit(For(var, loop.start, loop.stop, loop.step, tuple(statements), self.span(node)))
 
-    def _range(self: Any, node: Any) -> Range:
+    def _range(self: Any, node: Any, written: bool = False) -> Range:
+        """`written`: whether the body writes into what it gets."""
         if isinstance(node, gast.Call) and all(k.arg == "start" for k in node.keywords):
             dotted = self._called(node.func)
             if dotted == "enumerate":
@@ -84,18 +85,21 @@ class Iteration:
             if dotted == "range" and not node.keywords and 1 <= len(node.args) <= 3:
                 return self._counted(node)
             if dotted == "reversed" and len(node.args) == 1:
-                return _reverse(self._range(node.args[0]))
+                return _reverse(self._range(node.args[0], written))
             if dotted == "enumerate" and len(node.args) in (1, 2):
                 start = self.typed(node.args[1]) if len(node.args) == 2 else const(0)
-                inner = self._range(node.args[0])
+                inner = self._range(node.args[0], written)
                 return Range(
                     inner.start, inner.stop, inner.step, lambda i: Tuple((_offset(i, inner, start), inner.item(i))), "i"
                 )
             if dotted == "zip" and node.args:
-                return self._zipped([self._range(a) for a in node.args], node)
+                return self._zipped([self._range(a, written) for a in node.args], node)
         array = self.unlisted(self.value_or_list(node), node)
         if isinstance(array, Tuple):
             array = self.stacked(array, node)
+            if written and array.type.rank > 1:
+                what = "the loop writes into the items of a list that is written out"
+                raise self.fail(node, "unsupported", what, "write to the items by name, or make an array: np.stack(ys)")
         expr = self.as_expr(array, node)
         if not expr.type.rank:
             raise self.fail(node, "type", "cannot loop over a scalar", "loop over range(n)")

@@ -171,9 +171,7 @@ class Joins:
         growth: dict[Any, Dim] = {}
         strides: dict[str, Dim] = {}
         unstable: set[str] = set()
-        appended = set(self.appended)
         while True:
-            self.appended = set(appended)
             mark, used = len(self.out) - self.inserted, set(self.fresh.used)
             self.env, self.lists = dict(entry), dict(lists)
             for id in unstable:
@@ -203,25 +201,11 @@ class Joins:
             del self.out[mark + self.inserted :]
             self.fresh.used = used
         for id, value in held.items():
-            self._pass_on(value, self.env.get(id), node)
             self._deliver_carried(id, value, statements, node)
         self._leave_loop(start)
         self.after_strides(entry, strides, trips)
         self.lists = self.after_loop(lists, growth, trips)
         return result, statements
-
-    def _pass_on(self: Any, carried: Value, end: Value, node: Any) -> None:
-        """An array that a list holds is what the next iteration begins with: it must not be written into there."""
-        if not (isinstance(carried, Name) and isinstance(end, Name) and end.id in self.appended):
-            return
-        if carried.id in self.written:
-            raise self.fail(
-                node,
-                "unsupported",
-                "what this loop appends to a list is written into in the next iteration: the list would see it",
-                "append a copy of it: .copy()",
-            )
-        self.appended.add(carried.id)
 
     def _written_in_place(self: Any, id: str) -> bool:
         """Whether `+=` on this name changes an array, and leaves the name what it is."""

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import gast
 
 from . import construct
+from .aliasing import hidden_writes
 from .annotations import Annotation, groups_of, parse_annotation, shape_string
 from .dims import Atom, Dim, same_extent
 from .errors import Mistake, Reporter, Suppressed, span_of
@@ -60,6 +61,10 @@ def check_file(path: Path, text: str | None = None) -> Module:
         for mistake in filter(None, map(loose_exit, (source, *source.imported()))):
             reporter.add(mistake)
     found = sorted((layer for layer in layers if layer is not None), key=lambda layer: layer.span.line)
+    for layer in found:
+        for function in filter(None, (layer.predict, layer.forward, layer.custom)):
+            for mistake in hidden_writes(function):
+                reporter.add(mistake)
     files = {s.path: s.text for s in source.imported()}
     if not layers and not reporter.mistakes:
         reporter.add(

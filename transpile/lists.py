@@ -25,8 +25,6 @@ from .joins import joined
 from .program import Assign, At, Call, Expr, Index, Name, Pop, Push, Slice, Type
 from .typing import TypingError
 from .values import Collected, ListValue, Static, Tuple, Value
-from .views import root_of
-from .writes import base_names
 
 Key = tuple[int, ...]
 
@@ -172,11 +170,10 @@ class Lists:
                 state = replace(state, element=self._element(state, item, node))
             state = replace(state, items=())
         element = self._element(state, value, node)
-        self._forbid_writes(node, value)
         whole = Name(state.name, Type(element.dtype, (self._total(key, state), *element.shape)))
         target = construct.index(whole, [At(construct.dim(state.length))])
         assert isinstance(target, Index)
-        self.store_items(whole, target.items, construct.convert(self.as_expr(value, node), element), node)
+        self.store_items(whole, target.items, construct.convert(self.as_expr(value, node), element), node, binds=True)
         self._keep(key, replace(state, length=state.length + 1, element=element, looped=True))
 
     def _kept_item(self: Any, state: Items, value: Value, node: Any) -> Value:
@@ -210,21 +207,6 @@ class Lists:
                 f" {construct.shape_text(before.shape)} and {construct.shape_text(type.shape)}",
             )
         return Type(joined(before, expr.type, f"an item of {state.name}"), type.shape)
-
-    def _forbid_writes(self: Any, node: Any, value: Value) -> None:
-        """A list holds the array itself in NumPy, so that a later write into it would show: here it holds a copy."""
-        expr = self.as_expr(value, node)
-        root = root_of(expr) if self._is_view(expr) else None
-        if root is None or not (base_names(node) & self.mutated or self._root_mutated(expr)):
-            return
-        if self.born.get(root, 0) < self.loops:
-            raise self.fail(
-                node,
-                "unsupported",
-                "this array is written into in place, and the list would hold it many times",
-                "append a copy of it: .copy()",
-            )
-        self.appended.add(root)
 
     def _keep(self: Any, key: Key, state: Items) -> None:
         self.lists[key] = state
@@ -335,7 +317,7 @@ class Lists:
             order = [*range(1, rank)]
             order.insert(axis % rank, 0)
             return construct.call("transpose", expr, axes=tuple(order), span=self.span(node))
-        return construct.call("copy", expr) if self.mutated else expr
+        return expr
 
     def call_np_concatenate(self: Any, node: Any) -> Value:
         expr = self._whole_list(node)
@@ -402,7 +384,7 @@ class Lists:
         if whole.type.rank and not nonnegative(whole.type.shape[0] - 1, self.facts):
             some = construct.call("greater", construct.dim(whole.type.shape[0]), construct.const(0))
             self.require(some, "need at least one array to put together", node)
-        return whole
+        return construct.call("copy", whole) if self.mutating else whole
 
     def _only_axis(self: Any, node: Any, name: str) -> int:
         given = self._given(node, name, "arrays axis", 1)

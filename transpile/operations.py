@@ -18,6 +18,7 @@
              subset. Its parameters are arguments of the row and `y`, which it fills
     each     what of its arguments a body sees at a time, for every index of the axes before: a "vector" along `axis`,
              the "rest" from `axis` on, a "matrix" of the last two axes
+    view     whether NumPy's result is its argument's memory, wherever strides can say so
     shared   `name = text`: a value that derivatives read by that name, computed once
 
 The rows themselves are in `transpile/table/`, a file a family. Adding an operation is adding a row.
@@ -60,6 +61,7 @@ class Row:
     define: str | Callable[[list[Type], dict[str, Any]], str] = ""
     body: Callable[..., None] | None = None
     each: str = ""
+    view: bool = False
     shared: str = ""
     flops: int = 1
     doc: str = ""

@@ -151,7 +151,8 @@ class Assign:
 
 @node
 class Store:
-    """base[items] = value, or base[items] op= value in place. `scatter`: repeated indices accumulate (np.add.at)."""
+    """base[items] = value, or base[items] op= value in place. `scatter`: repeated indices accumulate (np.add.at);
+    `binds`: in Python a list gets this value as an item, the array itself and not a copy."""
 
     base: Name
     items: tuple[Item, ...]
@@ -159,6 +160,7 @@ class Store:
     op: str | None = None
     scatter: bool = False
     span: Span = field(default=NOWHERE, compare=False)
+    binds: bool = False
 
 
 @node

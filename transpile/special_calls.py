@@ -98,20 +98,33 @@ class SpecialCalls(ArrayCalls):
         return construct.call("einsum", *operands, spec=(tuple(specs), out), span=self.span(node))
 
     def call_np_array(self: Any, node: Any) -> Value:
-        value = self.value(node.args[0]) if node.args else None
-        if value is None:
-            raise self.fail(node, "type", "np.array takes the values")
-        expr = (
-            self.stacked(value, node) if isinstance(value, Tuple) else construct.call("copy", self.as_expr(value, node))
-        )
-        if expr.type.is_weak:  # an array, of no axes, has a type
+        return self._new_array(node, "np.array")
+
+    def call_np_asarray(self: Any, node: Any) -> Value:
+        """An array stays what it is, under another name."""
+        return self._new_array(node, "np.asarray")
+
+    def _new_array(self: Any, node: Any, name: str) -> Value:
+        given = self._given(node, name, "a dtype" if name == "np.asarray" else "object dtype", 1)
+        values, wanted = given.values() if len(given) == 2 else (*given.values(), None)
+        value = self.value(values)
+        dtype = self.dtype(self.value(wanted), wanted) if wanted is not None else None
+        if isinstance(value, Tuple):
+            return self._typed_array(self.stacked(value, node), dtype)
+        expr = self.as_expr(value, node)
+        if name == "np.asarray" and self._is_view(expr) and self.mutating:
+            if dtype in (None, expr.type.dtype):
+                return expr
+            if {dtype, expr.type.dtype} in ({"real", "f32"}, {"real", "f64"}):
+                what = "whether this is a copy or the array itself depends on the type of the arrays at the call"
+                raise self.fail(node, "aliasing", what, "np.array(...) or .astype(...) is a copy always")
+        return self._typed_array(construct.call("copy", expr), dtype)
+
+    def _typed_array(self: Any, expr: Expr, dtype: str | None) -> Expr:
+        """An array, also one of no axes, has a type."""
+        if expr.type.is_weak:
             expr = construct.cast(expr, "real" if expr.type.is_float else "i64")
-        for keyword in node.keywords:
-            if keyword.arg != "dtype":
-                raise self.fail(node, "type", f"np.array has no argument {keyword.arg} here")
-            dtype = self.dtype(self.value(keyword.value), keyword.value)
-            expr = expr if dtype is None else construct.cast(expr, dtype)
-        return expr
+        return expr if dtype is None else construct.cast(expr, dtype)
 
     def call_np_clip(self: Any, node: Any) -> Value:
         """Both limits or none, as NumPy has it: one alone has the name `min` or `max`."""
@@ -120,9 +133,6 @@ class SpecialCalls(ArrayCalls):
         if low != high and not given & {"min", "max"}:
             raise self.fail(node, "type", f"np.clip needs {'a_max' if low else 'a_min'} as well", "it may be None")
         return self.call_row(ROWS["clip"], node.args, node.keywords, node)
-
-    def call_np_asarray(self: Any, node: Any) -> Value:
-        return self.call_np_array(node)
 
     def call_np_stack(self: Any, node: Any) -> Value:
         given = self._given(node, "np.stack", "arrays axis", 1)

@@ -24,7 +24,7 @@ class Writes:
         if row is None:
             raise self.fail(node, "unsupported", f"{type(op).__name__} in place is not part of the subset")
         if isinstance(target, gast.Subscript):
-            array = self.typed(target.value)
+            array = self._places(target.value)
             items = self.items(array, target.slice)
             self.store_items(array, items, self.typed(value), node, row.name)
             return
@@ -57,8 +57,10 @@ class Writes:
     scalars_are_places = False  # in NumPy they are numbers
 
     def store(self: Any, base: Any, slice: Any, value: Expr, op: str | None, node: Any) -> None:
-        array = self.typed(base)
-        self.store_items(array, self.items(array, slice), value, node, op)
+        array = self._places(base)
+        items = self.items(array, slice)
+        binds = self.is_array_list(base) and len(items) == 1 and isinstance(items[0], At)
+        self.store_items(array, items, value, node, op, binds=binds)
 
     def store_items(
         self: Any,
@@ -68,6 +70,7 @@ class Writes:
         node: Any,
         op: str | None = None,
         scatter: bool = False,
+        binds: bool = False,
     ) -> None:
         """array[items] op= value, through views down to the array itself."""
         span = self.span(node)
@@ -76,14 +79,6 @@ class Writes:
             if shown is None:
                 return
             array, items, value = shown
-        if array.id in self.appended:
-            raise self.fail(
-                node,
-                "unsupported",
-                "this array is in a list already, which would see the write",
-                "append a copy of it: .copy()",
-            )
-        self.written.add(array.id)
         if not array.type.rank and not self.scalars_are_places:
             raise self.fail(node, "type", "a scalar has no places to store into", "assign the name itself")
         if any(isinstance(i, Mask) for i in items):
@@ -116,8 +111,18 @@ class Writes:
                 op,
                 False,
                 span,
+                binds,
             )
         )
+
+    def _places(self: Any, base: Any) -> Expr:
+        """What is written into, of target[...]."""
+        value = self.value(base)
+        if isinstance(value, Tuple):
+            what = "an item of a list or tuple that is written out has a value, not a place to write into"
+            help = "y = ys[0]; y += 1 changes an array that is an item; for another item, make an array: np.stack(ys)"
+            raise self.fail(base, "unsupported", what, help)
+        return self.as_expr(value, base)
 
     def _fits(self: Any, part: Expr, value: Expr, node: Any) -> None:
         place, shape = part.type.shape, value.type.shape

@@ -38,6 +38,7 @@ class Style:
     optimiser: bool = True
     level: str = "-O0"
     flags: bool = False  # the flags of a build, and threads
+    fixed: bool = False  # every extent a number in the annotations
 
     @property
     def reals(self) -> list[Any]:
@@ -59,6 +60,7 @@ STYLES = {
     "f64": Style(),
     "f32": Style(("f32",)),
     "plain": Style(optimiser=False, level="-O1"),
+    "fixed": Style(fixed=True),
     "full": Style(("f32", "f64"), flags=True),
 }
 
@@ -66,6 +68,8 @@ STYLES = {
 def check_compiled(studied: Sequence[Studied], folder: Path, style: Style) -> list[Failed]:
     """What fails among programs that NumPy agrees about."""
     failed: list[Failed] = []
+    if style.fixed:
+        studied = [_fixed(one) for one in studied if not (one.program.batched or one.raises)]
     for package, members, error in _built(studied, folder, style):
         if package is None:
             failed.append((members[0], _refused(error)))
@@ -76,6 +80,19 @@ def check_compiled(studied: Sequence[Studied], folder: Path, style: Style) -> li
             except Failure as failure:
                 failed.append((one, failure))
     return failed
+
+
+def _fixed(one: Studied) -> Studied:
+    """The program for its first sizes alone, as one writes real["4 3"]."""
+    sizes = one.program.sizes[0]
+
+    def numbers(found: re.Match[str]) -> str:
+        extents = [e if "*" in e and not e[0].isalnum() else str(eval(e, dict(sizes))) for e in found[2].split()]
+        return f"{found[1]}['{' '.join(extents)}']"
+
+    text = re.sub(r"\b(real|f32|f64|i32|i64|bool_)\['([^']*)'\]", numbers, one.program.text)
+    points = [p for p in one.points if p.number % len(one.program.sizes) == 0]
+    return replace(one, program=replace(one.program, text=text, sizes=(sizes,)), points=points)
 
 
 def _refused(error: Exception) -> Failure:

@@ -15,7 +15,7 @@ from fuzzing.shrink import shrink
 
 SIZE = 40
 # Which style a round is compiled in: the C compiler takes a minute for "full".
-TURNS = ("f64", "f32", "plain", "f64", "f32", "f64", "f32", "plain", "f64", "f32", "f64", "full")
+TURNS = ("f64", "f32", "plain", "fixed", "f32", "f64", "f32", "plain", "fixed", "f32", "f64", "full")
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ from ..program import (
     blocks,
     stmt_exprs,
     walk,
-    walk_stmts,
 )
 
 # The position of a statement, and the loops around it.
@@ -171,35 +170,3 @@ def is_view(expr: Expr) -> bool:
             moves = ROWS[op].kind == "move" and ROWS[op].flops == 1  # others are better computed once
             return (moves or op in ("reshape", "ravel")) and is_view(args[0])
     return False
-
-
-def hidden_writes(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, str, str]]:
-    """Stores that NumPy would show in another name: (the store, the other name, the one written into).
-
-    Views made by slicing are written through; a transposed or reshaped view is a value of its own here, and so is
-    what a loop carries or a branch leaves. That differs only if one of the two is written into while the other is
-    still read.
-    """
-    writes = Writes.of(body)
-    roots: dict[str, dict[str, int]] = {}  # by name: the names that it shares memory with, and since when
-    for stmt in walk_stmts(body):
-        if not (isinstance(stmt, Assign) and stmt.value.type.rank and is_view(stmt.value) and not _copies(stmt.value)):
-            continue
-        near = {e.id for e in walk(stmt.value) if isinstance(e, Name) and e.type.rank}
-        made, _ = writes.at[id(stmt)]
-        shared = roots.setdefault(stmt.name, {})
-        for name in near:
-            shared |= {r: made for r, since in roots.get(name, {}).items() if not writes.renewed(r, since, made)}
-            shared[name] = made
-        for root in shared:
-            for store in walk_stmts(body):
-                if not isinstance(store, Store):
-                    continue
-                if store.base.id == root and writes.seen(stmt, store, root, stmt.name):
-                    yield store, stmt.name, root
-                if store.base.id == stmt.name and writes.seen(stmt, store, stmt.name, root):
-                    yield store, root, stmt.name
-
-
-def _copies(expr: Expr) -> bool:
-    return any(e.op == "copy" for e in walk(expr) if isinstance(e, Call) and e.type.rank)

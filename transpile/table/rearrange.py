@@ -128,7 +128,7 @@ add(
     Row("repeat", "np.repeat", "a, repeats: extent, axis: axis = None", "move", _repeated, ("ungroup(dy)",), pull=_pull_repeated),
     Row("tile", "np.tile", "a, reps: shape", "move", _tiled, ("ungroup(dy)",), pull=_pull_tiled),
     Row("roll", "np.roll", "a, shift: extent, axis: axis = None", "body", _rolled, ("np.roll(dy, -shift, axis=axis)",), body=bodies.roll, each="rest"),
-    Row("diagonal", "np.diagonal", _DIAGONAL, "move", _diagonal, ("on_diagonal(dy)",), pull=_pull_diagonal, define=_gathered),
+    Row("diagonal", "np.diagonal", _DIAGONAL, "move", _diagonal, ("on_diagonal(dy)",), pull=_pull_diagonal, define=_gathered, view=True),
     Row(
         "trace", "np.trace", _DIAGONAL, "compose", _trace, ("on_diagonal(dy)",),
         define="np.sum(np.diagonal(a, offset=offset, axis1=axis1, axis2=axis2), axis=-1)",
