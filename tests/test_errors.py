@@ -35,7 +35,7 @@ MISTAKES = [
     ('def f(x: real["N"]):\n    x.sort()\n    return x', 3, 'unsupported', 'no method sort', 'np.sort(...)'),
     ('def f(m: bool_["N"]):\n    return -m', 3, 'type', 'no - for booleans', '~'),
     ('@layer(True)\ndef f(x: real["N"]):\n    return x', 1, 'layer', 'options by name', 'batched=True'),
-    ('def f(x: real["N"]):\n    ys = []\n    for i in range(3):\n        x += 1\n        x = x * 2\n        ys.append(x)\n    return np.stack(ys)', 4, 'unsupported', 'the list would see it', '.copy()'),
+    ('def f(x: real["N"]):\n    ys = []\n    for i in range(3):\n        x += 1\n        x = x * 2\n        ys.append(x)\n    return np.stack(ys)', 5, 'aliasing', 'which shares its memory', '.copy()'),
     ('def f(x: real["anyone"]) -> real["anyone"]:\n    return x[:2]', 3, 'shape', 'declared is (anyone,)', ''),
     ('def f(x: real["N"]):\n    return np.ones(-1)', 3, 'shape', 'negative dimensions', ''),
     ('def f(x: real["N"]):\n    return x.reshape(0, -1)', 3, 'shape', 'any extent', 'write it out'),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
@@ -83,6 +84,7 @@ class Expressions(SpecialCalls):
     facts: dict[str, tuple[Dim, Dim]]
     constants_seen: tuple[str, ...] = ()
     called_at: Span = NOWHERE
+    again: dict[int, Value] = {}  # noqa: RUF012 (the checker's own) values of nodes, for who asks for them next
 
     def emit(self, stmt: Stmt) -> None:
         raise NotImplementedError
@@ -136,14 +138,14 @@ class Expressions(SpecialCalls):
         except TypingError as error:
             raise self.fail(node, error.kind, error.message, error.help) from None
 
-    def values(self, nodes: Sequence[Any]) -> list[Value]:
-        """All of them, and the mistakes of all of them."""
+    def values(self, nodes: Sequence[Any], of: Callable[[Any], Value] | None = None) -> list[Value]:
+        """All of them, and the mistakes of all of them. `of`: what gives the value of one."""
         found: list[Value] = []
         failed = False
         for node in nodes:
             mark = len(self.out)
             try:
-                found.append(self.value(node))
+                found.append((of or self.value)(node))
                 found[:-1] = [self._before(v, mark, node) for v in found[:-1]]
             except Mistake as mistake:
                 self.keep(mistake)
@@ -159,10 +161,15 @@ class Expressions(SpecialCalls):
         given = self.values([n.value if isinstance(n, gast.Starred) else n for n in nodes])
         found: list[Value] = []
         for node, value in zip(nodes, given, strict=True):
-            if isinstance(node, gast.Starred) and not isinstance(value, Tuple):
-                raise self.fail(node, "type", "only a tuple can be taken apart by *", "write the items out")
-            found += value.items if isinstance(node, gast.Starred) and isinstance(value, Tuple) else [value]
+            found += self.taken_apart(value, node) if isinstance(node, gast.Starred) else [value]
         return found
+
+    def taken_apart(self, value: Value, node: Any) -> tuple[Value, ...]:
+        """The items of `*value`."""
+        value = self.unlisted(value, node)
+        if not isinstance(value, Tuple):
+            raise self.fail(node, "type", "only a tuple can be taken apart by *", "write the items out")
+        return value.items
 
     def _before(self, value: Value, mark: int, node: Any) -> Value:
         """A value as it was before what has been emitted since: a call in an expression may write into an array that
@@ -181,6 +188,8 @@ class Expressions(SpecialCalls):
         return map_leaves(value, held)
 
     def _value(self, node: Any) -> Value:
+        if (found := self.again.pop(builtins.id(node), None)) is not None:
+            return found
         match node:
             case gast.Constant(value=value):
                 return self._constant(node, value)
@@ -195,7 +204,7 @@ class Expressions(SpecialCalls):
             case gast.Compare(left=left, ops=ops, comparators=rest):
                 return self._comparison(node, left, ops, rest)
             case gast.BoolOp(op=op, values=values):
-                return self._boolean(type(op).__name__, values, node)
+                return self._boolean(type(op).__name__, values, node, exact=True)
             case gast.IfExp(test=test, body=body, orelse=orelse):
                 return self._ternary(node, test, body, orelse)
             case gast.Attribute():
@@ -462,12 +471,11 @@ class Expressions(SpecialCalls):
 
     def _comparison(self, node: Any, left: Any, ops: list[Any], rest: list[Any]) -> Value:
         terms = self.values([left, *rest[:1]])
-        drawn = self.drawn()
+        drawn, mark = self.drawn(), len(self.out)
         terms += self.values(rest[1:])
-        if self.drawn() != drawn:
-            raise self.fail(
-                node, "unsupported", "the end of this comparison may not be drawn", "draw it before: u = rng.random()"
-            )
+        if self.drawn() != drawn or stored(tuple(self.out[mark:])):
+            what = "the end of this comparison is looked at only where its beginning holds: it may not draw or write"
+            raise self.fail(node, "unsupported", what, "take its value before: u = ...")
         if len(ops) == 1 and isinstance(ops[0], (gast.Is, gast.IsNot)):
             if isinstance(terms[1], Static) and terms[1].value is None:
                 same = isinstance(terms[0], Static) and terms[0].value is None
@@ -528,10 +536,10 @@ class Expressions(SpecialCalls):
                 result = same if result == const(False) else construct.call("logical_or", result, same)
         return result if inside else self.apply(ROWS["logical_not"], [result], {}, node)
 
-    def _boolean(self, spelling: str, values: list[Any], node: Any) -> Value:
-        result = self.condition(values[0])
+    def _boolean(self, spelling: str, values: list[Any], node: Any, exact: bool = False) -> Value:
+        result = self.condition(values[0], exact)
         for other in values[1:]:
-            term = self.condition(other)
+            term = self.condition(other, exact)
             static = _known(result)
             if static is not None:
                 result = term if static == (spelling == "And") else result
@@ -541,9 +549,14 @@ class Expressions(SpecialCalls):
                 )
         return result
 
-    def condition(self, node: Any) -> Expr:
-        """A scalar condition."""
+    def condition(self, node: Any, exact: bool = False) -> Expr:
+        """A scalar condition. `exact`: not only its truth matters, as of what `and` and `or` give: one of the two."""
+        if isinstance(node, gast.BoolOp):
+            return self.as_expr(self._boolean(type(node.op).__name__, node.values, node, exact), node)
         expr = self.typed(node)
+        if exact and (expr.type.rank or expr.type.dtype != "bool"):
+            what = "`and` and `or` give one of their operands; here these are no truths"
+            raise self.fail(node, "type", what, "say which one is meant: k if k else 2")
         if expr.type.rank and expr.type.shape != (construct.ONE,) * expr.type.rank:
             raise self.fail(
                 node,
@@ -566,10 +579,7 @@ class Expressions(SpecialCalls):
         raise NotImplementedError
 
     # -- lists: an expression of its own has none, the checker of functions does ----------------------------------
-    mutating: bool
-
-    def _is_view(self, expr: Expr) -> bool:
-        raise NotImplementedError
+    mutating = False
 
     def unlisted(self, value: Value, node: Any) -> Value:
         return value

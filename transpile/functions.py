@@ -101,6 +101,7 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
         self.source, self.frame = source, object()
         self.current: Any = gast.Pass()  # the statement being checked
         self.mutated: set[str] = set()
+        self.again = {}
         self.mutating = False  # whether it, or a function that calls it, writes into any array
         self.unordered: set[str] = set()  # arrays that may not lie in C order under NumPy
         self.boxes: dict[str, str] = {}  # names of arrays without axes -> the first name of each
@@ -224,7 +225,8 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
             and len(node.elts) == len(target.elts)
             and not any(isinstance(e, gast.Starred) for e in (*node.elts, *target.elts))
         ):
-            return Tuple(tuple(self._assigned_value(v, t) for v, t in zip(node.elts, target.elts, strict=True)))
+            targets = {id(v): t for v, t in zip(node.elts, target.elts, strict=True)}
+            return Tuple(tuple(self.values(node.elts, lambda v: self._assigned_value(v, targets[id(v)]))))
         if isinstance(node, gast.List) and name in self.popped:
             if node.elts:
                 raise self.fail(
@@ -232,7 +234,7 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
                 )
             return self.new_stack()
         if isinstance(node, gast.List) and (not node.elts or name in self.appending):
-            return self.new_list(node, hint, tuple((self.value(e), e) for e in node.elts))
+            return self.new_list(node, hint, tuple(zip(self.values(node.elts), node.elts, strict=True)))
         if isinstance(node, gast.ListComp):
             return self.comprehension(node, hint)
         return self.value_or_list(node)
@@ -454,20 +456,20 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
         finally:
             self.out = out
 
-    def _boolean(self, spelling: str, values: list[Any], node: Any) -> Value:
+    def _boolean(self, spelling: str, values: list[Any], node: Any, exact: bool = False) -> Value:
         """`a and b`, `a or b`: b is a branch where evaluating it without need could fail, as in `i < n and x[i] >
         0`."""
-        result = self.condition(values[0])
+        result = self.condition(values[0], exact)
         for other in values[1:]:
             known = _known(result)
             if known is not None:
-                result = self.condition(other) if known == (spelling == "And") else result
+                result = self.condition(other, exact) if known == (spelling == "And") else result
                 continue
             out, self.out = self.out, []
             facts, self.facts = self.facts, assumed(result, spelling == "And", self.facts)
             before = self.drawn()
             try:
-                term, needed = self.condition(other), self.out
+                term, needed = self.condition(other, exact), self.out
             finally:
                 self.out, self.facts = out, facts
             # Whether it may fail where the first does not hold.

@@ -126,10 +126,13 @@ class Inlining:
         return Name(name, value.type, value_of(value), self.span(node))
 
     def _bind_arguments(self: Any, target: Closure, node: Any) -> dict[str, Value]:
+        nodes = [a.value if isinstance(a, gast.Starred) else a for a in node.args]
+        found = self.values([*nodes, *(k.value for k in node.keywords)], self.value_or_list)
         given: list[Value] = []
-        for arg in node.args:
-            given += self.spread([arg]) if isinstance(arg, gast.Starred) else [self.value_or_list(arg)]
-        return self._bound(target, given, {k.arg: self.value_or_list(k.value) for k in node.keywords}, node)
+        for arg, value in zip(node.args, found, strict=False):
+            given += self.taken_apart(value, arg) if isinstance(arg, gast.Starred) else [value]
+        named = dict(zip([k.arg for k in node.keywords], found[len(nodes) :], strict=True))
+        return self._bound(target, given, named, node)
 
     def _bound(
         self: Any, target: Closure, given: Sequence[Value], keywords: dict[str, Value], node: Any

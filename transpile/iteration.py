@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gast
@@ -11,8 +11,9 @@ import gast
 from . import construct
 from .construct import const, value_of
 from .dims import ZERO, Atom, Dim, nonnegative
-from .program import Assert, At, Expr, For, Name, Stmt, Type
-from .values import LOOPED, Broken, Tuple, Value
+from .program import Assert, Assign, At, Expr, For, Name, Stmt, Type, names
+from .values import LOOPED, Broken, Tuple, Value, leaves
+from .writes import target_names
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,19 @@ class Iteration:
                 "set a variable before the loop, and test it after",
             )
         targets = {n.id for n in gast.walk(node.target) if isinstance(n, gast.Name)}
-        loop = self._range(node.iter, bool(targets & self.mutated))
+        items = self.items_over(node.iter)
+        if items is not None and (targets & self.mutated or not _alike(items)):
+            self.again.clear()
+            self._one_by_one(node, items)
+            return
+        loop = self._range(node.iter)
         direct = isinstance(node.target, gast.Name) and loop.hint == "="
         var = self.fresh(node.target.id if direct else "i" if loop.hint == "=" else loop.hint)
         counter = Name(var, Type("int"), Dim.of(var), self.span(node.target))
         for id in targets:
             self.env.pop(id, None)
         self.counters.add(var)
+        loop = self._with_own_bounds(loop, node)
 
         def body() -> tuple[None, list[Any]]:
             outside: list[Stmt] = self.out
@@ -74,8 +81,32 @@ class Iteration:
             )
         self.emit(For(var, loop.start, loop.stop, loop.step, tuple(statements), self.span(node)))
 
-    def _range(self: Any, node: Any, written: bool = False) -> Range:
-        """`written`: whether the body writes into what it gets."""
+    def _one_by_one(self: Any, node: Any, items: tuple[Value, ...]) -> None:
+        """A loop over a tuple whose items are no array together, or are written into: its body for each of them."""
+        path = self.path
+        for number, item in enumerate(items):
+            self.path = (*path, id(node), number)
+            self.assign(node.target, item, node.target)
+            self.block(node.body)
+        self.path = path
+
+    def _with_own_bounds(self: Any, loop: Range, node: Any) -> Range:
+        """Bounds are what they are before the loop, also where its body gives their names to something else."""
+        assigned = set(target_names(node.body))
+        written = {v.id for k, v in self.env.items() if k in assigned and isinstance(v, Name)}
+
+        def own(bound: Expr, hint: str) -> Expr:
+            if not names(bound) & written:
+                return bound
+            if (known := value_of(bound)) is not None and not known.symbols() & written:
+                return construct.dim(known)
+            name = self.fresh(hint)
+            self.emit(Assign(name, bound, self.span(node)))
+            return Name(name, bound.type, value_of(bound), self.span(node))
+
+        return replace(loop, start=own(loop.start, "start"), stop=own(loop.stop, "stop"))
+
+    def _range(self: Any, node: Any) -> Range:
         if isinstance(node, gast.Call) and all(k.arg == "start" for k in node.keywords):
             dotted = self._called(node.func)
             if dotted == "enumerate":
@@ -85,21 +116,18 @@ class Iteration:
             if dotted == "range" and not node.keywords and 1 <= len(node.args) <= 3:
                 return self._counted(node)
             if dotted == "reversed" and len(node.args) == 1:
-                return _reverse(self._range(node.args[0], written))
+                return _reverse(self._range(node.args[0]))
             if dotted == "enumerate" and len(node.args) in (1, 2):
                 start = self.typed(node.args[1]) if len(node.args) == 2 else const(0)
-                inner = self._range(node.args[0], written)
+                inner = self._range(node.args[0])
                 return Range(
                     inner.start, inner.stop, inner.step, lambda i: Tuple((_offset(i, inner, start), inner.item(i))), "i"
                 )
             if dotted == "zip" and node.args:
-                return self._zipped([self._range(a, written) for a in node.args], node)
+                return self._zipped([self._range(a) for a in node.args], node)
         array = self.unlisted(self.value_or_list(node), node)
         if isinstance(array, Tuple):
             array = self.stacked(array, node)
-            if written and array.type.rank > 1:
-                what = "the loop writes into the items of a list that is written out"
-                raise self.fail(node, "unsupported", what, "write to the items by name, or make an array: np.stack(ys)")
         expr = self.as_expr(array, node)
         if not expr.type.rank:
             raise self.fail(node, "type", "cannot loop over a scalar", "loop over range(n)")
@@ -161,6 +189,12 @@ class Iteration:
             lambda i: Tuple(tuple(p.item(_nth(p, i)) for p in parts)),
             "i",
         )
+
+
+def _alike(items: tuple[Value, ...]) -> bool:
+    """Whether the items can be the rows of one array."""
+    kinds = {tuple((path, getattr(v, "type", None)) for path, v in leaves(item)) for item in items}
+    return len(kinds) == 1 and all(type is not None for _, type in next(iter(kinds)))
 
 
 def _count(loop: Range) -> Dim | None:

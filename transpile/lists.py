@@ -19,6 +19,7 @@ from typing import Any
 import gast
 
 from . import construct
+from .construct import value_of
 from .dims import ONE, ZERO, Dim, maximum, nonnegative
 from .errors import Suppressed
 from .joins import joined
@@ -93,7 +94,7 @@ class Lists:
             raise self.fail(node, "unsupported", "async is not part of the subset")
         outer = dict(self.env)
         try:
-            over = self._items_over(first.iter) if len(node.generators) == 1 and not first.ifs else None
+            over = self.items_over(first.iter) if len(node.generators) == 1 and not first.ifs else None
             if over is not None:
                 return Tuple(tuple(self._one(first.target, v, node) for v in over))
             made = self.new_list(node, hint)
@@ -103,12 +104,29 @@ class Lists:
             self.env = {**outer, **self.drawn()}
         return self.unlisted(made, node)
 
-    def _items_over(self: Any, node: Any) -> tuple[Value, ...] | None:
-        """The items of a tuple, or those of tuples zipped; None for all else, which a loop runs over."""
-        if isinstance(node, gast.Call) and self._called(node.func) == "zip" and node.args and not node.keywords:
-            parts = [self._items_over(a) for a in node.args]
-            return tuple(map(Tuple, zip(*parts, strict=False))) if None not in parts else None
-        over = self.value(node) if isinstance(node, (gast.Name, gast.Tuple, gast.List)) else None
+    def items_over(self: Any, node: Any) -> tuple[Value, ...] | None:
+        """The items of a tuple, or those of tuples zipped, counted or reversed; None for all else, which a loop runs
+        over."""
+        if isinstance(node, gast.Call):
+            called = self._called(node.func)
+            if called not in ("zip", "enumerate", "reversed") or not node.args or node.keywords:
+                return None
+            parts = [self.items_over(a) for a in (node.args if called == "zip" else node.args[:1])]
+            if None in parts:
+                return None
+            if called == "reversed":
+                return tuple(reversed(parts[0]))
+            if called == "enumerate":
+                start = value_of(self.typed(node.args[1])) if len(node.args) == 2 else ZERO
+                if start is None:
+                    return None
+                parts.insert(0, [construct.dim(start + k) for k in range(len(parts[0]))])
+            return tuple(map(Tuple, zip(*parts, strict=False)))
+        if not isinstance(node, (gast.Name, gast.Tuple, gast.List)):
+            return None
+        over = self.value(node)
+        if isinstance(node, (gast.Tuple, gast.List)):
+            self.again[id(node)] = over
         return over.items if isinstance(over, Tuple) else None
 
     def _one(self: Any, target: Any, item: Value, node: Any) -> Value:
@@ -323,7 +341,11 @@ class Lists:
         expr = self._whole_list(node)
         if expr is None:
             return self.plain_call(node, "np.concatenate")
-        axis, rank = self._only_axis(node, "np.concatenate"), expr.type.rank - 1
+        return self._joined_items(expr, self._only_axis(node, "np.concatenate"), node)
+
+    def _joined_items(self: Any, expr: Expr, axis: int, node: Any) -> Expr:
+        """What the items of a list are along one of their axes."""
+        rank = expr.type.rank - 1
         if not -rank <= axis < rank:
             raise TypingError("shape", f"axis {axis} is out of range")
         axis %= rank
@@ -336,14 +358,10 @@ class Lists:
         return construct.call("reshape", expr, shape=merged, span=self.span(node))
 
     def call_np_vstack(self: Any, node: Any) -> Value:
-        drawn = self.drawn()
         expr = self._whole_list(node)
         if expr is None:
             return super().call_np_vstack(node)  # type: ignore[misc]
-        if expr.type.rank == 2:
-            return expr
-        self.env.update(drawn)
-        return self.call_np_concatenate(node)
+        return expr if expr.type.rank == 2 else self._joined_items(expr, 0, node)
 
     def call_sum(self: Any, node: Any) -> Value:
         """Python's sum: over the items, that is over the first axis."""
@@ -364,12 +382,13 @@ class Lists:
         return total if start is None else construct.call("add", total, start, span=self.span(node))
 
     def _whole_list(self: Any, node: Any) -> Expr | None:
-        """The argument of np.stack and the like, if it is a list that is an array. If not, it is evaluated once more:
-        then nothing was drawn."""
+        """The argument of np.stack and the like, if it is a list that is an array."""
         if not node.args:
             return None
-        drawn = self.drawn()
         value = self.unlisted(self.value_or_list(node.args[0]), node.args[0])
+        if isinstance(value, Tuple) and not isinstance(node.args[0], gast.Name):
+            self.again[id(node.args[0])] = value
+            return None
         if isinstance(value, ListValue):
             raise self.fail(
                 node,
@@ -378,7 +397,6 @@ class Lists:
                 "make an array of the largest size and store into it: ys = np.zeros((n, d)); ys[i] = v",
             )
         if isinstance(value, (Tuple, Static)):
-            self.env.update(drawn)
             return None
         whole = self.as_expr(value, node)
         if whole.type.rank and not nonnegative(whole.type.shape[0] - 1, self.facts):

@@ -75,13 +75,14 @@ class SpecialCalls(ArrayCalls):
     def call_math_log(self: Any, node: Any) -> Value:
         if len(node.args) != 2:
             return self.call_row(BY_SPELLING["math.log"], node.args, node.keywords, node)
-        value, base = (construct.call("log", self.typed(a)) for a in self._arguments(node, "math.log", 2))
+        given = self.values(self._arguments(node, "math.log", 2))
+        value, base = (construct.call("log", self.as_expr(v, node)) for v in given)
         return construct.call("divide", value, base, span=self.span(node))
 
     def call_np_einsum(self: Any, node: Any) -> Value:
         if not node.args or not isinstance(node.args[0], gast.Constant) or not isinstance(node.args[0].value, str):
             raise self.fail(node, "type", "einsum takes its subscripts as a string first")
-        operands = [self.typed(a) for a in node.args[1:]]
+        operands = [self.as_expr(v, node) for v in self.values(node.args[1:])]
         text = node.args[0].value.replace(" ", "")
         left, arrow, out = text.partition("->")
         if not arrow:
@@ -170,7 +171,7 @@ class SpecialCalls(ArrayCalls):
                 return construct.call(reduction, self.as_expr(value, node), span=self.span(node))
             items = [self.as_expr(v, node) for v in value.items]
         else:
-            items = [self.typed(a) for a in node.args]
+            items = [self.as_expr(v, node) for v in self.values(node.args)]
         if not items or node.keywords:
             raise self.fail(node, "type", f"{reduction} takes an array, or two and more scalars")
         if any(i.type.rank for i in items):

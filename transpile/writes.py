@@ -26,7 +26,14 @@ class Writes:
         if isinstance(target, gast.Subscript):
             array = self._places(target.value)
             items = self.items(array, target.slice)
-            self.store_items(array, items, self.typed(value), node, row.name)
+            mark = len(self.out)
+            addend = self.typed(value)
+            part = construct.index(array, items)
+            before = part if part.type.rank else self._before(part, mark, node)
+            if before is part:
+                self.store_items(array, items, addend, node, row.name)
+            else:  # a number is read before what is added to it
+                self.store_items(array, items, self.apply(row, [before, addend], {}, node), node)
             return
         right = self.value(value)
         left = self.value(as_load(target))
@@ -92,6 +99,7 @@ class Writes:
         if op not in (None, "add", "subtract"):
             value, op = construct.call(op, part, value), None
         if op == "subtract":
+            value = construct.cast(value, array.type.dtype) if value.type.dtype == "bool" else value
             value, op = construct.call("negative", value), "add"
         self._fits(part, value, node)
         if value.type.is_float and not array.type.is_float:
