@@ -216,7 +216,7 @@ class Expressions(SpecialCalls):
             case gast.Tuple(elts=elts) | gast.List(elts=elts):
                 return Tuple(tuple(self.spread(elts)))
             case gast.Lambda():
-                return Closure(node, self.source, self.env, "lambda", self.frame)
+                return self.closure(node, "lambda")
             case gast.ListComp() | gast.GeneratorExp():
                 return self.comprehension(node)
         what = type(node).__name__
@@ -763,6 +763,9 @@ class Expressions(SpecialCalls):
     out: list[Stmt] = []  # noqa: RUF012 (a template emits nothing)
 
     def comprehension(self, node: Any) -> Value:
+        raise NotImplementedError
+
+    def closure(self, node: Any, name: str) -> Value:
         raise NotImplementedError
 
     def is_array_list(self, node: Any) -> bool:

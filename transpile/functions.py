@@ -27,6 +27,7 @@ from .joins import Joins
 from .lists import Items, Key, Lists, Plan
 from .lowering.facts import assumed
 from .masks import explained
+from .mutation import target_names
 from .operations import BY_SPELLING
 from .program import (
     Assert,
@@ -63,7 +64,7 @@ from .values import (
     plain,
 )
 from .views import Views
-from .writes import Writes, mutated_names, target_names
+from .writes import Writes
 
 # What is an array without axes where others give a number.
 _BOXES = frozenset("where zeros ones full empty copy broadcast_to reshape squeeze transpose asarray array".split())
@@ -204,7 +205,7 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
             raise self.fail(
                 node.decorator_list[0], "unsupported", "a nested function has no decorators", "call what it would call"
             )
-        self.env[name] = Closure(node, self.source, self.env, name, self.frame)
+        self.env[name] = self.closure(node, name)
 
     def _delete(self, node: Any, targets: list[Any]) -> None:
         for target in targets:
@@ -597,7 +598,5 @@ _STATEMENT_HELP = {
     "AsyncWith": "layers have no resources to manage",
     "TryStar": "check the condition with if, or assert it",
 }
-
-_RETURN, _mutated = RETURN, mutated_names  # their names before
 
 __all__ = ["FunctionChecker"]

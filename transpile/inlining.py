@@ -11,10 +11,10 @@ import gast
 from .construct import value_of
 from .errors import Suppressed
 from .lists import appended_names, popped_names
+from .mutation import mutated_names, target_names
 from .program import Assign, Const, Name
 from .suggestions import nearest
 from .values import RETURN, Broken, Closure, Collected, Generator, Later, ListValue, Static, Tuple, Value, View
-from .writes import mutated_names, target_names
 
 # What is known of the function that is being typed.
 _OF_A_FUNCTION = ("env", "source", "mutated", "mutating", "path", "calling", "frame", "popped", "appending", "assigned")
@@ -152,17 +152,22 @@ class Inlining:
                 message = f"{target.name} has no argument {name} left to give"
                 raise self.fail(node, "type", message, f"it takes: {', '.join(ids)}")
             bound[name] = value
-        defaults = dict(zip(positional[len(positional) - len(args.defaults) :], args.defaults, strict=True))
-        defaults |= {a.id: d for a, d in zip(args.kwonlyargs, args.kw_defaults, strict=True) if d is not None}
+        defaults = _defaults(target.node)
         for id in ids:
             if id not in bound:
                 if id not in defaults:
                     raise self.fail(node, "type", f"{target.name} needs {id}")
-                bound[id] = self._default(target, defaults[id])
+                kept = target.defaults
+                bound[id] = kept[id] if kept is not None else self._default(target, defaults[id])
         return bound
 
+    def closure(self: Any, node: Any, name: str) -> Closure:
+        """A nested function or a lambda. Its defaults are what they are here."""
+        defaults = {id: self._named_item(id, self.value(d), d, d) for id, d in _defaults(node).items()}
+        return Closure(node, self.source, self.env, name, self.frame, defaults=defaults)
+
     def _default(self: Any, target: Closure, node: Any) -> Value:
-        """A default belongs to the file and the place where the function is defined."""
+        """A default belongs to the file where the function is defined."""
         outer, drawn = (self.env, self.source, self.assigned), self.drawn()
         self.env, self.source, self.assigned = {**self._seen_by(target), **drawn}, target.source, set()
         try:
@@ -180,6 +185,14 @@ class Inlining:
         self.mutating = self.mutating or bool(self.mutated)
         self.popped, self.appending = popped_names(function), appended_names(function)
         self.assigned = _own_names(function)
+
+
+def _defaults(function: Any) -> dict[str, Any]:
+    """By parameter: the expression of its default."""
+    args = function.args
+    positional = [a.id for a in [*args.posonlyargs, *args.args]]
+    found = dict(zip(positional[len(positional) - len(args.defaults) :], args.defaults, strict=True))
+    return found | {a.id: d for a, d in zip(args.kwonlyargs, args.kw_defaults, strict=True) if d is not None}
 
 
 def _own_names(function: Any) -> set[str]:

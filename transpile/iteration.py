@@ -11,9 +11,9 @@ import gast
 from . import construct
 from .construct import const, value_of
 from .dims import ZERO, Atom, Dim, nonnegative
+from .mutation import target_names
 from .program import Assert, Assign, At, Expr, For, Name, Stmt, Type, names
 from .values import LOOPED, Broken, Tuple, Value, leaves
-from .writes import target_names
 
 
 @dataclass(frozen=True)

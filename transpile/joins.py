@@ -10,6 +10,7 @@ from typing import Any
 
 from . import construct
 from .dims import Dim
+from .mutation import target_names
 from .program import (
     Assign,
     Const,
@@ -47,7 +48,6 @@ from .values import (
     shown,
 )
 from .views import root_of
-from .writes import target_names
 
 _OBJECTS = (Static, Closure, Generator, ListValue, Collected, View)
 

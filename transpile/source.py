@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import gast
 
 from . import exits
 from .errors import Mistake, Reporter, span_of
+from .mutation import harmless_functions
 from .program import Span
 from .suggestions import nearest
 
@@ -61,10 +62,17 @@ class Source:
     def lines(self) -> list[str]:
         return self.text.splitlines()
 
-    @property
+    @cached_property
     def harmless(self) -> set[str]:
-        """Names from outside whose calls write into none of their arguments: libraries, and layerc's own functions."""
-        return {*self.imports, *(name for name, (source, _) in self.borrowed.items() if source.shipped)}
+        """Names whose calls write into none of their arguments: libraries, layerc's own functions, and those of layer
+        files that only read."""
+        found = set(self.imports)
+        for name, (source, other) in self.borrowed.items():
+            if source.shipped or other in source.harmless:
+                found.add(name)
+        for name, module in self.modules.items():
+            found |= {f"{name}.{other}" for other in module.harmless if other in module.functions}
+        return found | harmless_functions(self.functions, found)
 
     def resolve(self, node: Any) -> str | None:
         """The canonical dotted name of `np.linalg.norm` and the like; None if it does not start at an import."""

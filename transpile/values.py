@@ -43,6 +43,7 @@ class Closure:
     name: str = "lambda"
     frame: object = None
     method: bool = False  # of the class of the function being typed: it sees self
+    defaults: dict[str, Value] | None = None  # of a nested function: what they were where it is defined
 
 
 @dataclass(frozen=True)
