@@ -8,8 +8,8 @@ sweep read, and nothing need be saved.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ..transpile.construct import value_of
 from ..transpile.dims import ZERO, Dim
@@ -22,32 +22,47 @@ from ..transpile.program import (
     Index,
     Item,
     Name,
-    NewAxis,
-    Slice,
+    Span,
     Stmt,
     Store,
     While,
     blocks,
     children,
     stmt_exprs,
+    stored,
+    walk,
     walk_stmts,
 )
 from .activity import flows
+from .linear import Form, contradictory, difference
+from .places import Access, Case, Guards, alike, cases, later, of_axes
+
+LASTING = Dim.of("<last>")  # as the value of an array's name: the content that it is left with is meant
 
 
-@dataclass(frozen=True)
-class Access:
-    items: tuple[Item, ...] | None  # None: the whole array
-    loops: tuple[For | While, ...]  # outermost first
-    position: int  # in the order of the text
-    plain: bool = True  # a write that overwrites (not +=)
-
-
-def final_when_read(array: str, body: Sequence[Stmt]) -> bool:
-    """Whether each read of the array sees what its element holds at the very end."""
+def final_when_read(array: str, body: Sequence[Stmt], needed: Sequence[Stmt]) -> bool:
+    """Whether each read of the array sees what its element holds at the very end, as far as it is one of those in
+    `needed`, the body of the gradient. What it writes to the array it does before it goes back."""
     writes, reads = _accesses(array, body)
     outside = _loops_around_making(array, body)
-    return all(_settled(write, read, outside) for write in writes for read in reads)
+    others = [s for s in walk_stmts(tuple(needed)) if not (isinstance(s, Store) and s.base.id == array)]
+    wanted = {items for stmt in others for e in stmt_exprs(stmt) for items in _read_items(e, array)}
+    if not wanted <= {read.items for read in reads}:
+        wanted |= {read.items for read in reads}
+    return all(_settled(write, read, outside) for write in writes for read in reads if read.items in wanted)
+
+
+def settled_stores(body: Sequence[Stmt]) -> set[tuple[str, Span]]:
+    """Writes after which nothing is written to the same place: (the array, where the statement stands)."""
+    found: dict[tuple[str, Span], bool] = {}
+    for array in stored(tuple(body)):
+        writes, _ = _accesses(array, body)
+        outside = _loops_around_making(array, body)
+        for write in (w for w in writes if w.plain):
+            after = replace(write, position=write.position + 1)
+            lasting = all(_settled(other, after, outside) for other in writes)
+            found[array, write.span] = found.get((array, write.span), True) and lasting
+    return {key for key, lasting in found.items() if lasting}
 
 
 def written_once(body: Sequence[Stmt], varied: set[str]) -> set[str]:
@@ -77,52 +92,38 @@ def _loops_around_making(array: str, body: Sequence[Stmt]) -> int:
 
 
 def _settled(write: Access, read: Access, outside: int) -> bool:
-    shared = [w for w, r in zip(write.loops, read.loops, strict=False) if w is r][outside:]
-    if not shared:
-        return write.position < read.position
-    if read.items is None or not write.plain:
-        return False
-    for loop in shared:
-        if isinstance(loop, While):
-            return False
-        place = place_of(write.items, loop.var, [other.var for other in write.loops if isinstance(other, For)])
-        if place is None:
-            return False
-        axis, offset = place
-        first, last = _reach(read.items[axis]) if axis < len(read.items) else (None, None)
-        furthest = last if loop.step > 0 else first
-        parts = furthest.split(loop.var) if furthest is not None else None
-        if parts is None or parts[0] != Dim.of(1) or (parts[1] - offset).value is None:
-            return False
-        ahead = ((parts[1] - offset).value or 0) * loop.step
-        if first != last and ahead >= 0:
-            return False
-        if ahead < 0:
-            return True
-        if ahead > 0:
-            return False
-    return write.position < read.position
+    """Whether no write comes after a read of its place. `outside`: how many of the loops around have an array of
+    their own in each iteration."""
+    shared = [w for w, r in zip(write.loops, read.loops, strict=False) if w is r]
+    return all(
+        _never_after(shared, outside, [*a.forms, *b.forms, *_meeting(a, b)], write.position < read.position)
+        for a in cases(write, "write")
+        for b in cases(read, "read")
+    )
 
 
-def _reach(item: Item) -> tuple[Dim | None, Dim | None]:
-    """The first and the last place that an item of a subscript means."""
-    match item:
-        case At(index):
-            return value_of(index), value_of(index)
-        case Slice(step=1, first=first, extent=extent):
-            return first, first + extent - 1
-    return None, None
+def _never_after(shared: Sequence[For | While], outside: int, meeting: list[Form], before: bool) -> bool:
+    """Whether it contradicts `meeting`, that both mean one place, that the write is in a later iteration, or later in
+    the same one (`before`: it is not)."""
+    for level, loop in enumerate(shared):
+        if level >= outside and not contradictory([*meeting, *later(loop, "write", "read")]):
+            return False
+        meeting = [*meeting, *alike(loop, "write", "read")]
+    return before or contradictory(meeting)
+
+
+def _meeting(a: Case, b: Case) -> list[Form]:
+    """That the two mean one place."""
+    found = []
+    for (low, high), (other_low, other_high) in zip(a.axes, b.axes, strict=False):
+        found += [difference(high, other_low), difference(other_high, low)]
+    return [f for f in found if f is not None]
 
 
 def apart(items: Sequence[Item], loops: Sequence[For | While]) -> bool:
     """Whether no two iterations of these loops mean the same place."""
     counters = [loop.var for loop in loops if isinstance(loop, For)]
     return len(counters) == len(loops) and all(place_of(items, var, counters) is not None for var in counters)
-
-
-def of_axes(items: Sequence[Item]) -> list[Item]:
-    """The item of each axis of the array: `y[i, None]` has one."""
-    return [item for item in items if not isinstance(item, NewAxis)]
 
 
 def place_of(items: Sequence[Item] | None, var: str, counters: Sequence[str]) -> tuple[int, Dim] | None:
@@ -140,33 +141,43 @@ def _accesses(array: str, body: Sequence[Stmt]) -> tuple[list[Access], list[Acce
     reads: list[Access] = []
     counter = [0]
 
-    def visit(block: Sequence[Stmt], loops: tuple[For | While, ...]) -> None:
+    def visit(block: Sequence[Stmt], loops: tuple[For | While, ...], guards: Guards) -> None:
         for stmt in block:
             counter[0] += 1
             inner = (*loops, stmt) if isinstance(stmt, (For, While)) else loops
             for expr in stmt_exprs(stmt):
-                _reads(expr, array, inner if isinstance(stmt, While) else loops, counter[0], reads)
+                around = inner if isinstance(stmt, While) else loops
+                for items in _read_items(expr, array):
+                    reads.append(Access(items, _shape(expr, array), around, guards, counter[0]))
             if isinstance(stmt, Store) and stmt.base.id == array:
                 counter[0] += 1
-                writes.append(Access(stmt.items, loops, counter[0], stmt.op is None))
-            for part in blocks(stmt):
-                visit(part, inner)
+                shape = stmt.base.type.shape
+                writes.append(Access(stmt.items, shape, loops, guards, counter[0], stmt.op is None, stmt.span))
+                counter[0] += 1
+            for which, part in enumerate(blocks(stmt)):
+                held = (*guards, (stmt.cond, which == 0)) if isinstance(stmt, If) else guards
+                visit(part, inner, held)
 
-    visit(body, ())
+    visit(body, (), ())
     return writes, reads
 
 
-def _reads(expr: Expr, array: str, loops: tuple[For | While, ...], position: int, found: list[Access]) -> None:
+def _shape(expr: Expr, array: str) -> tuple[Dim, ...]:
+    return next(e.type.shape for e in walk(expr) if isinstance(e, Name) and e.id == array)
+
+
+def _read_items(expr: Expr, array: str) -> Iterator[tuple[Item, ...] | None]:
     match expr:
-        case Index(base=Name(id=id)) if id == array:
-            found.append(Access(expr.items, loops, position))
+        case Index(base=Name(id=id, value=value), items=items) if id == array:
+            if value != LASTING:
+                yield items
             for child in children(expr)[1:]:
-                _reads(child, array, loops, position, found)
+                yield from _read_items(child, array)
             return
         case Name(id=id) if id == array:
-            found.append(Access(None, loops, position))
+            yield None
     for child in children(expr):
-        _reads(child, array, loops, position, found)
+        yield from _read_items(child, array)
 
 
 def _with_depth(body: Sequence[Stmt], depth: int) -> list[tuple[Stmt, int]]:

@@ -47,7 +47,7 @@ from ..transpile.renaming import map_stmt, rename_block
 from .activity import active_names, chosen_names, flows, varied_names
 from .aliases import unaliased
 from .cotangents import Cotangents
-from .finality import final_when_read, written_once
+from .finality import LASTING, final_when_read, settled_stores, written_once
 from .keep import Kept, keep
 from .parts import named_parts
 from .reverse import Point, Reverser, cost
@@ -87,8 +87,17 @@ def _settled(
         sweep, body, origins = _reversed(function, name, versioned, lines, given)
         more = _overwritten(function, body, origins) - versioned
         if not more:
-            return sweep, body
+            return sweep, _unmarked(body)
         versioned |= more
+
+
+def _unmarked(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    def plain(expr: Expr) -> Expr:
+        if isinstance(expr, Name) and expr.value == LASTING:
+            return replace(expr, value=None)
+        return map_children(expr, plain)
+
+    return tuple(map_stmt(s, plain, _unmarked, lambda n: n) for s in body)
 
 
 def _without_clashes(function: Function) -> Function:
@@ -151,7 +160,7 @@ def _with_one_name(function: Function) -> Function:
 def _overwritten(function: Function, body: Sequence[Stmt], origins: dict[str, str]) -> set[str]:
     """Arrays written in place whose earlier content the gradient would need. `origins`: what its names were called."""
     needed = {origins.get(name, name) for name in read(tuple(body))}
-    return {a for a in stored(function.body) if a in needed and not final_when_read(a, function.body)}
+    return {a for a in stored(function.body) if a in needed and not final_when_read(a, function.body, body)}
 
 
 def _reversed(
@@ -184,6 +193,7 @@ def _reversed(
         chosen=chosen_names(function.body),
         written_once=written_once(function.body, varied_names(inputs, function.body)) - versioned,
         outputs=_outputs(function, final) if given else {},
+        settled=frozenset(key for key in settled_stores(function.body) if key[0] not in versioned),
         derive=lambda inner: _settled(inner, name, lines, given=False)[1],
         lists={s.list.id for s in walk_stmts(function.body) if isinstance(s, Push)},
     )

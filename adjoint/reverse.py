@@ -47,6 +47,7 @@ from ..transpile.program import (
 from ..transpile.templates import definition
 from .activity import flows
 from .cotangents import Cotangents
+from .finality import LASTING
 from .overlap import are_apart
 from .own_backward import Derive, written_out
 from .rules import count_dy, defined, differentiable, mentions, pullback, shared, unbroadcast
@@ -75,6 +76,7 @@ class Reverser:
         default_factory=dict
     )  # a returned expression -> the parameter that holds its value
     written_once: set[str] = field(default_factory=set)  # arrays each place of which is written once, over a constant
+    settled: frozenset[tuple[str, Span]] = frozenset()  # writes whose places are not written to any more
     lists: set[str] = field(default_factory=set)
     derive: Derive = lambda function: ()  # the body of the gradient of a function inside a rule
     replayed: dict[str, Name] = field(default_factory=dict)  # a list of popped values -> the list they were popped from
@@ -166,10 +168,18 @@ class Reverser:
             if overwritten and any(isinstance(i, Gather) for i in stmt.items):
                 piece = self._of_last_writers(stmt, piece, cots)
             point = Point(self, cots, stmt.span)
-            value = point.pull(value, unbroadcast(piece, value.type), None, quote=False, guarded=array in self.chosen)
+            held = self._left_by(stmt)
+            value = point.pull(value, unbroadcast(piece, value.type), held, quote=False, guarded=array in self.chosen)
             kept = point.kept
         self.quote(stmt.span, cots.out, start)
         return [*kept, replace(stmt, value=value)]
+
+    def _left_by(self, stmt: Store) -> Expr | None:
+        """What holds the value of a write from then on: its place in the array, if it stays."""
+        place = construct.index(replace(stmt.base, value=LASTING), stmt.items)
+        stays = stmt.op is None and (stmt.base.id, stmt.span) in self.settled
+        plain = all(isinstance(i, (At, Slice)) for i in stmt.items) and place.type == stmt.value.type
+        return place if stays and plain else None
 
     def _of_last_writers(self, stmt: Store, piece: Expr, cots: Cotangents) -> Expr:
         """In y[i] = v with an index array, of the values that go to one place the last stays: the others get no
@@ -524,7 +534,7 @@ class Point:
     kept: list[Stmt] = field(default_factory=list)  # values given a name for the reverse sweep, in order
     known: dict[Expr, Name] = field(default_factory=dict)
 
-    def pull(self, expr: Expr, cotangent: Expr, result: Name | None, quote: bool = True, guarded: bool = False) -> Expr:
+    def pull(self, expr: Expr, cotangent: Expr, result: Expr | None, quote: bool = True, guarded: bool = False) -> Expr:
         """Adds the contributions of `expr` to the names in it; returns expr over the values given names."""
         start = len(self.cots.out)
         self._pull(expr, simplify(cotangent), result, mask=Mask(guarded=guarded))
@@ -544,7 +554,7 @@ class Point:
             self.known[expr] = known[expr]
 
     def _pull(
-        self, expr: Expr, cotangent: Expr, result: Name | None = None, role: str = "", mask: Mask = Mask()
+        self, expr: Expr, cotangent: Expr, result: Expr | None = None, role: str = "", mask: Mask = Mask()
     ) -> None:
         active = self.reverser.active
         if not (isinstance(expr, Call) and ROWS[expr.op].kind == "elementwise"):
@@ -585,7 +595,7 @@ class Point:
                             contribution = construct.call("where", none, const(0), contribution)
                         self._into(arg, contribution, _role(expr, k), mask)
 
-    def _by_rule(self, expr: Call, cotangent: Expr, result: Name | None) -> None:
+    def _by_rule(self, expr: Call, cotangent: Expr, result: Expr | None) -> None:
         """The reverse that the call brings along, for all arguments at once."""
         owners = expr.args[1:]
         y = self.reverser.outputs.get(expr) or result or expr.args[0]
@@ -643,7 +653,7 @@ class Point:
         self.cots.emit(Assign(name.id, cotangent))
         return name
 
-    def _result(self, expr: Call, wanted: list[bool], result: Name | None) -> Expr:
+    def _result(self, expr: Call, wanted: list[bool], result: Expr | None) -> Expr:
         """An expression for the value of a call, if a rule reads it."""
         if not any(w and mentions(expr, k, "y") for k, w in enumerate(wanted)):
             return expr

@@ -7,6 +7,7 @@ still read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from .errors import Mistake
@@ -17,7 +18,15 @@ from .program import Assign, Call, Expr, Function, Gather, Index, Mask, Name, St
 
 def hidden_writes(function: Function) -> Iterator[Mistake]:
     """A mistake for each write that compiled code would not show where NumPy does."""
+    own = {s.name for s in walk_stmts(function.body) if isinstance(s, Assign)} | {p.name for p in function.params}
+
+    def plain(name: str) -> str:
+        """x, of the x_2 that a function which writes into its x works on."""
+        versioned = re.fullmatch(r"(.+)_\d+", name)
+        return versioned[1] if versioned and versioned[1] in own else name
+
     for store, name, written in _found(function.body):
+        name, written = plain(name), plain(written)
         yield Mistake(
             store.span,
             "aliasing",

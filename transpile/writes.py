@@ -28,12 +28,12 @@ class Writes:
             items = self.items(array, target.slice)
             mark = len(self.out)
             addend = self.typed(value)
-            part = construct.index(array, items)
-            before = part if part.type.rank else self._before(part, mark, node)
-            if before is part:
-                self.store_items(array, items, addend, node, row.name)
-            else:  # a number is read before what is added to it
-                self.store_items(array, items, self.apply(row, [before, addend], {}, node), node)
+            if all(isinstance(i, At) for i in items):  # a number is read before what is added to it
+                part = construct.index(array, items)
+                if (before := self._before(part, mark, node)) is not part:
+                    self.store_items(array, items, self.apply(row, [before, addend], {}, node), node)
+                    return
+            self.store_items(array, items, addend, node, row.name)
             return
         right = self.value(value)
         left = self.value(as_load(target))
