@@ -28,6 +28,8 @@ FILES = (
     "constructs",
     "seldom",
     "npb_programs",
+    "order",
+    "in_place",
     "model_programs_more",
 )
 LONG = ("npb_programs", "model_programs_more")  # whose texts take long, too
