@@ -304,12 +304,18 @@ def own_accesses(stmt: Stmt) -> tuple[tuple[str, tuple[Dim, ...] | None, str], .
 
 def accesses(body: Iterable[Stmt], loops: tuple[For, ...] = ()) -> Iterator[Access]:
     for stmt in body:
-        here = loops + as_loops(stmt) if isinstance(stmt, Product) else loops
-        for buffer, index, mode in own_accesses(stmt):
-            yield Access(buffer, index, mode, here)
-        inner = loops + (stmt,) if isinstance(stmt, For) else loops
-        for b in bodies(stmt):
-            yield from accesses(b, inner)
+        for a in _accesses(stmt):
+            yield Access(a.buffer, a.index, a.mode, loops + a.loops) if loops else a
+
+
+@remembered
+def _accesses(stmt: Stmt) -> tuple[Access, ...]:
+    axes = as_loops(stmt) if isinstance(stmt, Product) else ()
+    found = [Access(buffer, index, mode, axes) for buffer, index, mode in own_accesses(stmt)]
+    around = (stmt,) if isinstance(stmt, For) else ()
+    for body in bodies(stmt):
+        found += accesses(body, around)
+    return tuple(found)
 
 
 def as_loops(product: Product) -> tuple[For, ...]:
