@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import gast
 
-from . import construct
+from . import construct, marks
 from .aliasing import hidden_writes
 from .annotations import Annotation, groups_of, parse_annotation, shape_string
 from .dims import Atom, Dim, same_extent
@@ -47,15 +47,17 @@ def check_file(path: Path, text: str | None = None) -> Module:
     if source is None:
         reporter.raise_if_any()
         raise AssertionError
+    for mistake in marks.mistakes(source):
+        reporter.add(mistake)
     layers = [
         _guarded(_function_layer, source, node, reporter)
         for node in source.functions.values()
-        if _decorated(source, node)
+        if marks.is_layer(source, node)
     ]
     layers += [
         _guarded(_class_layer, source, node, reporter)
         for node in source.classes.values()
-        if _is_layer_class(source, node)
+        if marks.is_layer_class(source, node)
     ]
     if not reporter.mistakes:
         for mistake in filter(None, map(loose_exit, (source, *source.imported()))):
@@ -99,65 +101,16 @@ def _broken(name: str, span: Span) -> Parameter:
     return Parameter(name, "broken", Type("real"), "", span=span)
 
 
-# -- recognising layers ----------------------------------------------------------------------------------------
-def _decorated(source: Source, node: Any) -> bool:
-    return node.name in source.layers or _decorator(source, node) is not None
-
-
-def _decorator(source: Source, node: Any) -> Any:
-    for decorator in node.decorator_list:
-        target = decorator.func if isinstance(decorator, gast.Call) else decorator
-        if source.resolve(target) == "layerc.layer":
-            return decorator
-    return None
-
-
-def _is_layer_class(source: Source, node: Any, seen: tuple[Any, ...] = ()) -> bool:
-    """Whether it derives from Layer, maybe through a class of this file or of an imported one."""
-    for base in node.bases:
-        if source.resolve(base) == "layerc.Layer":
-            return True
-        known = source.defined(base.id) if isinstance(base, gast.Name) else source.member(base)
-        if known is not None and known[1] in known[0].classes and node not in seen:
-            if _is_layer_class(known[0], known[0].classes[known[1]], (*seen, node)):
-                return True
-    return False
-
-
-def _options(source: Source, decorator: Any) -> dict[str, Any]:
-    options: dict[str, Any] = {}
-    for argument in decorator.args if isinstance(decorator, gast.Call) else []:
-        raise Mistake(span_of(argument, source.path), "layer", "@layer takes options by name", "batched=True")
-    for keyword in decorator.keywords if isinstance(decorator, gast.Call) else []:
-        if keyword.arg not in ("batched", "backward"):
-            raise Mistake(
-                span_of(keyword.value, source.path),
-                "layer",
-                f"@layer has no option {keyword.arg}",
-                "batched=True, backward=None",
-            )
-        if not isinstance(keyword.value, gast.Constant):
-            raise Mistake(
-                span_of(keyword.value, source.path),
-                "layer",
-                f"{keyword.arg} must be written out",
-                "batched=True, backward=None",
-            )
-        options[keyword.arg] = keyword.value.value
-    return options
-
-
 # -- functions -------------------------------------------------------------------------------------------------
 def _function_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
-    decorator = _decorator(source, node)
-    options = _attempt(reporter, lambda: _options(source, decorator)) or {} if decorator is not None else {}
+    options = _attempt(reporter, lambda: marks.options(source, node)) or {}
     fresh = Fresh()
     params = _parameters(source, node, fresh, reporter, skip=0)
     function = _checked(
         source, node, params, reporter, bool(options.get("batched")) or node.name in source.batched, node.name
     )
-    custom_node = _custom_backward(source, node.name)
-    mode = "none" if "backward" in options and options["backward"] is None else "auto"
+    custom_node = next(iter(marks.backwards(source, node.name)), None)
+    mode = "none" if "backward" in options else "auto"
     custom = None
     if custom_node is not None:
         custom, mode = _checked_backward(source, custom_node, function, params, reporter, skip=0), "custom"
@@ -176,19 +129,6 @@ def _possible(mode: str, function: Function) -> str:
         if mode != "auto" or any(p.role in ("input", "param") and p.type.is_float for p in function.params)
         else "none"
     )
-
-
-def _custom_backward(source: Source, name: str) -> Any:
-    for node in source.functions.values():
-        for decorator in node.decorator_list:
-            if (
-                isinstance(decorator, gast.Attribute)
-                and decorator.attr == "backward"
-                and isinstance(decorator.value, gast.Name)
-                and decorator.value.id == name
-            ):
-                return node
-    return None
 
 
 def _parameters(source: Source, node: Any, fresh: Fresh, reporter: Reporter, skip: int) -> list[Parameter]:
@@ -540,17 +480,23 @@ def _collect(source: Source, node: Any, reporter: Reporter, fresh: Fresh, seen: 
             found = _Class(
                 {**found.fields, **above.fields}, {**found.methods, **above.methods}, above.batched, above.mode
             )
+    own: dict[str, Any] = {}
     for child in node.body:
         match child:
             case gast.AnnAssign(target=gast.Name(id=id)):
+                _declare_once(source, child, id, own, reporter)
                 found.fields.pop(id, None)
                 made = _attempt(reporter, lambda: _field(source, child, id, fresh))  # noqa: B023 (called at once)
                 found.fields[id] = made or _broken(id, span_of(child, source.path))
             case gast.Assign(targets=[gast.Name(id="batched")], value=gast.Constant(value=bool(value))):
                 found.batched = value
+            case gast.Assign(targets=[gast.Name(id="batched")]):
+                where = span_of(child.value, source.path)
+                reporter.add(Mistake(where, "layer", "batched must be True or False", "batched = True"))
             case gast.Assign(targets=[gast.Name(id="backward")], value=gast.Constant(value=None)):
                 found.mode = "none"
             case gast.FunctionDef(name=name):
+                _declare_once(source, child, name, own, reporter)
                 mistake = _method_mistake(source, child)
                 if mistake is None:
                     found.methods[name] = (source, child)
@@ -563,6 +509,14 @@ def _collect(source: Source, node: Any, reporter: Reporter, fresh: Fresh, seen: 
                     Mistake(span_of(child, source.path), "layer", "this is not part of a layer class", _CLASS_PARTS)
                 )
     return found
+
+
+def _declare_once(source: Source, node: Any, name: str, own: dict[str, Any], reporter: Reporter) -> None:
+    """Of two fields or methods of one name, the last would win."""
+    if name in own:
+        message = f"{name} is defined twice, also in line {own[name].lineno}"
+        reporter.add(Mistake(span_of(node, source.path), "layer", message, "remove one, or rename it"))
+    own[name] = node
 
 
 def _method_mistake(source: Source, node: Any) -> Mistake | None:

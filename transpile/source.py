@@ -51,6 +51,7 @@ class Source:
     constants: dict[str, Any] = field(default_factory=dict)  # name -> expression node
     functions: dict[str, Any] = field(default_factory=dict)
     classes: dict[str, Any] = field(default_factory=dict)
+    definitions: list[Any] = field(default_factory=list)  # all functions and classes, also those defined again
     layers: tuple[str, ...] = ()  # __layers__: which undecorated functions are layers (generated gradient files)
     batched: tuple[str, ...] = ()  # __batched__: which of them take whole batches
     modules: dict[str, Source] = field(default_factory=dict)  # local name -> an imported layer file
@@ -286,8 +287,10 @@ def _top_level(source: Source, node: Any, path: Path, reading: Reading) -> None:
                 reporter.add(mistake)
         case gast.FunctionDef(name=name):
             source.functions[name] = node
+            source.definitions.append(node)
         case gast.ClassDef(name=name):
             source.classes[name] = node
+            source.definitions.append(node)
         case gast.Assign(targets=[gast.Name(id="__layers__")], value=gast.Tuple(elts=elts) | gast.List(elts=elts)):
             source.layers = tuple(e.value for e in elts if isinstance(e, gast.Constant))
         case gast.Assign(targets=[gast.Name(id="__batched__")], value=gast.Tuple(elts=elts) | gast.List(elts=elts)):
