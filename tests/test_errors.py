@@ -13,7 +13,7 @@ import pytest
 from layerc.build.driver import build, compile_module, read_module
 from layerc.transpile.errors import InvalidFile
 
-HEAD = "import numpy as np\nfrom layerc import Layer, Param, State, config, init, layer, real, i64, bool_\n"
+HEAD = "import numpy as np\nfrom layerc import Layer, Memory, Param, State, config, init, layer, real, i64, bool_\n"
 FIRST = HEAD.count("\n")  # lines before a case's own
 
 # body of `def f(...)` or a whole file | line in it | kind | part of the message | part of the help
@@ -122,6 +122,25 @@ MISTAKES = [
     ('class A(Layer):\n    k: int = config(3)\n    k: int = config(4)\n    def predict(self, x: real["N"]):\n        return x', 3, 'layer', 'k is defined twice', ''),
     ('class A(Layer):\n    def predict(self, x: real["N"]):\n        return x\n    def predict(self, x: real["N"]):\n        return -x', 4, 'layer', 'predict is defined twice', ''),
     ('class A(Layer):\n    batched = 3\n    def predict(self, x: real["N"]):\n        return x', 2, 'layer', 'batched must be True or False', 'batched = True'),
+    ('@layer\ndef f(x: real["N"]):\n    return x\n\n@f.backward\ndef g(dy):\n    return dy > 0', 6, 'type', 'the gradient of x is boolean', 'astype'),
+    ('@layer\ndef f(x: real["N"]):\n    return x\n\n@f.backward\ndef g(dy: real["M"]):\n    return dy', 6, 'backward', 'dy is real of shape (N,) here', 'leave the annotation out'),
+    ('@layer\ndef f(x: real["N"]) -> tuple[real["N"], Memory[real["N"]]]:\n    return x, x\n\n', 2, 'backward', 'no backward of f asks for its memory', 'backward(dy, memory)'),
+    ('def f(x: real["N"], y: real["k*N"], *, k: float = 2.0):\n    return x', 2, 'annotation', 'uses k, which is a float', 'k: int'),
+    ('def f(x: real["N-M"]):\n    return x', 2, 'annotation', 'nothing gives M', 'M: int'),
+    ('def f(x: real["#N"]):\n    return x', 2, 'annotation', "cannot read the dimension '#N'", 'broadcast'),
+    ('def f(x: real["... N"]):\n    return x', 2, 'annotation', 'cannot read', '*S'),
+    ('def f(x: real["-3"]):\n    return x', 2, 'annotation', 'is negative', '0 or more'),
+    ('def f(x: real["N//0"]):\n    return x', 2, 'annotation', 'divides by zero', ''),
+    ('def f(x: real["N"]) -> {"y": real["N"], "y": real["N"]}:\n    return x, x', 2, 'annotation', "'y' names two outputs", 'another name'),
+    ('def f(x: real["N"], /, y: real["N"]):\n    return x', 2, 'annotation', 'x stands before a /', 'leave the / out'),
+    ('class A(Layer):\n    k: int = config(3, check=5)\n    def predict(self, x: real["N"]):\n        return x', 2, 'layer', 'the check of k is not a lambda', 'lambda k'),
+    ('class A(Layer):\n    k: int = config(3, check=lambda k: k > 5)\n    def predict(self, x: real["N"]):\n        return x', 2, 'type', 'fails its own check', 'another default'),
+    ('class A(Layer):\n    k: int = config(3, check=lambda k: positive(k))\n\ndef positive(k):\n    return k > 0\n\nclass B(A):\n    def predict(self, x: real["N"]):\n        return x', 2, 'layer', 'uses positive, which a package has not', 'lambda k'),
+    ('class A(Layer):\n    k: int = config(2**63)\n    def predict(self, x: real["N"]):\n        return x', 2, 'type', 'does not fit 64 bits', ''),
+    ('class A(Layer):\n    w: Param[real["N"]] = init.ones(1, 2, 3)\n    def predict(self, x: real["N"]):\n        return x', 2, 'layer', 'init.ones does not take these', 'init.ones()'),
+    ('class A(Layer):\n    w: Param[real["N"]] = init.foo()\n    def predict(self, x: real["N"]):\n        return x', 2, 'layer', 'there is no init.foo', 'init.uniform'),
+    ('class A(Layer):\n    w: Param[real["M"]] = init.ones()\n    def predict(self, x: real["N"]):\n        return x', 2, 'annotation', 'nothing gives M', 'M: int'),
+    ('class A(Layer):\n    w: Param[real["N"]] = init.ones()\n    def initialize(self, n, m):\n        pass\n    def predict(self, x: real["N"]):\n        return x', 3, 'layer', 'initialize takes 2 shapes, the layer has 1 inputs', 'x_shape'),
     ('x = 3', 1 - FIRST, 'layer', 'no layer in this file', '@layer'),
 ]
 # fmt: on
