@@ -141,6 +141,9 @@ MISTAKES = [
     ('class A(Layer):\n    w: Param[real["N"]] = init.foo()\n    def predict(self, x: real["N"]):\n        return x', 2, 'layer', 'there is no init.foo', 'init.uniform'),
     ('class A(Layer):\n    w: Param[real["M"]] = init.ones()\n    def predict(self, x: real["N"]):\n        return x', 2, 'annotation', 'nothing gives M', 'M: int'),
     ('class A(Layer):\n    w: Param[real["N"]] = init.ones()\n    def initialize(self, n, m):\n        pass\n    def predict(self, x: real["N"]):\n        return x', 3, 'layer', 'initialize takes 2 shapes, the layer has 1 inputs', 'x_shape'),
+    ('@layer(batched=True)\ndef f(x: real["N D"]):\n    return x.T', 2, 'batch', 'the output y begins with D, not N', 'keep axis 0'),
+    ('@layer(batched=True)\ndef f(x: real["N D"], y: real["M D"]):\n    return x', 2, 'batch', 'y begins with M, not N', 'is a Param'),
+    ('class A(Layer):\n    batched = True\n    def predict(self, x: real["N D"]):\n        return x[0]', 3, 'batch', 'the output y begins with D', ''),
     ('x = 3', 1 - FIRST, 'layer', 'no layer in this file', '@layer'),
 ]
 # fmt: on

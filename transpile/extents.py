@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from .dims import Dim
+from .dims import Dim, same_extent
 from .errors import Mistake
-from .program import Parameter
+from .program import Function, Parameter
 
 _ARRAYS = ("input", "param", "state")
 
@@ -32,6 +32,26 @@ def mistakes(params: Sequence[Parameter], given: Sequence[Parameter]) -> Iterato
                 f'nothing gives {missing[0]} of the shape "{param.shape_text}" a value',
                 f"an argument whose axis is {missing[0]}, or configuration: {missing[0]}: int",
             )
+
+
+def unbatched(function: Function) -> Iterator[Mistake]:
+    """Of a function that takes whole batches: inputs and outputs whose axis 0 is not the batch. Params, states and
+    memory have none; nor has what is without axes: a number for all of the batch, as a loss is."""
+    inputs = [p for p in function.params if p.role == "input" and p.type.rank]
+    if not inputs:
+        return
+    batch = inputs[0].type.shape[0]
+    for param in inputs:
+        if param.type.shape[0] != batch:
+            message = f"{param.name} begins with {param.type.shape[0]}, not {batch}, in a function of whole batches"
+            help = "axis 0 is the batch, of one name everywhere; what all examples share is a Param"
+            yield Mistake(param.span, "batch", message, help)
+            return
+    for result in (r for r in function.results if r.role == "output" and r.type.rank):
+        if not same_extent(result.type.shape[0], batch):
+            message = f"the output {result.name} begins with {result.type.shape[0]}, not {batch}, the batch"
+            help = f"keep axis 0 of {batch}; or leave batched=True out: one example goes in, one result comes out"
+            yield Mistake(function.span, "batch", message, help)
 
 
 def _given(shapes: Iterable[Sequence[Dim]], known: set[str]) -> set[str]:

@@ -112,6 +112,10 @@ def _function_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
     function = _checked(
         source, node, params, reporter, bool(options.get("batched")) or node.name in source.batched, node.name
     )
+    # The files that layerc writes say themselves which functions take whole batches: also gradients, whose results may
+    # be of Params.
+    for mistake in extents.unbatched(function) if function.batched and node.name not in source.batched else ():
+        reporter.add(mistake)
     custom_node = next(iter(marks.backwards(source, node.name)), None)
     mode = "none" if "backward" in options else "auto"
     custom = None
@@ -562,6 +566,8 @@ def _class_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
     if forward is not None:
         _check_alike(source, node, predict, forward)
     inputs = [p for p in main.params if p not in fields]
+    for mistake in extents.unbatched(main) if found.batched else ():
+        reporter.add(mistake)
     if "initialize" in methods:
         _check_initialize(*methods["initialize"], inputs)
     custom, mode = None, found.mode
