@@ -144,6 +144,23 @@ MISTAKES = [
     ('@layer(batched=True)\ndef f(x: real["N D"]):\n    return x.T', 2, 'batch', 'the output y begins with D, not N', 'keep axis 0'),
     ('@layer(batched=True)\ndef f(x: real["N D"], y: real["M D"]):\n    return x', 2, 'batch', 'y begins with M, not N', 'is a Param'),
     ('class A(Layer):\n    batched = True\n    def predict(self, x: real["N D"]):\n        return x[0]', 3, 'batch', 'the output y begins with D', ''),
+    ('def f(x: real["N"]):\n    for i in range():\n        x = x + 1\n    return x', 3, 'type', 'range cannot be called like this', 'for i in range(stop)'),
+    ('def f(x: real["N"]):\n    for a, b in zip(x, x, strict=True):\n        x = x + a\n    return x', 3, 'type', 'zip cannot be called', 'without strict'),
+    ('def f(x: real["N"]):\n    a = []\n    for i in range(3):\n        a.append(x, x)\n    return np.stack(a)', 5, 'type', 'append takes one argument', 'one call for each'),
+    ('def f(x: real["N"]):\n    return np.concatenate(x, x)', 3, 'index', 'axis must be known', 'several arrays are one tuple'),
+    ('def f(x: real["N"]):\n    yield x', 3, 'unsupported', 'yield is not part', 'return the whole array'),
+    ('def f(x: real["N"]):\n    return np.where(x > 0)', 3, 'shape', 'np.where of one argument has a result whose shape', 'np.where(mask, x, 0)'),
+    ('def f(x: real["N"]):\n    y: real["N"]\n    return y', 4, 'name', 'y has a type, but no value yet', 'assign it first'),
+    ('def f(x: real["N"]):\n    return zzz', 3, 'name', 'zzz is not defined', 'define it above'),
+    ('def f(x: real["N"]):\n    return np.sum(x, axis=3)', 3, 'shape', 'axis 3 is out of range', 'its one axis is 0'),
+    ('def f(x: real["N"]):\n    return x.reshape(-1, -1)', 3, 'shape', 'negative dimensions', 'at most one extent is -1'),
+    ('def f(x: real["N"]):\n    return np.concatenate([x, x[None]])', 3, 'shape', 'cannot concatenate', 'x[None] adds one'),
+    ('def f(x: real["N"]):\n    return np.stack([x, x[:2]])', 3, 'shape', 'must have one shape', 'np.concatenate'),
+    ('def f(x: real["N"]):\n    return np.einsum("ij->i", x)', 3, 'shape', 'expected 2 axes', 'a letter an axis'),
+    ('def f(x: real["N"]):\n    return np.linalg.inv(x)', 3, 'shape', 'expected square', '"N N"'),
+    ('def f(x: real["N"]):\n    a, b = x, x, x\n    return a', 3, 'type', 'expected 2 values', 'a name with * takes the rest'),
+    ('def f(x: real["N"]) -> tuple[real["N"], real["N"]]:\n    return x', 3, 'type', '1 values are returned', 'tuple[real'),
+    ('def f(x: real["N"]):\n    return np.sum(x, foo=3)', 3, 'type', 'no argument foo', 'it takes: a, axis=None, keepdims=False'),
     ('x = 3', 1 - FIRST, 'layer', 'no layer in this file', '@layer'),
 ]
 # fmt: on
@@ -168,6 +185,46 @@ def test_a_mistake_is_drawn_where_it_is(text, line, kind, message, help, tmp_pat
         for part in split(drawn)
     ), drawn
     assert "Traceback" not in drawn
+
+
+# What the files beside it are; wrong.py, which uses g; where the one mistake is, and its words
+ALONE = [
+    ({"lib": "def g(x:"}, "from lib import g", "lib.py:1:", "was never closed"),
+    ({"lib": "from wrong import f\ndef g(x):\n    return f(x)"}, "from lib import g", "lib.py:1:", "in a circle"),
+    ({"lib": "def g(x):\n    return x"}, "from lib import *", "wrong.py:3:", "import *"),
+    ({"lib": "def g(x):\n    return x"}, "from lib import h as g", "wrong.py:3:", "lib.py defines no h"),
+    ({}, "from layerc import g", "wrong.py:3:", "layerc has no g"),
+    ({}, "from nomodule import g", "wrong.py:6:", "nomodule.py"),
+    ({}, "import nomodule as g", "wrong.py:6:", "nomodule.py"),
+    ({"lib": "import numpy as np\ndef g(x):\n    return " + "+".join(["x"] * 1500)}, "from lib import g", "lib.py:3:", "nested too deeply"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "importing", "place", "message"), ALONE, ids=[a[1] for a in ALONE])
+def test_a_mistake_of_an_import_is_told_once(files, importing, place, message, tmp_path):
+    for name, text in files.items():
+        (tmp_path / f"{name}.py").write_text(text + "\n")
+    called = "g.relu(x)" if importing.startswith("import ") else "g(x)"
+    text = f"from layerc import layer, real\n\n{importing}\n@layer\ndef f(x: real['N']):\n    return {called}\n"
+    (tmp_path / "wrong.py").write_text(text)
+    with pytest.raises(InvalidFile) as caught:
+        read_module(tmp_path / "wrong.py")
+    assert len(caught.value.mistakes) == 1, str(caught.value)
+    drawn = str(caught.value)
+    assert drawn.startswith(place), drawn
+    assert message in drawn, drawn
+
+
+def test_an_import_in_a_function_is_told_once(tmp_path):
+    source = write(tmp_path / "wrong.py", 'def f(x: real["N"]):\n    from math import pi\n    return x * pi')
+    with pytest.raises(InvalidFile, match="at the top of the file") as caught:
+        read_module(source)
+    assert len(caught.value.mistakes) == 1
+
+
+def test_long_sums_are_no_mistake(tmp_path):
+    source = write(tmp_path / "long.py", f'def f(x: real["N"]):\n    return {" + ".join(["x"] * 400)}')
+    assert compile_module(read_module(source)).parts
 
 
 def split(drawn):

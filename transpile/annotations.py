@@ -9,7 +9,7 @@ from typing import Any
 import gast
 
 from .dims import Dim, maximum, minimum
-from .errors import Mistake, span_of
+from .errors import Mistake, Suppressed, span_of
 from .program import Type
 from .source import Source
 from .values import Fresh
@@ -47,6 +47,9 @@ def parse_annotation(node: Any, source: Source, fresh: Fresh) -> Annotation:
     if isinstance(node, gast.Constant) and isinstance(node.value, str):
         node = _parsed(node, source)
     dotted = source.resolve(node)
+    first = node.value if isinstance(node, gast.Subscript) else node
+    if dotted is None and isinstance(first, gast.Name) and source.is_lost(first.id):
+        raise Suppressed
     if isinstance(node, gast.Name) and node.id in ("float", "int", "bool") and dotted is None:
         return Annotation("config", Type(node.id), "")
     if dotted == "layerc.Random":

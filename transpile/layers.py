@@ -14,6 +14,7 @@ import gast
 from . import construct, defaults, extents, marks
 from .aliasing import hidden_writes
 from .annotations import Annotation, groups_of, parse_annotation, shape_string
+from .depth import deep
 from .dims import Atom, Dim, same_extent
 from .errors import Mistake, Reporter, Suppressed, span_of
 from .functions import FunctionChecker
@@ -41,6 +42,7 @@ from .values import RETURN, Broken, Fresh, Static, Tuple, Value, leaves
 _T = TypeVar("_T")
 
 
+@deep()
 def check_file(path: Path, text: str | None = None) -> Module:
     """Reads and types a layer file. Raises InvalidFile with every mistake drawn; OSError if it cannot be read."""
     reporter = Reporter()
@@ -351,7 +353,10 @@ def _results(
             declared.append((name, Annotation("input", type, shape_string(type, groups))))
     if len(declared) != len(exprs):
         raise Mistake(
-            span_of(where, source.path), "type", f"{len(exprs)} values are returned, {len(declared)} are declared"
+            span_of(where, source.path),
+            "type",
+            f"{len(exprs)} values are returned, {len(declared)} are declared",
+            "-> tuple[real[...], real[...]] for two; or leave the annotation out: it is inferred",
         )
     results, outputs = [], []
     for (name, annotation), expr in zip(declared, exprs, strict=True):

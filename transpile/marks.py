@@ -140,7 +140,7 @@ def _unknown(source: Source, node: Any) -> Iterator[Mistake]:
                 yield Mistake(where, "layer", f"{node.name} is marked as a layer twice", "remove one")
         elif (owner := _owner(source, decorator)) is not None:
             yield from _backward_mark(source, node, decorator, owner)
-        else:
+        elif not source.is_lost(_text(decorator).partition(".")[0].removesuffix("(...)")):
             yield _unknown_mark(source, decorator)
 
 
