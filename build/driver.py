@@ -19,6 +19,7 @@ from layerc.build.unchanged import default_output, is_unchanged, remember
 from layerc.build.variants import variants
 from layerc.build.writer import write_package
 from layerc.transpile import emit, passes
+from layerc.transpile.depth import deep
 from layerc.transpile.dump import dump as ir_text
 from layerc.transpile.errors import InternalError, Mistake, Reporter
 from layerc.transpile.ir import Kernel
@@ -56,6 +57,7 @@ class Stages:
         return [p for p in self.parts if p.layer.name == layer.name]
 
 
+@deep()
 def build(
     source: Path,
     output: Path | None = None,
@@ -111,6 +113,7 @@ def read_module(source: Path) -> Module:
         raise
 
 
+@deep()
 def compile_module(
     module: Module,
     *,
@@ -214,6 +217,7 @@ def _entry(stages: Stages, layer: Layer, dtypes: tuple[str, ...], text: str) -> 
 STAGES = ("typed", "kept", "ir", *(f"ir:{name}" for name in ("lower", *passes.NAMES)), "c")
 
 
+@deep()
 def show(module: Module, stage: str, name: str | None = None) -> str:
     """The text of a stage, of all layers or of one: typed source, what a training forward keeps for its pullback, loop
     nests after a pass (ir: after all), C for float32.

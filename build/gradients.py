@@ -10,6 +10,7 @@ from pathlib import Path
 
 from layerc.adjoint.gradient import gradient, gradient_file, gradient_text, kept
 from layerc.adjoint.keep import Kept
+from layerc.transpile.depth import deep
 from layerc.transpile.errors import InternalError, InvalidFile, Mistake, Reporter
 from layerc.transpile.layers import check_file
 from layerc.transpile.program import Function, Layer, Module
@@ -81,6 +82,7 @@ def _excerpt(module: Module, function: Function) -> str:
     return "\n".join(module.source.splitlines()[function.span.line - 1 : function.span.end_line])
 
 
+@deep()
 def gradient_source(module: Module, name: str | None = None, order: int = 1) -> str:
     """The text of the gradients of a module, or of one layer; order 2: of those gradients' own gradients,
     and so on.

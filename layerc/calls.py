@@ -16,6 +16,7 @@ from layerc.annotations import (
     current_real,
     real,
 )
+from layerc.runtime.arrays import MASKED
 from layerc.runtime.fields import boolean, integer, number
 from layerc.runtime.generator import Random
 from layerc.runtime.inferred import inferred
@@ -69,6 +70,8 @@ def check_config(where: str, name: str, kind: Any, value: Any) -> Any:
         return {int: integer, float: number, bool: boolean}[kind](value)
     except TypeError as error:
         raise TypeError(f"{where}: argument {name!r} {error}, not {value!r}") from None
+    except ValueError as error:
+        raise ValueError(f"{where}: argument {name!r} {error}") from None
 
 
 def choose_real(where: str, arrays: Sequence[tuple[str, ArrayType, Any]]) -> np.dtype:
@@ -88,6 +91,8 @@ def choose_real(where: str, arrays: Sequence[tuple[str, ArrayType, Any]]) -> np.
 
 def take_array(where: str, name: str, kind: ArrayType, value: Any, chosen: np.dtype) -> np.ndarray:
     """A fresh C-contiguous array for an argument: the caller's is never written. TypeError by type."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{where}: argument {name!r}: {MASKED}")
     wanted = chosen if kind.element == real else kind.element.dtype
     typed = isinstance(value, np.ndarray | np.generic)
     array = np.asarray(value)

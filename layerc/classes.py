@@ -14,7 +14,8 @@ from layerc.annotations import NO_DEFAULT, ArrayType, Param, Signature, State, r
 from layerc.calls import bind_arguments, call, choose_real, flattened, run_body, take_array
 from layerc.init import Initializer, zeros
 from layerc.runtime import fields, seeds, streams
-from layerc.runtime.shapes import Binding, bind
+from layerc.runtime.arrays import real_type
+from layerc.runtime.shapes import Binding, bind, shape_given
 
 
 def config(default: Any = fields.REQUIRED, *, check: Callable[[Any], object] | None = None) -> Any:
@@ -128,10 +129,8 @@ class Layer:
         if len(input_shapes) != len(signature.inputs):
             wanted = ", ".join(f'{a.name} "{a.type.shape}"' for a in signature.inputs)
             raise ValueError(f"{self._where}: initialize takes one shape for each input ({wanted})")
-        shapes = [tuple(int(n) for n in shape) for shape in input_shapes]
-        element = np.dtype(dtype)
-        if element not in (np.dtype(np.float32), np.dtype(np.float64)):
-            raise TypeError(f"{self._where}: dtype must be float32 or float64, not {element}")
+        shapes = [shape_given(self._where, a.name, shape) for a, shape in zip(signature.inputs, input_shapes)]
+        element, seed = real_type(self._where, dtype), seeds.whole(self._where, seed)
         declared = [(a.name, a.type.shape, shape) for a, shape in zip(signature.inputs, shapes)]
         binding = bind(declared, self.config, self._where)
         if self._running:  # super().initialize() in a method: what has an init is drawn before it runs

@@ -20,7 +20,19 @@ DTYPES: dict[str, np.dtype] = {
     "i64": np.dtype(np.int64),
     "bool": np.dtype(np.bool_),
 }
+MASKED = "a masked array would lose its mask: give x.filled(0), and the mask as an argument of its own"
 REALS = {DTYPES["f32"]: "f32", DTYPES["f64"]: "f64"}
+
+
+def real_type(where: str, dtype: Any) -> np.dtype:
+    """float32 or float64, as np.dtype takes it. TypeError for anything else."""
+    try:
+        element = np.dtype(dtype)
+    except TypeError:
+        element = None
+    if element not in REALS:
+        raise TypeError(f"{where}: dtype must be float32 or float64, not {dtype!r}")
+    return element
 
 
 def contiguous(array: Any) -> Any:
@@ -36,6 +48,8 @@ def is_weak(value: object) -> bool:
 def take(where: str, name: str, value: object) -> np.ndarray:
     """The value as a NumPy array, without a copy where that can be. TypeError for what is no array."""
     if isinstance(value, np.ndarray | np.generic):
+        if isinstance(value, np.ma.MaskedArray):
+            raise TypeError(f"{where}: argument {name!r}: {MASKED}")
         return np.asarray(value)
     if hasattr(type(value), "__dlpack__"):
         try:

@@ -17,6 +17,7 @@ from layerc.runtime.pullback import Pullback, no_gradient
 from layerc.runtime.quick import quick
 from layerc.runtime.recording import rehearsed
 from layerc.runtime.seeds import seed_of
+from layerc.runtime.shapes import shape_given
 from layerc.runtime.specialise import CacheInfo
 
 if TYPE_CHECKING:
@@ -342,7 +343,9 @@ class CompiledFunction(Described):
         """
         core = self.core
         config = {name: shapes.pop(name) for name in list(shapes) if name in core.settings.names}
-        blank = {n: np.zeros(shape, _blank(core.dtypes.get(n, "real"), dtype)) for n, shape in shapes.items()}
+        real = ar.real_type(f"{core.name}: specialize", dtype)
+        made = {n: shape_given(core.name, n, shape) for n, shape in shapes.items()}
+        blank = {n: np.zeros(shape, _blank(core.dtypes.get(n, "real"), real)) for n, shape in made.items()}
         values, rest = core.sort(core.name, (), {**blank, **config})
         values.pop(core.random or "", None)
         case = core.prepare(core.name, values, core.settings.read(core.name, rest)).case

@@ -19,7 +19,7 @@ from layerc.runtime.kernel import Case
 from layerc.runtime.known import Known
 from layerc.runtime.named_arrays import NamedArrays
 from layerc.runtime.pullback import Pullback, no_gradient
-from layerc.runtime.shapes import bind
+from layerc.runtime.shapes import bind, shape_given
 
 if TYPE_CHECKING:
     from layerc.runtime.check import Report
@@ -48,9 +48,11 @@ class ClassPullback(Pullback):
 
     __slots__ = ()
 
-    def __call__(self, *cotangents: Any, out: "Gradients | tuple[Any, Any] | None" = None) -> Gradients:
+    def __call__(self, *cotangents: Any, out: "Gradients | tuple[Any, Any] | None" = None, **unknown: Any) -> Gradients:
         """cotangents: one for each output, of its shape and type; None stands for zeros. out: as the
         result, of arrays to write to. ValueError for shapes and counts, TypeError for types."""
+        if unknown:
+            raise self._no_argument(unknown)
         core = self._case.core
         inputs, params = len(core.input_names), core.gradient_params
         given = None if out is None else (*out[0], *(out[1].get(name) for name in params))
@@ -116,13 +118,11 @@ class CompiledClass:
         param does not shift the others. dtype: float32 or float64. ValueError for shapes that do not fit.
         """
         core, where = self.compiled.core, self._where
-        element = np.dtype(dtype)
-        if element not in ar.REALS:
-            raise TypeError(f"{where}: initialize: dtype must be float32 or float64, not {element}")
+        element, seed = ar.real_type(f"{where}: initialize", dtype), seeds.whole(f"{where}: initialize", seed)
         if len(shapes) != len(core.input_names):
             wanted = ", ".join(f'{name} "{core.declared[name]}"' for name in core.input_names)
             raise ValueError(f"{where}: initialize takes {len(core.input_names)} shapes ({wanted}), got {len(shapes)}")
-        examples = [(int(s),) if hasattr(s, "__index__") else tuple(map(int, s)) for s in shapes]
+        examples = [shape_given(where, name, shape) for name, shape in zip(core.input_names, shapes)]
         declared = [(name, core.declared[name], shape) for name, shape in zip(core.input_names, examples)]
         binding = bind(declared, self.config, where)
         first = self._first(examples, binding, seed, element)

@@ -83,7 +83,10 @@ def integer(value: Any) -> int:
 def number(value: Any) -> float:
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise TypeError("must be a number")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError("is beyond what a float holds") from None
 
 
 def boolean(value: Any) -> bool:

@@ -25,6 +25,14 @@ class NamedArrays(dict[str, np.ndarray]):
         self.version = 0  # grows when an array takes the place of another
         self.allowed = tuple(name for name in core.array_names if core.roles[name] == role)
 
+    def __missing__(self, name: str) -> NoReturn:
+        if name in self.allowed:
+            raise KeyError(f"{self._where}: {self._role} {name!r} has no value: call initialize, or set it")
+        raise self._no(name)
+
+    def _no(self, name: str) -> KeyError:
+        return KeyError(f"{self._where}: no {self._role} {name!r}; it has {', '.join(self.allowed) or 'none'}")
+
     def __setitem__(self, name: str, value: Any) -> None:
         if name in self and value is self[name]:  # params["w"] += 1 ends here
             return
@@ -33,8 +41,7 @@ class NamedArrays(dict[str, np.ndarray]):
     def _checked(self, name: str, value: Any) -> np.ndarray:
         where = f"{self._where}: {self._role} {name!r}"
         if name not in self.allowed:
-            known = ", ".join(self.allowed) or "none"
-            raise KeyError(f"{self._where}: no {self._role} {name!r}; it has {known}")
+            raise self._no(name)
         old, kind = self.get(name), self._core.dtypes[name]
         if ar.is_weak(value):
             dtype = old.dtype if old is not None else ar.DTYPES["f32" if kind == "real" else kind]

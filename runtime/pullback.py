@@ -1,6 +1,6 @@
 """The gradient at one evaluation: what `vjp` returns besides the outputs."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,13 +44,15 @@ class Pullback:
             known = (*arrays, *outputs)
             self._kept = [known[i] for i in launch.keep]
 
-    def __call__(self, *cotangents: Any, out: Any = None) -> tuple[Any, ...]:
+    def __call__(self, *cotangents: Any, out: Any = None, **unknown: Any) -> tuple[Any, ...]:
         """One gradient for each input and param, in the order of the signature; None where there is none.
 
         cotangents: one for each output, of its shape and type; None stands for zeros. out: a tuple like the
         result, of arrays to write to, or None for one to be made. ValueError for shapes and counts,
         TypeError for types.
         """
+        if unknown:
+            raise self._no_argument(unknown)
         if out is None and self._plain:
             case = self._case
             gradients: tuple[Any, ...] = case.quick_backward(*self._kept, *cotangents)
@@ -63,6 +65,10 @@ class Pullback:
                 found = gradients if isinstance(gradients, tuple) else (gradients,)
                 return tuple([None if i is None else found[i] for i in core.gradient_slots])
         return self._carefully(cotangents, out)
+
+    def _no_argument(self, unknown: Mapping[str, Any]) -> TypeError:
+        takes = ", ".join(name for name, _, _ in self._case.cotangents)
+        return TypeError(f"{self._where}: pullback has no argument {next(iter(unknown))!r}; it takes {takes} and out=")
 
     def _addresses(self, cotangents: Sequence[np.ndarray]) -> list[Any]:
         """The arguments of the kernel, from what was kept and all cotangents."""

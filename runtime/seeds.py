@@ -30,6 +30,13 @@ def checked(where: str, name: str, value: Any) -> int:
     raise TypeError(f"{where}: argument {name!r}: expected a seed or a generator, got {type(value).__name__}")
 
 
+def whole(where: str, value: Any) -> int:
+    """An integer that all numbers of a layer come from. TypeError for anything else."""
+    if hasattr(value, "__index__"):
+        return int(value)
+    raise TypeError(f"{where}: seed must be an integer, not {value!r}")
+
+
 def root(seed: int, name: str) -> int:
     """Where the evaluations of the layer of that name start."""
     digest = hashlib.blake2b(repr((int(seed), name)).encode(), digest_size=8).digest()

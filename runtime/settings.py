@@ -40,19 +40,30 @@ class Settings:
         if name not in given:
             if parameter.get("required"):
                 raise TypeError(f"{what} is required")
-            return parameter["default"]
-        try:
-            value = _converted(parameter["dtype"], given[name])
-        except TypeError as error:
-            raise (TypeError if word == "argument" else ValueError)(f"{what}: {error}") from None
-        check = self._checks.get(name)
-        if check is not None and not check(value):
+            value = parameter["default"]
+        else:
+            try:
+                value = _converted(parameter["dtype"], given[name])
+            except TypeError as error:
+                raise (TypeError if word == "argument" else ValueError)(f"{what}: {error}") from None
+            except OverflowError as error:
+                raise ValueError(f"{what}: {error}") from None
+        if not self._allowed(name, value):
             raise ValueError(f"{what} = {value!r} fails its check: {parameter['check']}")
         return value
 
+    def _allowed(self, name: str, value: Any) -> bool:
+        """Whether it passes its check; one that cannot even be asked refuses the value."""
+        check = self._checks.get(name)
+        try:
+            return check is None or bool(check(value))
+        except Exception:
+            return False
+
 
 def _converted(kind: str, value: Any) -> Any:
-    """A value in its declared type; integers count as floats, NumPy's scalars as Python's. TypeError."""
+    """A value in its declared type; integers count as floats, NumPy's scalars as Python's. TypeError;
+    OverflowError for what C cannot hold."""
     if isinstance(value, np.generic):
         value = value.item()
     accepted = _ACCEPTED.get(kind)
@@ -60,7 +71,12 @@ def _converted(kind: str, value: Any) -> Any:
         return value
     if not isinstance(value, accepted) or (isinstance(value, bool) and kind != "bool"):
         raise TypeError(f"expected {kind}, got {type(value).__name__} {value!r}")
-    return value if kind != "float" else float(value)
+    if kind == "int" and not -(2**63) <= value < 2**63:
+        raise OverflowError("an integer of more than 64 bits")
+    try:
+        return value if kind != "float" else float(value)
+    except OverflowError:
+        raise OverflowError("a number beyond what a float holds") from None
 
 
 def _compiled(text: str) -> Callable[[Any], Any]:

@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import NoReturn
+from typing import Any, NoReturn
 
 Sizes = int | tuple[int, ...]
 Binding = dict[str, Sizes]
@@ -213,6 +213,19 @@ def linear(tree: ast.expr, binding: Mapping[str, Sizes], unknown: str) -> tuple[
             if x[1] == 0 and y[1] == 0:
                 return evaluate(tree, binding), 0
     return None
+
+
+def shape_given(where: str, name: str, value: object) -> tuple[int, ...]:
+    """A shape as a caller gives it: some integers, or one. TypeError, and ValueError for negative ones, that name the
+    argument."""
+    several = isinstance(value, Iterable) and not isinstance(value, str)
+    sizes: tuple[Any, ...] = tuple(value) if several else (value,)  # type: ignore[arg-type]
+    if not all(hasattr(size, "__index__") for size in sizes):
+        raise TypeError(f"{where}: argument {name!r}: expected a shape, as (4, 5), not {value!r}")
+    shape = tuple(map(int, sizes))
+    if any(size < 0 for size in shape):
+        raise ValueError(f"{where}: argument {name!r}: the shape {shape} has a negative size")
+    return shape
 
 
 def bind(

@@ -267,6 +267,12 @@ BAD = [
     ("scale(x, 2.0, power=98)", ZeroDivisionError, "layers.py:31: scale: integer division by zero"),
     ("scale(x, 2.0, power=97)", RuntimeError, "layers.py:31: scale: not an exception we raise"),
     ("scale(x, 2.0, power=91)", RuntimeError, "scale: unknown error 77"),
+    ("scale(x, 2.0, power=2**63)", ValueError, "scale: argument 'power': an integer of more than 64 bits"),
+    ("mish(np.ma.masked_array(x, x > 1))", TypeError, "mish: argument 'x': a masked array would lose its mask"),
+    ("mish.vjp(x)[1](x, dz=x)", TypeError, "mish: pullback has no argument 'dz'; it takes dy and out="),
+    ("mish.specialize(x='a')", TypeError, "mish: argument 'x': expected a shape, .* not 'a'"),
+    ("mish.specialize(x=(2, 3.5))", TypeError, "mish: argument 'x': expected a shape"),
+    ("mish.specialize(x=(2,), dtype='foo')", TypeError, "mish: specialize: dtype must be float32 or float64"),
     ("pick(x, 7)", IndexError, "layers.py:31: pick: index 7 is out of range for axis 0 with size 3"),
     ("pick(x2, np.array([0, -4]))", IndexError, "pick: index -4 is out of range"),
     (
@@ -448,6 +454,12 @@ def test_params_set_without_initialize(L):
         ("Running().initialize((3,))", ValueError, "Running 'running': argument 'x': expected shape \"N C\""),
         ("Running().initialize()", ValueError, "initialize takes 1 shapes"),
         ("Running().initialize((3, 4), dtype='f2')", TypeError, "dtype must be float32 or float64"),
+        ("Running().initialize((3, 4), dtype='foo')", TypeError, "dtype must be float32 or float64, not 'foo'"),
+        ("Running().initialize((3, 4), seed='a')", TypeError, "Running 'running': initialize: seed must be an integer"),
+        ("Running().initialize((3, 'a'))", TypeError, "Running 'running': argument 'x': expected a shape"),
+        ("Running().initialize((3, 4.5))", TypeError, "Running 'running': argument 'x': expected a shape"),
+        ("Running().initialize((3, -4))", ValueError, "Running 'running': argument 'x': .* negative size"),
+        ("Running().params['q']", KeyError, "Running 'running': no param 'q'; it has none"),
     ],
 )
 def test_bad_fields(L, make, error, message):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import sysconfig
 
 import ir_kernels as zoo
 import numpy as np
 import pytest
 
 from layerc.transpile import emit, passes
+from layerc.transpile.emit_text import CNames
 
 KERNELS = zoo.all_kernels()
 
@@ -150,3 +152,20 @@ def test_names_of_c_are_spelled_round():
     x, y = np.arange(5.0), np.empty(5)
     library("names", x, y, double=5)
     assert np.array_equal(y, 2 * x)
+
+
+HEADERS = "math.h stdint.h stdlib.h string.h stdio.h stddef.h float.h limits.h inttypes.h time.h errno.h".split()
+
+
+def test_no_name_is_a_macro_of_the_headers():
+    """Nor one of Python's, which the package's own C includes."""
+    text = "#include <Python.h>\n" + "".join(f"#include <{h}>\n" for h in HEADERS)
+    command = [os.environ.get("CC", "cc"), "-E", "-dM", f"-I{sysconfig.get_path('include')}", "-x", "c", "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip("no headers of Python here")
+    # What takes arguments is none where no ( follows.
+    macros = {m for m in (line.split()[1] for line in done.stdout.splitlines()) if "(" not in m}
+    names = CNames(macros | {"int64_t", "size_t", "offsetof"})
+    left = set(names.table.values()) & (macros | names.table.keys())
+    assert not left, left

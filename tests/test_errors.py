@@ -13,7 +13,7 @@ import pytest
 from layerc.build.driver import build, compile_module, read_module
 from layerc.transpile.errors import InvalidFile
 
-HEAD = "import numpy as np\nfrom layerc import Layer, Param, State, config, init, layer, real, i64, bool_\n"
+HEAD = "import numpy as np\nfrom layerc import Layer, Memory, Param, State, config, init, layer, real, i64, bool_\n"
 FIRST = HEAD.count("\n")  # lines before a case's own
 
 # body of `def f(...)` or a whole file | line in it | kind | part of the message | part of the help
@@ -105,6 +105,62 @@ MISTAKES = [
     ("@layer\ndef f(x: real['N'], k: int = 'text'):\n    return x", 2, 'type', 'default of k is not an integer', 'write an integer'),
     ("@layer\ndef f(x: real['N'], k: float = -()):\n    return x", 2, 'type', 'default of k is not a number', ''),
     ("while True:\n    pass\n\n@layer\ndef f(x: real['N']):\n    return x", 1, 'statement', 'While is not part of a layer file', 'top level'),
+    ('@layer\n@np.vectorize\ndef f(x: real["N"]):\n    return x\n\n', 2, 'layer', '@np.vectorize is not a mark', 'call it in the body'),
+    ('@foo\n@layer\ndef f(x: real["N"]):\n    return x\n\n', 1, 'layer', '@foo is not a mark', ''),
+    ('@layer\ndef f(x: real["N"]):\n    return x\n\n@f.backwards\ndef g(dy):\n    return dy', 5, 'backward', '@f.backwards marks nothing', '@f.backward?'),
+    ('@layer\ndef f(x: real["N"]):\n    return x\n\n@f.backward()\ndef g(dy):\n    return dy', 5, 'backward', '@f.backward(...) marks nothing', '@f.backward?'),
+    ('@layer\ndef f(x: real["N"]):\n    return x\n\n@other.backward\ndef g(dy):\n    return dy', 5, 'backward', 'other is not a layer function', ''),
+    ('@layer\ndef f(x: real["N"]):\n    return x\n\n@f.backward\ndef g(dy):\n    return dy\n\n@f.backward\ndef h(dy):\n    return dy', 9, 'backward', 'two backwards', 'remove one'),
+    ('@layer(backward=None)\ndef f(x: real["N"]):\n    return x\n\n@f.backward\ndef g(dy):\n    return dy', 5, 'backward', 'backward=None and this', 'remove one'),
+    ('@layer(backward=False)\ndef f(x: real["N"]):\n    return x\n\n', 1, 'layer', 'backward must be None', '@f.backward'),
+    ('@layer(batched=3)\ndef f(x: real["N"]):\n    return x\n\n', 1, 'layer', 'batched must be True or False', ''),
+    ('@layer\ndef f(x: real["N"]):\n    return x\n\n@layerr\ndef g(x: real["N"]):\n    return x', 5, 'layer', '@layerr is not a mark', 'did you mean @layer?'),
+    ('@layer\ndef f(x: real["N"]):\n    return x\n\nclass V(Layerr):\n    def predict(self, x: real["N"]):\n        return x', 5, 'layer', 'Layerr is no layer class', 'did you mean Layer?'),
+    ('@layer\ndef f(x: real["N"]):\n    return x\n\n@layer\nclass O:\n    pass', 5, 'layer', '@layer is for functions', 'class O(Layer):'),
+    ('@layer\ndef f(x: real["N"]):\n    return x\n\n@layer\ndef f(x: real["N"]):\n    return x\n\n', 6, 'layer', 'f is defined twice', 'a name of its own'),
+    ('import functools\n@functools.cache\ndef g(x):\n    return x\n\n@layer\ndef f(x: real["N"]):\n    return g(x)', 2, 'layer', '@functools.cache is not a mark', ''),
+    ('class A(Layer):\n    k: int = config(3)\n    k: int = config(4)\n    def predict(self, x: real["N"]):\n        return x', 3, 'layer', 'k is defined twice', ''),
+    ('class A(Layer):\n    def predict(self, x: real["N"]):\n        return x\n    def predict(self, x: real["N"]):\n        return -x', 4, 'layer', 'predict is defined twice', ''),
+    ('class A(Layer):\n    batched = 3\n    def predict(self, x: real["N"]):\n        return x', 2, 'layer', 'batched must be True or False', 'batched = True'),
+    ('@layer\ndef f(x: real["N"]):\n    return x\n\n@f.backward\ndef g(dy):\n    return dy > 0', 6, 'type', 'the gradient of x is boolean', 'astype'),
+    ('@layer\ndef f(x: real["N"]):\n    return x\n\n@f.backward\ndef g(dy: real["M"]):\n    return dy', 6, 'backward', 'dy is real of shape (N,) here', 'leave the annotation out'),
+    ('@layer\ndef f(x: real["N"]) -> tuple[real["N"], Memory[real["N"]]]:\n    return x, x\n\n', 2, 'backward', 'no backward of f asks for its memory', 'backward(dy, memory)'),
+    ('def f(x: real["N"], y: real["k*N"], *, k: float = 2.0):\n    return x', 2, 'annotation', 'uses k, which is a float', 'k: int'),
+    ('def f(x: real["N-M"]):\n    return x', 2, 'annotation', 'nothing gives M', 'M: int'),
+    ('def f(x: real["#N"]):\n    return x', 2, 'annotation', "cannot read the dimension '#N'", 'broadcast'),
+    ('def f(x: real["... N"]):\n    return x', 2, 'annotation', 'cannot read', '*S'),
+    ('def f(x: real["-3"]):\n    return x', 2, 'annotation', 'is negative', '0 or more'),
+    ('def f(x: real["N//0"]):\n    return x', 2, 'annotation', 'divides by zero', ''),
+    ('def f(x: real["N"]) -> {"y": real["N"], "y": real["N"]}:\n    return x, x', 2, 'annotation', "'y' names two outputs", 'another name'),
+    ('def f(x: real["N"], /, y: real["N"]):\n    return x', 2, 'annotation', 'x stands before a /', 'leave the / out'),
+    ('class A(Layer):\n    k: int = config(3, check=5)\n    def predict(self, x: real["N"]):\n        return x', 2, 'layer', 'the check of k is not a lambda', 'lambda k'),
+    ('class A(Layer):\n    k: int = config(3, check=lambda k: k > 5)\n    def predict(self, x: real["N"]):\n        return x', 2, 'type', 'fails its own check', 'another default'),
+    ('class A(Layer):\n    k: int = config(3, check=lambda k: positive(k))\n\ndef positive(k):\n    return k > 0\n\nclass B(A):\n    def predict(self, x: real["N"]):\n        return x', 2, 'layer', 'uses positive, which a package has not', 'lambda k'),
+    ('class A(Layer):\n    k: int = config(2**63)\n    def predict(self, x: real["N"]):\n        return x', 2, 'type', 'does not fit 64 bits', ''),
+    ('class A(Layer):\n    w: Param[real["N"]] = init.ones(1, 2, 3)\n    def predict(self, x: real["N"]):\n        return x', 2, 'layer', 'init.ones does not take these', 'init.ones()'),
+    ('class A(Layer):\n    w: Param[real["N"]] = init.foo()\n    def predict(self, x: real["N"]):\n        return x', 2, 'layer', 'there is no init.foo', 'init.uniform'),
+    ('class A(Layer):\n    w: Param[real["M"]] = init.ones()\n    def predict(self, x: real["N"]):\n        return x', 2, 'annotation', 'nothing gives M', 'M: int'),
+    ('class A(Layer):\n    w: Param[real["N"]] = init.ones()\n    def initialize(self, n, m):\n        pass\n    def predict(self, x: real["N"]):\n        return x', 3, 'layer', 'initialize takes 2 shapes, the layer has 1 inputs', 'x_shape'),
+    ('@layer(batched=True)\ndef f(x: real["N D"]):\n    return x.T', 2, 'batch', 'the output y begins with D, not N', 'keep axis 0'),
+    ('@layer(batched=True)\ndef f(x: real["N D"], y: real["M D"]):\n    return x', 2, 'batch', 'y begins with M, not N', 'is a Param'),
+    ('class A(Layer):\n    batched = True\n    def predict(self, x: real["N D"]):\n        return x[0]', 3, 'batch', 'the output y begins with D', ''),
+    ('def f(x: real["N"]):\n    for i in range():\n        x = x + 1\n    return x', 3, 'type', 'range cannot be called like this', 'for i in range(stop)'),
+    ('def f(x: real["N"]):\n    for a, b in zip(x, x, strict=True):\n        x = x + a\n    return x', 3, 'type', 'zip cannot be called', 'without strict'),
+    ('def f(x: real["N"]):\n    a = []\n    for i in range(3):\n        a.append(x, x)\n    return np.stack(a)', 5, 'type', 'append takes one argument', 'one call for each'),
+    ('def f(x: real["N"]):\n    return np.concatenate(x, x)', 3, 'index', 'axis must be known', 'several arrays are one tuple'),
+    ('def f(x: real["N"]):\n    yield x', 3, 'unsupported', 'yield is not part', 'return the whole array'),
+    ('def f(x: real["N"]):\n    return np.where(x > 0)', 3, 'shape', 'np.where of one argument has a result whose shape', 'np.where(mask, x, 0)'),
+    ('def f(x: real["N"]):\n    y: real["N"]\n    return y', 4, 'name', 'y has a type, but no value yet', 'assign it first'),
+    ('def f(x: real["N"]):\n    return zzz', 3, 'name', 'zzz is not defined', 'define it above'),
+    ('def f(x: real["N"]):\n    return np.sum(x, axis=3)', 3, 'shape', 'axis 3 is out of range', 'its one axis is 0'),
+    ('def f(x: real["N"]):\n    return x.reshape(-1, -1)', 3, 'shape', 'negative dimensions', 'at most one extent is -1'),
+    ('def f(x: real["N"]):\n    return np.concatenate([x, x[None]])', 3, 'shape', 'cannot concatenate', 'x[None] adds one'),
+    ('def f(x: real["N"]):\n    return np.stack([x, x[:2]])', 3, 'shape', 'must have one shape', 'np.concatenate'),
+    ('def f(x: real["N"]):\n    return np.einsum("ij->i", x)', 3, 'shape', 'expected 2 axes', 'a letter an axis'),
+    ('def f(x: real["N"]):\n    return np.linalg.inv(x)', 3, 'shape', 'expected square', '"N N"'),
+    ('def f(x: real["N"]):\n    a, b = x, x, x\n    return a', 3, 'type', 'expected 2 values', 'a name with * takes the rest'),
+    ('def f(x: real["N"]) -> tuple[real["N"], real["N"]]:\n    return x', 3, 'type', '1 values are returned', 'tuple[real'),
+    ('def f(x: real["N"]):\n    return np.sum(x, foo=3)', 3, 'type', 'no argument foo', 'it takes: a, axis=None, keepdims=False'),
     ('x = 3', 1 - FIRST, 'layer', 'no layer in this file', '@layer'),
 ]
 # fmt: on
@@ -129,6 +185,46 @@ def test_a_mistake_is_drawn_where_it_is(text, line, kind, message, help, tmp_pat
         for part in split(drawn)
     ), drawn
     assert "Traceback" not in drawn
+
+
+# What the files beside it are; wrong.py, which uses g; where the one mistake is, and its words
+ALONE = [
+    ({"lib": "def g(x:"}, "from lib import g", "lib.py:1:", "was never closed"),
+    ({"lib": "from wrong import f\ndef g(x):\n    return f(x)"}, "from lib import g", "lib.py:1:", "in a circle"),
+    ({"lib": "def g(x):\n    return x"}, "from lib import *", "wrong.py:3:", "import *"),
+    ({"lib": "def g(x):\n    return x"}, "from lib import h as g", "wrong.py:3:", "lib.py defines no h"),
+    ({}, "from layerc import g", "wrong.py:3:", "layerc has no g"),
+    ({}, "from nomodule import g", "wrong.py:6:", "nomodule.py"),
+    ({}, "import nomodule as g", "wrong.py:6:", "nomodule.py"),
+    ({"lib": "import numpy as np\ndef g(x):\n    return " + "+".join(["x"] * 1500)}, "from lib import g", "lib.py:3:", "nested too deeply"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "importing", "place", "message"), ALONE, ids=[a[1] for a in ALONE])
+def test_a_mistake_of_an_import_is_told_once(files, importing, place, message, tmp_path):
+    for name, text in files.items():
+        (tmp_path / f"{name}.py").write_text(text + "\n")
+    called = "g.relu(x)" if importing.startswith("import ") else "g(x)"
+    text = f"from layerc import layer, real\n\n{importing}\n@layer\ndef f(x: real['N']):\n    return {called}\n"
+    (tmp_path / "wrong.py").write_text(text)
+    with pytest.raises(InvalidFile) as caught:
+        read_module(tmp_path / "wrong.py")
+    assert len(caught.value.mistakes) == 1, str(caught.value)
+    drawn = str(caught.value)
+    assert drawn.startswith(place), drawn
+    assert message in drawn, drawn
+
+
+def test_an_import_in_a_function_is_told_once(tmp_path):
+    source = write(tmp_path / "wrong.py", 'def f(x: real["N"]):\n    from math import pi\n    return x * pi')
+    with pytest.raises(InvalidFile, match="at the top of the file") as caught:
+        read_module(source)
+    assert len(caught.value.mistakes) == 1
+
+
+def test_long_sums_are_no_mistake(tmp_path):
+    source = write(tmp_path / "long.py", f'def f(x: real["N"]):\n    return {" + ".join(["x"] * 400)}')
+    assert compile_module(read_module(source)).parts
 
 
 def split(drawn):

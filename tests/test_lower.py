@@ -20,7 +20,10 @@ HEAD = (
 
 def lowered(text, method="predict"):
     """The kernel of the one layer of a file, as text, and the messages of its errors."""
-    (found,) = check_file(Path("f.py"), HEAD + textwrap.dedent(text)).layers
+    text = textwrap.dedent(text)
+    if "batched=True" in text:  # without a loop over a batch, and so also where axis 0 is none
+        text += '\n__batched__ = ("f",)\n'
+    (found,) = check_file(Path("f.py"), HEAD + text).layers
     errors = ErrorTable()
     kernel = verify(lower(getattr(found, method) or found.predict, found.name, errors))
     return dump(kernel), [f"{row['exception']}: {row['message']}" for row in errors.rows()]

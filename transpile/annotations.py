@@ -9,7 +9,7 @@ from typing import Any
 import gast
 
 from .dims import Dim, maximum, minimum
-from .errors import Mistake, span_of
+from .errors import Mistake, Suppressed, span_of
 from .program import Type
 from .source import Source
 from .values import Fresh
@@ -47,6 +47,9 @@ def parse_annotation(node: Any, source: Source, fresh: Fresh) -> Annotation:
     if isinstance(node, gast.Constant) and isinstance(node.value, str):
         node = _parsed(node, source)
     dotted = source.resolve(node)
+    first = node.value if isinstance(node, gast.Subscript) else node
+    if dotted is None and isinstance(first, gast.Name) and source.is_lost(first.id):
+        raise Suppressed
     if isinstance(node, gast.Name) and node.id in ("float", "int", "bool") and dotted is None:
         return Annotation("config", Type(node.id), "")
     if dotted == "layerc.Random":
@@ -93,19 +96,29 @@ def _array(node: Any, dtype: str, source: Source, fresh: Fresh) -> Annotation:
     return Annotation("input", Type(dtype, dims), " ".join(node.value.split()))
 
 
+_DIMENSION = "a dimension is a name, a number, *S, _ or integer arithmetic such as 2*C or (H-k)//s+1"
+_MARKS = {  # of jaxtyping's that mean nothing here
+    "#": "axes do not broadcast by themselves: give the extent, 1 or a name",
+    ".": "any number of axes is a group with a name: *S",
+}
+
+
 def _dim(token: str, node: Any, source: Source, fresh: Fresh) -> Dim:
-    if token in ("_", "..."):
+    if token == "_":
         return Dim.of(fresh("any"))
+    where = span_of(node, source.path)
     text = token[1:] if token.startswith("*") else token
     try:
-        return _evaluate(gast.parse(text.replace("#", ""), mode="eval").body)
-    except (SyntaxError, ValueError, ZeroDivisionError):
-        raise Mistake(
-            span_of(node, source.path),
-            "annotation",
-            f"cannot read the dimension {token!r}",
-            "a dimension is a name, a number, *S, _ or integer arithmetic such as 2*C or (H-k)//s+1",
-        ) from None
+        found = _evaluate(gast.parse(text, mode="eval").body) if not text.startswith("#") else None
+    except (SyntaxError, ValueError):
+        found = None
+    except ZeroDivisionError:
+        raise Mistake(where, "annotation", f"the dimension {token!r} divides by zero", "") from None
+    if found is None or (text != token and not text.isidentifier()):
+        raise Mistake(where, "annotation", f"cannot read the dimension {token!r}", _MARKS.get(token[:1], _DIMENSION))
+    if found.value is not None and found.value < 0:
+        raise Mistake(where, "annotation", f"the dimension {token!r} is negative", "an extent is 0 or more")
+    return found
 
 
 def _evaluate(node: Any) -> Dim:
@@ -121,6 +134,8 @@ def _evaluate(node: Any) -> Dim:
             return minimum(a, b) if name == "min" else maximum(a, b)
         case gast.BinOp(left=left, op=op, right=right):
             a, b = _evaluate(left), _evaluate(right)
+            if isinstance(op, (gast.FloorDiv, gast.Mod)) and b.value == 0:
+                raise ZeroDivisionError
             match op:
                 case gast.Add():
                     return a + b

@@ -22,7 +22,7 @@ class ArrayCalls:
     def call_np_split(self: Any, node: Any) -> Value:
         given = self._given(node, "np.split", "ary indices_or_sections axis", 2)
         array = self.typed(given["ary"])
-        (axis,) = normal_axes(self._static_int(given["axis"]) if "axis" in given else 0, array.type.rank)
+        (axis,) = normal_axes(self._static_int(given["axis"], "axis") if "axis" in given else 0, array.type.rank)
         extent = array.type.shape[axis]
         where = given["indices_or_sections"]
         sections = self.value(where)
@@ -155,7 +155,7 @@ class ArrayCalls:
                 raise self.fail(node, "type", "axes is an integer, or the axes of a and those of b")
             left, right = (self._numbers(v, node) for v in axes.items)
         else:
-            count = self._static_int(given["axes"]) if "axes" in given else 2
+            count = self._static_int(given["axes"], "axes") if "axes" in given else 2
             left, right = list(range(a.type.rank - count, a.type.rank)), list(range(count))
         if len(left) != len(right):
             raise TypingError("shape", f"{len(left)} axes of a against {len(right)} of b")

@@ -24,8 +24,17 @@ _RESERVED = set(
     erf erfc exp exp2 expm1 fabs floor fma fmax fmin fmod free frexp gamma hypot j0 j1 jn labs ldexp
     lgamma llabs log log10 log1p log2 logb malloc memcpy memset modf nan pow remainder rint round sin
     sinh sqrt strlen tan tanh tgamma trunc y0 y1 yn
+    alloca assert fpclassify isfinite isgreater isgreaterequal isinf isless islessequal islessgreater isnan
+    isnormal isunordered math_errhandling offsetof sched_priority signbit signgam st_atime st_ctime st_mtime
+    static_assert va_arg va_copy va_end va_start L_ctermid L_cuserid L_tmpnam P_tmpdir
+    alignas alignof and bitand bitor catch class compl constexpr decltype delete explicit export friend mutable
+    namespace new noexcept not nullptr operator or private protected public template this throw try typeid
+    typename using virtual wchar_t xor
     """.split()
 )
+# What headers define as macros and types: BUFSIZ, M_PI, PRId64, Py_None, int64_t. Names of one or two letters, and
+# those that begin with a capital and go on small, are nobody's.
+_HEADERS = re.compile(r"[A-Z][A-Z0-9_]{2,}|([A-Z]_[A-Z0-9]|Py|PRI|SCN)\w*|\w+_t")
 
 
 class CNames:
@@ -40,7 +49,13 @@ class CNames:
     def add(self, name: str) -> str:
         if name not in self.table:
             text = "".join(c if c.isascii() and (c.isalnum() or c == "_") else f"_u{ord(c):x}" for c in name)
-            if text in _RESERVED or text.lower().startswith("lc_") or text[0].isdigit() or text.startswith("_"):
+            if (
+                text in _RESERVED
+                or _HEADERS.fullmatch(text)
+                or text.lower().startswith("lc_")
+                or text[0].isdigit()
+                or text.startswith("_")
+            ):
                 text = "v_" + text.lstrip("_")
             while text in self.taken:
                 text += "_"

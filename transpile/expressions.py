@@ -38,7 +38,7 @@ from .program import (
 )
 from .source import CONSTANTS, Source, shipped
 from .special_calls import SpecialCalls
-from .suggestions import SYNTAX, UNSUPPORTED, nearest
+from .suggestions import LOOPED, SYNTAX, UNSUPPORTED, nearest
 from .typing import TypingError, promote
 from .values import (
     Broken,
@@ -66,6 +66,7 @@ _DTYPES = {
     "np.single": "f32",
     "np.intp": "i64",
 }
+_UNDEFINED = "define it above, import it, or take it as an argument"
 _BUILTIN_DTYPES = {"float": "real", "int": "i64", "bool": "bool"}
 # Methods that NumPy's arrays have; sort, which works in place, is left to np.sort.
 _OF_ARRAYS = frozenset(
@@ -264,11 +265,13 @@ class Expressions(SpecialCalls):
             return Static(id if dotted is None else dotted)
         if dotted in BY_SPELLING or dotted:
             return Static(dotted)
+        if self.source.is_lost(id):
+            raise Suppressed
         raise self.fail(
             node,
             "name",
             f"{id} is not defined",
-            nearest(id, [*self.env, *self.source.functions, *self.source.constants]),
+            nearest(id, [*self.env, *self.source.functions, *self.source.constants]) or _UNDEFINED,
         )
 
     def _defined(self, node: Any, source: Source, id: str) -> Value:
@@ -422,7 +425,9 @@ class Expressions(SpecialCalls):
             (a, b), choose = map(value_of, args), maximum if row.name == "maximum" else minimum
             made = replace(made, value=choose(a or ZERO, b or ZERO, self.facts))
         if isinstance(made, Call) and any(d.value is not None and d.value < 0 for d in made.type.shape):
-            raise self.fail(node, "shape", "negative dimensions are not allowed")
+            several = row.name == "reshape" and sum(d.value == -1 for d in static["shape"]) > 1
+            help = "at most one extent is -1: write the others out" if several else "an extent is 0 or more"
+            raise self.fail(node, "shape", "negative dimensions are not allowed", help)
         self._no_less_than_nothing(made, args, node)
         if row.name == "reshape":
             self._fill_the_hole(static["shape"], node)
@@ -661,6 +666,11 @@ class Expressions(SpecialCalls):
         return self.apply(row, [spread, b], {}, node)
 
     def _unknown(self, node: Any, dotted: str) -> Mistake:
+        first = node.func
+        while isinstance(first, gast.Attribute):
+            first = first.value
+        if isinstance(first, gast.Name) and self.source.is_lost(first.id) and first.id not in self.source.imports:
+            raise Suppressed
         if dotted in ("list", "tuple"):
             return self.fail(
                 node,
@@ -668,6 +678,8 @@ class Expressions(SpecialCalls):
                 f"{dotted}() is not part of the subset",
                 "arrays are looped over and indexed as they are",
             )
+        if dotted in LOOPED and "." not in dotted:
+            return self.fail(node, "type", f"{dotted} cannot be called like this here", LOOPED[dotted])
         families = (dotted, dotted.rpartition(".")[0], dotted.partition(".")[0])
         family = next((f for f in families if f in UNSUPPORTED), None)
         if family is not None:
@@ -675,10 +687,11 @@ class Expressions(SpecialCalls):
             return self.fail(node, "shape" if "shape" in message else "unsupported", f"{dotted} {message}", help)
         known = [s for s in BY_SPELLING if not s[0].isupper()]
         if "." in dotted:
-            return self.fail(node, "unsupported", f"{dotted} is not part of the subset", nearest(dotted, known))
-        return self.fail(
-            node.func, "name", f"{dotted} is not defined", nearest(dotted, [*known, *self.env, *self.source.functions])
-        )
+            missing = self.source.missing.get(first.id) if isinstance(first, gast.Name) else None
+            help = f"a layer file for it was not found: {missing}" if missing else nearest(dotted, known)
+            return self.fail(node, "unsupported", f"{dotted} is not part of the subset", help)
+        close = nearest(dotted, [*known, *self.env, *self.source.functions])
+        return self.fail(node.func, "name", f"{dotted} is not defined", close or _UNDEFINED)
 
     def _convert_call(self, node: Any, dotted: str) -> Value:
         if len(node.args) != 1 or node.keywords:
@@ -707,6 +720,9 @@ class Expressions(SpecialCalls):
         if isinstance(receiver, Generator):
             return self.draw(receiver, node)
         if isinstance(receiver, (ListValue, Collected)):
+            if attr in ("append", "extend") and (len(node.args) != 1 or node.keywords):
+                self.env |= {n.id: Broken() for n in (target,) if isinstance(n, gast.Name)}  # what it holds is unknown
+                raise self.fail(node, "type", f"{attr} takes one argument", f"one call for each: ys.{attr}(y)")
             return self.list_call(receiver, node, attr)
         base = self.as_expr(receiver, target)
         self._no_number(base, node.func)
@@ -811,7 +827,7 @@ class Expressions(SpecialCalls):
         names = [a.name for a in row.signature]
         given: list[Any] = ([first] if first is not None else []) + args
         if len(given) > len(names):
-            raise self.fail(node, "type", f"{row.python} takes at most {len(names)} arguments: {row.args}")
+            raise self.fail(node, "type", f"{row.python} takes at most {len(names)} arguments: {row.takes}")
         bound: dict[str, Any] = dict(zip(names, given, strict=False))
         alias = {
             "newshape": "shape",
@@ -831,14 +847,16 @@ class Expressions(SpecialCalls):
                 )
             if name not in names:
                 raise self.fail(
-                    node, "type", f"{row.python} has no argument {keyword.arg} here", f"it takes: {row.args}"
+                    node, "type", f"{row.python} has no argument {keyword.arg} here", f"it takes: {row.takes}"
                 )
             if name in bound:
                 raise self.fail(node, "type", f"{row.python} gets {name} twice")
             bound[name] = keyword.value
+        if len(bound) == 1 and (alone := f"{row.python} of one argument") in UNSUPPORTED:
+            raise self._unknown(node, alone)
         for argument in row.signature:
             if argument.required and argument.name not in bound:
-                raise self.fail(node, "type", f"{row.python} needs {argument.name}", f"it takes: {row.args}")
+                raise self.fail(node, "type", f"{row.python} needs {argument.name}", f"it takes: {row.takes}")
         return bound
 
     def _array(self, row: Row, argument: Argument, given: Any, node: Any) -> Expr:
@@ -1017,10 +1035,10 @@ class Expressions(SpecialCalls):
             raise self.fail(node, "index", f"index {position} is out of range for {len(base.items)} items")
         return base.items[position]
 
-    def _static_int(self, node: Any) -> int:
+    def _static_int(self, node: Any, what: str = "the index of a tuple", help: str = "") -> int:
         number = value_of(self.typed(node))
         if number is None or number.value is None:
-            raise self.fail(node, "index", "the index of a tuple must be known at build time")
+            raise self.fail(node, "index", f"{what} must be known at build time", help)
         return number.value
 
     def items(self, base: Expr, node: Any) -> tuple[Item, ...]:

@@ -149,6 +149,8 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
         """What a broken statement should have assigned is broken too, without another message."""
         for name in target_names([node]):
             self.env[name] = Broken()
+        if isinstance(node, (gast.Import, gast.ImportFrom)):
+            self.env |= {alias.asname or alias.name.split(".")[0]: Broken() for alias in node.names}
         if any(isinstance(n, gast.Return) for n in gast.walk(node)):
             self.env[RETURN] = Broken()
 
@@ -174,6 +176,9 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
             case gast.AnnAssign(target=target, value=value):
                 if value is not None:
                     self.assign(target, self._assigned_value(value, target), node)
+                elif isinstance(target, gast.Name):
+                    message = f"{target.id} has a type, but no value yet"
+                    self.env.setdefault(target.id, Broken(message, f"assign it first: {target.id} = ..."))
             case gast.AugAssign(target=target, op=op, value=value):
                 self._augmented(node, target, op, value)
             case gast.For():
@@ -313,14 +318,16 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
             expr = self.as_expr(value, target)
             extent = expr.type.shape[0].value if expr.type.rank else None
             if extent is None:
-                raise self.fail(target, "type", "only tuples, and arrays with a known first extent, can be unpacked")
+                raise self.fail(
+                    target, "type", "only tuples, and arrays with a known first extent, can be unpacked", _UNPACK
+                )
             items = tuple(construct.index(expr, [At(const(i))]) for i in range(extent))
         starred = [k for k, e in enumerate(elts) if isinstance(e, gast.Starred)]
         if starred and len(items) >= len(elts) - 1:  # a, *b, c = items
             first, after = starred[0], len(items) - (len(elts) - starred[0] - 1)
             items = (*items[:first], Tuple(items[first:after]), *items[after:])
         if len(items) != len(elts):
-            raise self.fail(target, "type", f"expected {len(elts)} values to unpack, got {len(items)}")
+            raise self.fail(target, "type", f"expected {len(elts)} values to unpack, got {len(items)}", _UNPACK)
         return items
 
     def _bind_name(self, id: str, value: Value, node: Any, target: Any, base: str = "") -> Value:
@@ -392,6 +399,8 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
     def _expression(self, node: Any, value: Any) -> None:
         if isinstance(value, gast.Constant):  # a docstring, or `...`
             return
+        if isinstance(value, (gast.Yield, gast.YieldFrom, gast.Await)):
+            self.value(value)  # a mistake of its own
         if not isinstance(value, gast.Call):
             raise self.fail(node, "statement", "this expression has no effect", "assign it, or remove it")
         found = self.value(value)
@@ -583,6 +592,7 @@ def _with_flag(node: Any) -> list[Any]:
 _OF_SOMETHING = ("max", "min", "argmax", "argmin", "logsumexp", "softmax", "log_softmax")  # fail where there is nothing
 _OF_REGULAR = ("solve", "inv", "cholesky")  # fail where a matrix is singular
 _ELSE_HELP = "set a variable before the loop, and test it after"
+_UNPACK = "as many names as items; a name with * takes the rest; of an array, index it: a, b = x[0], x[1]"
 _STATEMENT_HELP = {
     "Try": "check the condition with if, or assert it",
     "With": "layers have no resources to manage",

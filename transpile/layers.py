@@ -3,6 +3,7 @@ backwards."""
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import Any, TypeVar
 
 import gast
 
-from . import construct
+from . import construct, defaults, extents, marks
 from .aliasing import hidden_writes
 from .annotations import Annotation, groups_of, parse_annotation, shape_string
+from .depth import deep
 from .dims import Atom, Dim, same_extent
 from .errors import Mistake, Reporter, Suppressed, span_of
 from .functions import FunctionChecker
@@ -40,6 +42,7 @@ from .values import RETURN, Broken, Fresh, Static, Tuple, Value, leaves
 _T = TypeVar("_T")
 
 
+@deep()
 def check_file(path: Path, text: str | None = None) -> Module:
     """Reads and types a layer file. Raises InvalidFile with every mistake drawn; OSError if it cannot be read."""
     reporter = Reporter()
@@ -47,15 +50,17 @@ def check_file(path: Path, text: str | None = None) -> Module:
     if source is None:
         reporter.raise_if_any()
         raise AssertionError
+    for mistake in marks.mistakes(source):
+        reporter.add(mistake)
     layers = [
         _guarded(_function_layer, source, node, reporter)
         for node in source.functions.values()
-        if _decorated(source, node)
+        if marks.is_layer(source, node)
     ]
     layers += [
         _guarded(_class_layer, source, node, reporter)
         for node in source.classes.values()
-        if _is_layer_class(source, node)
+        if marks.is_layer_class(source, node)
     ]
     if not reporter.mistakes:
         for mistake in filter(None, map(loose_exit, (source, *source.imported()))):
@@ -99,68 +104,26 @@ def _broken(name: str, span: Span) -> Parameter:
     return Parameter(name, "broken", Type("real"), "", span=span)
 
 
-# -- recognising layers ----------------------------------------------------------------------------------------
-def _decorated(source: Source, node: Any) -> bool:
-    return node.name in source.layers or _decorator(source, node) is not None
-
-
-def _decorator(source: Source, node: Any) -> Any:
-    for decorator in node.decorator_list:
-        target = decorator.func if isinstance(decorator, gast.Call) else decorator
-        if source.resolve(target) == "layerc.layer":
-            return decorator
-    return None
-
-
-def _is_layer_class(source: Source, node: Any, seen: tuple[Any, ...] = ()) -> bool:
-    """Whether it derives from Layer, maybe through a class of this file or of an imported one."""
-    for base in node.bases:
-        if source.resolve(base) == "layerc.Layer":
-            return True
-        known = source.defined(base.id) if isinstance(base, gast.Name) else source.member(base)
-        if known is not None and known[1] in known[0].classes and node not in seen:
-            if _is_layer_class(known[0], known[0].classes[known[1]], (*seen, node)):
-                return True
-    return False
-
-
-def _options(source: Source, decorator: Any) -> dict[str, Any]:
-    options: dict[str, Any] = {}
-    for argument in decorator.args if isinstance(decorator, gast.Call) else []:
-        raise Mistake(span_of(argument, source.path), "layer", "@layer takes options by name", "batched=True")
-    for keyword in decorator.keywords if isinstance(decorator, gast.Call) else []:
-        if keyword.arg not in ("batched", "backward"):
-            raise Mistake(
-                span_of(keyword.value, source.path),
-                "layer",
-                f"@layer has no option {keyword.arg}",
-                "batched=True, backward=None",
-            )
-        if not isinstance(keyword.value, gast.Constant):
-            raise Mistake(
-                span_of(keyword.value, source.path),
-                "layer",
-                f"{keyword.arg} must be written out",
-                "batched=True, backward=None",
-            )
-        options[keyword.arg] = keyword.value.value
-    return options
-
-
 # -- functions -------------------------------------------------------------------------------------------------
 def _function_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
-    decorator = _decorator(source, node)
-    options = _attempt(reporter, lambda: _options(source, decorator)) or {} if decorator is not None else {}
+    options = _attempt(reporter, lambda: marks.options(source, node)) or {}
     fresh = Fresh()
     params = _parameters(source, node, fresh, reporter, skip=0)
+    for mistake in extents.mistakes(params, params):
+        reporter.add(mistake)
     function = _checked(
         source, node, params, reporter, bool(options.get("batched")) or node.name in source.batched, node.name
     )
-    custom_node = _custom_backward(source, node.name)
-    mode = "none" if "backward" in options and options["backward"] is None else "auto"
+    # The files that layerc writes say themselves which functions take whole batches: also gradients, whose results may
+    # be of Params.
+    for mistake in extents.unbatched(function) if function.batched and node.name not in source.batched else ():
+        reporter.add(mistake)
+    custom_node = next(iter(marks.backwards(source, node.name)), None)
+    mode = "none" if "backward" in options else "auto"
     custom = None
     if custom_node is not None:
         custom, mode = _checked_backward(source, custom_node, function, params, reporter, skip=0), "custom"
+    _check_memory(span_of(node, source.path), function, custom)
     mode = _possible(mode, function)
     doc = gast.get_docstring(node) or ""
     text = source.excerpt(node)
@@ -178,19 +141,6 @@ def _possible(mode: str, function: Function) -> str:
     )
 
 
-def _custom_backward(source: Source, name: str) -> Any:
-    for node in source.functions.values():
-        for decorator in node.decorator_list:
-            if (
-                isinstance(decorator, gast.Attribute)
-                and decorator.attr == "backward"
-                and isinstance(decorator.value, gast.Name)
-                and decorator.value.id == name
-            ):
-                return node
-    return None
-
-
 def _parameters(source: Source, node: Any, fresh: Fresh, reporter: Reporter, skip: int) -> list[Parameter]:
     args = node.args
     found = []
@@ -199,10 +149,13 @@ def _parameters(source: Source, node: Any, fresh: Fresh, reporter: Reporter, ski
             where = span_of(node, source.path)
             reporter.add(Mistake(where, "annotation", "a layer takes no * or ** arguments", "name every argument"))
             found.append(_broken(many.id, where))
-    defaults: list[Any] = [None] * (len(args.args) - len(args.defaults)) + list(args.defaults)
-    pairs = list(zip(args.args, defaults, strict=True))[skip:] + list(
-        zip(args.kwonlyargs, args.kw_defaults, strict=True)
-    )
+    for arg in args.posonlyargs:
+        where = span_of(arg, source.path)
+        message = f"{arg.id} stands before a /: the arguments of a layer have names"
+        reporter.add(Mistake(where, "annotation", message, "leave the / out"))
+        found.append(_broken(arg.id, where))
+    values: list[Any] = [None] * (len(args.args) - len(args.defaults)) + list(args.defaults)
+    pairs = list(zip(args.args, values, strict=True))[skip:] + list(zip(args.kwonlyargs, args.kw_defaults, strict=True))
     for arg, default in pairs:
         parameter = _attempt(reporter, lambda: _parameter(source, arg, default, fresh))  # noqa: B023 (called at once)
         found.append(parameter or _broken(arg.id, span_of(arg, source.path)))
@@ -231,30 +184,9 @@ def _parameter(source: Source, arg: Any, default: Any, fresh: Fresh) -> Paramete
                 f"the {'generator' if annotation.role == 'random' else 'array'} {arg.id} has a default",
                 "only configuration (float, int, bool) has defaults",
             )
-        value = _default(default, annotation.type.dtype, arg.id, source)
+        value = defaults.default(default, annotation.type.dtype, arg.id, source)
     fresh(arg.id)
     return Parameter(arg.id, annotation.role, annotation.type, annotation.text, value, default is None, span=span)
-
-
-def _default(node: Any, dtype: str, id: str, source: Source) -> Any:
-    """The default of a configuration scalar, "float", "int" or "bool": a literal of that type."""
-    value = _literal(node)
-    fits = {"float": (int, float), "int": (int,), "bool": (bool,)}.get(dtype)
-    if fits and (not isinstance(value, fits) or (dtype != "bool" and isinstance(value, bool))):
-        kind = {"float": "a number", "int": "an integer", "bool": "True or False"}[dtype]
-        raise Mistake(span_of(node, source.path), "type", f"the default of {id} is not {kind}", f"write {kind} there")
-    return value
-
-
-def _literal(node: Any) -> Any:
-    match node:
-        case gast.Constant(value=value):
-            return value
-        case gast.UnaryOp(op=gast.USub(), operand=gast.Constant(value=value)) if isinstance(value, (int, float)):
-            return -value
-        case gast.Tuple(elts=elts) | gast.List(elts=elts):
-            return tuple(_literal(e) for e in elts)
-    return None
 
 
 def _checked(
@@ -421,7 +353,10 @@ def _results(
             declared.append((name, Annotation("input", type, shape_string(type, groups))))
     if len(declared) != len(exprs):
         raise Mistake(
-            span_of(where, source.path), "type", f"{len(exprs)} values are returned, {len(declared)} are declared"
+            span_of(where, source.path),
+            "type",
+            f"{len(exprs)} values are returned, {len(declared)} are declared",
+            "-> tuple[real[...], real[...]] for two; or leave the annotation out: it is inferred",
         )
     results, outputs = [], []
     for (name, annotation), expr in zip(declared, exprs, strict=True):
@@ -461,6 +396,10 @@ def _declared(source: Source, node: Any, checker: FunctionChecker) -> list[tuple
                 "the outputs must have names",
                 'write -> {"y": real["N"], "z": real[""]}',
             )
+        names = [k.value for k in returns.keys]
+        for key in (k for n, k in enumerate(returns.keys) if k.value in names[:n] or keyword.iskeyword(k.value)):
+            what = "is a word of Python" if keyword.iskeyword(key.value) else "names two outputs"
+            raise Mistake(span_of(key, source.path), "annotation", f"{key.value!r} {what}", "take another name")
         return [
             (k.value, parse_annotation(v, source, checker.fresh))
             for k, v in zip(returns.keys, returns.values, strict=True)
@@ -489,7 +428,7 @@ def _result_names(results: list[Annotation]) -> list[str]:
 
 def _open(annotation: Annotation) -> list[bool]:
     """Of each extent, whether it was declared as `_`."""
-    return [word in ("_", "...") for word in annotation.text.split()]
+    return [word == "_" for word in annotation.text.split()]
 
 
 def _fitted(source: Source, where: Any, name: str, annotation: Annotation, expr: Expr) -> Expr:
@@ -540,17 +479,23 @@ def _collect(source: Source, node: Any, reporter: Reporter, fresh: Fresh, seen: 
             found = _Class(
                 {**found.fields, **above.fields}, {**found.methods, **above.methods}, above.batched, above.mode
             )
+    own: dict[str, Any] = {}
     for child in node.body:
         match child:
             case gast.AnnAssign(target=gast.Name(id=id)):
+                _declare_once(source, child, id, own, reporter)
                 found.fields.pop(id, None)
                 made = _attempt(reporter, lambda: _field(source, child, id, fresh))  # noqa: B023 (called at once)
                 found.fields[id] = made or _broken(id, span_of(child, source.path))
             case gast.Assign(targets=[gast.Name(id="batched")], value=gast.Constant(value=bool(value))):
                 found.batched = value
+            case gast.Assign(targets=[gast.Name(id="batched")]):
+                where = span_of(child.value, source.path)
+                reporter.add(Mistake(where, "layer", "batched must be True or False", "batched = True"))
             case gast.Assign(targets=[gast.Name(id="backward")], value=gast.Constant(value=None)):
                 found.mode = "none"
             case gast.FunctionDef(name=name):
+                _declare_once(source, child, name, own, reporter)
                 mistake = _method_mistake(source, child)
                 if mistake is None:
                     found.methods[name] = (source, child)
@@ -563,6 +508,14 @@ def _collect(source: Source, node: Any, reporter: Reporter, fresh: Fresh, seen: 
                     Mistake(span_of(child, source.path), "layer", "this is not part of a layer class", _CLASS_PARTS)
                 )
     return found
+
+
+def _declare_once(source: Source, node: Any, name: str, own: dict[str, Any], reporter: Reporter) -> None:
+    """Of two fields or methods of one name, the last would win."""
+    if name in own:
+        message = f"{name} is defined twice, also in line {own[name].lineno}"
+        reporter.add(Mistake(span_of(node, source.path), "layer", message, "remove one, or rename it"))
+    own[name] = node
 
 
 def _method_mistake(source: Source, node: Any) -> Mistake | None:
@@ -599,6 +552,10 @@ def _class_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
         if name in methods:
             home, method = methods[name]
             params = _parameters(home, method, Fresh(set(fresh.used)), reporter, skip=1)
+            for mistake in extents.mistakes(
+                [*params, *fields], [*params, *fields] if "initialize" in methods else params
+            ):
+                reporter.add(mistake)
             whole = f"{node.name}.{name}"
             typed = _attempt(
                 reporter,
@@ -606,15 +563,18 @@ def _class_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
             )
             if typed is not None:
                 made[name] = typed
-    if len(reporter.mistakes) > mistakes:
-        raise Suppressed
     predict = made.get("predict", made.get("forward"))
-    assert predict is not None
+    if len(reporter.mistakes) > mistakes or predict is None:  # None: an inherited mistake, reported with its class
+        raise Suppressed
     forward = made.get("forward") if "predict" in made else None
     main = forward or predict
     if forward is not None:
         _check_alike(source, node, predict, forward)
     inputs = [p for p in main.params if p not in fields]
+    for mistake in extents.unbatched(main) if found.batched else ():
+        reporter.add(mistake)
+    if "initialize" in methods:
+        _check_initialize(*methods["initialize"], inputs)
     custom, mode = None, found.mode
     if "backward" in methods:
         home, method = methods["backward"]
@@ -622,6 +582,7 @@ def _class_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
             _checked_backward(home, method, main, inputs, reporter, skip=1, fields=fields, methods=methods),
             "custom",
         )
+    _check_memory(span_of(node, source.path), main, custom)
     mode = _possible(mode, main)
     by_hand = tuple(name for name in ("initialize", "reset_state") if name in methods)
     return Layer(
@@ -637,6 +598,20 @@ def _class_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
         span_of(node, source.path),
         by_hand,
     )
+
+
+def _check_initialize(source: Source, node: Any, params: list[Parameter]) -> None:
+    """It gets one shape for each input."""
+    inputs = [p.name for p in params if p.role == "input"]
+    takes = len(node.args.args) - 1
+    if node.args.vararg is None and not takes - len(node.args.defaults) <= len(inputs) <= takes:
+        shapes = ", ".join(f"{name}_shape" for name in inputs)
+        raise Mistake(
+            span_of(node, source.path),
+            "layer",
+            f"initialize takes {takes} shapes, the layer has {len(inputs)} inputs",
+            f"def initialize(self, {shapes})",
+        )
 
 
 def _check_alike(source: Source, node: Any, predict: Function, forward: Function) -> None:
@@ -676,40 +651,8 @@ def _field(source: Source, node: Any, id: str, fresh: Fresh) -> Parameter:
     if node.value is None:
         return parameter
     if annotation.role == "config":
-        return _config_field(source, node, parameter)
-    match node.value:
-        case gast.Call(func=func, args=args, keywords=keywords) if (source.resolve(func) or "").startswith(
-            "layerc.init."
-        ):
-            values = [_literal(a) for a in args] + [_literal(k.value) for k in keywords]
-            return replace(parameter, init=((source.resolve(func) or "")[12:], tuple(values)))
-    raise Mistake(
-        span_of(node.value, source.path),
-        "layer",
-        f"the initial value of {id} is not an initializer",
-        "init.uniform(-1, 0), init.normal(0, 1), init.zeros(), init.ones()",
-    )
-
-
-def _config_field(source: Source, node: Any, parameter: Parameter) -> Parameter:
-    value, check = node.value, None
-    if isinstance(value, gast.Call) and source.resolve(value.func) == "layerc.config":
-        for keyword in value.keywords:
-            if keyword.arg == "check":
-                check = _segment(source, keyword.value)
-        if not value.args:
-            return replace(parameter, check=check)
-        value = value.args[0]
-    default = _default(value, parameter.type.dtype, parameter.name, source)
-    return replace(parameter, default=default, required=False, check=check)
-
-
-def _segment(source: Source, node: Any) -> str:
-    lines = source.lines[node.lineno - 1 : node.end_lineno]
-    if len(lines) == 1:
-        return lines[0].encode()[node.col_offset : node.end_col_offset].decode()
-    first = lines[0].encode()[node.col_offset :].decode()
-    return "\n".join([first, *lines[1:-1], lines[-1].encode()[: node.end_col_offset].decode()])
+        return defaults.config_field(source, node, parameter)
+    return replace(parameter, init=defaults.initial(source, node.value, id))
 
 
 # -- custom backwards ------------------------------------------------------------------------------------------
@@ -764,6 +707,7 @@ def _checked_backward(
                 f"a backward of {function.name} cannot ask for {arg.id}",
                 "it may name: " + ", ".join(known),
             )
+        _check_annotated(source, arg, known[arg.id])
         taken.append(known[arg.id])
     configs = [p for p in function.params if p.role == "config" and p not in taken and p not in (fields or [])]
     stripped = replace_returns(node)
@@ -780,6 +724,35 @@ def _checked_backward(
     )
     owners = [p for p in function.params if p.role in ("input", "param")]
     return _as_gradient(source, node, checked, owners)
+
+
+def _check_annotated(source: Source, arg: Any, known: Parameter) -> None:
+    """What a backward takes has the types that it has in the forward; saying so again is allowed."""
+    if arg.annotation is None:
+        return
+    found = parse_annotation(arg.annotation, source, Fresh())
+    pairs = zip(found.text.split(), known.shape_text.split(), found.type.shape, known.type.shape, strict=False)
+    same = all("_" in (a, b) or x == y for a, b, x, y in pairs) and found.type.rank == known.type.rank
+    if not same or found.type.dtype != known.type.dtype:
+        shape = construct.shape_text(known.type.shape)
+        raise Mistake(
+            span_of(arg, source.path),
+            "backward",
+            f"{arg.id} is {known.type.dtype} of shape {shape} here",
+            "leave the annotation out: the forward says it",
+        )
+
+
+def _check_memory(where: Span, function: Function, custom: Function | None) -> None:
+    """Memory is for a backward, and for nobody else."""
+    held = [r.name for r in function.results if r.role == "memory"]
+    if held and not any(p.name in held for p in (custom.params if custom else ())):
+        raise Mistake(
+            where,
+            "backward",
+            f"no backward of {function.name} asks for its {held[0]}",
+            f"define one that does, backward(dy, {held[0]}), or return no Memory",
+        )
 
 
 def replace_returns(node: Any) -> Any:
@@ -810,7 +783,11 @@ def _as_gradient(source: Source, node: Any, checked: Function, owners: list[Para
                 "backward",
                 f"the gradient of {owner.name} has shape {construct.shape_text(value.type.shape)},"
                 f" not {construct.shape_text(owner.type.shape)}",
+                f"it has the shape of {owner.name}: sum over the other axes, or broadcast",
             )
+        if value.type.dtype == "bool":
+            help = "convert it: .astype(real)"
+            raise Mistake(where, "type", f"the gradient of {owner.name} is boolean, not {owner.type.dtype}", help)
         values[k] = construct.cast(value, owner.type.dtype)
         results.append(Result(f"d_{owner.name}", owner.role, owner.type, owner.shape_text, of=owner.name))
     return replace(checked, body=(*checked.body[:-1], replace(final, values=tuple(values))), results=tuple(results))

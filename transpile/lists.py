@@ -406,7 +406,11 @@ class Lists:
 
     def _only_axis(self: Any, node: Any, name: str) -> int:
         given = self._given(node, name, "arrays axis", 1)
-        return self._static_int(given["axis"]) if "axis" in given else 0
+        return (
+            self._static_int(given["axis"], "axis", f"several arrays are one tuple: {name}((x, y))")
+            if "axis" in given
+            else 0
+        )
 
     # -- stacks: what a while loop saves -----------------------------------------------------------------------
     def _stack_call(self: Any, receiver: ListValue, node: Any, attr: str) -> Value:

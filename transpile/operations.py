@@ -80,6 +80,11 @@ class Row:
         return _signature(self.args)
 
     @property
+    def takes(self) -> str:
+        """Its arguments as Python writes them."""
+        return ", ".join(a.name if a.required else f"{a.name}={a.default}" for a in self.signature)
+
+    @property
     def arrays(self) -> tuple[str, ...]:
         return tuple(a.name for a in self.signature if a.kind in ("array", "arrays"))
 

@@ -14,7 +14,8 @@ from typing import Any
 import gast
 
 from . import exits
-from .errors import Mistake, Reporter, span_of
+from .depth import too_deep
+from .errors import Mistake, Reporter, Suppressed, span_of
 from .mutation import harmless_functions
 from .program import Span
 from .suggestions import nearest
@@ -52,6 +53,9 @@ class Source:
     constants: dict[str, Any] = field(default_factory=dict)  # name -> expression node
     functions: dict[str, Any] = field(default_factory=dict)
     classes: dict[str, Any] = field(default_factory=dict)
+    definitions: list[Any] = field(default_factory=list)  # all functions and classes, also those defined again
+    lost: set[str] = field(default_factory=set)  # local names whose import is a mistake, told once; "*": any name
+    missing: dict[str, str] = field(default_factory=dict)  # local name -> the layer file that was not found for it
     layers: tuple[str, ...] = ()  # __layers__: which undecorated functions are layers (generated gradient files)
     batched: tuple[str, ...] = ()  # __batched__: which of them take whole batches
     modules: dict[str, Source] = field(default_factory=dict)  # local name -> an imported layer file
@@ -86,6 +90,9 @@ class Source:
                 dotted = f"{base}.{attr}"
                 return {"scipy.special": "special"}.get(dotted, dotted)
         return None
+
+    def is_lost(self, name: str) -> bool:
+        return name in self.lost or "*" in self.lost
 
     def defined(self, name: str) -> tuple[Source, str] | None:
         """Where a function, class or constant is defined: in this file or in one that it imports from."""
@@ -137,9 +144,13 @@ def _read(path: Path, text: str, reading: Reading) -> Source | None:
     reporter = reading.reporter
     name = Path(os.path.relpath(path, reading.folder)).as_posix()
     reporter.sources[name] = text.splitlines()
+    deepest = None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            deepest = too_deep(text)
+            if deepest is not None:
+                raise RecursionError
             tree = gast.parse(text, filename=name)
             _compiled(text, name)
         exits.rewrite(tree)
@@ -147,7 +158,10 @@ def _read(path: Path, text: str, reading: Reading) -> Source | None:
         reporter.add(_no_python(error, name))
         return None
     except (RecursionError, MemoryError):
-        reporter.add(Mistake(Span(1, 0, 1, 1, name), "syntax", "an expression is nested too deeply"))
+        line, column = deepest or (1, 0)
+        where = Span(line, column, line, len(text.splitlines()[line - 1].encode()), name)
+        help = "compute parts of it in statements of their own"
+        reporter.add(Mistake(where, "syntax", "an expression is nested too deeply", help))
         return None
     source = Source(name, text, tree)
     inside = replace(reading, open=(*reading.open, path.resolve()))
@@ -216,7 +230,7 @@ def _layer_file(dotted: str, node: Any, source: Source, path: Path, reading: Rea
     """The layer file of an imported module, which lies beside the file; None if it is another module."""
     if not dotted or dotted.split(".")[0] in _LIBRARIES:
         return None
-    file = path.parent.joinpath(*dotted.split(".")).with_suffix(".py")
+    file = _beside(path, dotted)
     if not file.is_file():
         return None
     known = file.resolve()
@@ -234,7 +248,18 @@ def _layer_file(dotted: str, node: Any, source: Source, path: Path, reading: Rea
         except (OSError, UnicodeError) as error:
             raise Mistake(span_of(node, source.path), "import", f"cannot read {file.name}: {error}") from None
         reading.done[known] = _read(file, text, reading)
+    if reading.done[known] is None:
+        raise Suppressed
     return reading.done[known]
+
+
+def _beside(path: Path, dotted: str) -> Path:
+    return path.parent.joinpath(*dotted.split(".")).with_suffix(".py")
+
+
+def _note_missing(source: Source, local: str, dotted: str, path: Path) -> None:
+    if dotted and dotted.split(".")[0] not in _LIBRARIES:
+        source.missing[local] = str(_beside(path, dotted).resolve())
 
 
 def _import(source: Source, node: Any, path: Path, reading: Reading) -> None:
@@ -245,6 +270,7 @@ def _import(source: Source, node: Any, path: Path, reading: Reading) -> None:
             source.modules[alias.asname or top] = other
         else:
             source.imports[alias.asname or top] = _canonical(top)
+            _note_missing(source, alias.asname or top, alias.name, path)
 
 
 def _import_from(source: Source, node: Any, path: Path, reading: Reading) -> None:
@@ -267,10 +293,13 @@ def _import_from(source: Source, node: Any, path: Path, reading: Reading) -> Non
         if module == "layerc" and alias.name not in FACE:
             where = span_of(node, source.path)
             reading.reporter.add(Mistake(where, "import", f"layerc has no {alias.name}", nearest(alias.name, FACE)))
+            source.lost.add(local)
+            continue
         if module == "layerc" and (own := shipped(alias.name)) is not None:
             source.borrowed[local] = (own, alias.name)
         elif other is None:
             source.imports[local] = _canonical(f"{module}.{alias.name}" if module else alias.name)
+            _note_missing(source, local, module or alias.name, base)
         elif other.defined(alias.name) is not None:
             source.borrowed[local] = (other, alias.name)
         elif alias.name in other.imports:
@@ -284,6 +313,11 @@ def _import_from(source: Source, node: Any, path: Path, reading: Reading) -> Non
             )
 
 
+def _bound(node: Any) -> set[str]:
+    """The names that an import gives."""
+    return {alias.asname or alias.name.split(".")[0] for alias in node.names}
+
+
 def _top_level(source: Source, node: Any, path: Path, reading: Reading) -> None:
     reporter = reading.reporter
     match node:
@@ -292,10 +326,15 @@ def _top_level(source: Source, node: Any, path: Path, reading: Reading) -> None:
                 (_import if isinstance(node, gast.Import) else _import_from)(source, node, path, reading)
             except Mistake as mistake:
                 reporter.add(mistake)
+                source.lost |= _bound(node)
+            except Suppressed:
+                source.lost |= _bound(node)
         case gast.FunctionDef(name=name):
             source.functions[name] = node
+            source.definitions.append(node)
         case gast.ClassDef(name=name):
             source.classes[name] = node
+            source.definitions.append(node)
         case gast.Assign(targets=[gast.Name(id="__layers__")], value=gast.Tuple(elts=elts) | gast.List(elts=elts)):
             source.layers = tuple(e.value for e in elts if isinstance(e, gast.Constant))
         case gast.Assign(targets=[gast.Name(id="__batched__")], value=gast.Tuple(elts=elts) | gast.List(elts=elts)):

@@ -95,7 +95,8 @@ class SpecialCalls(ArrayCalls):
             or len(set(out)) != len(out)
             or (not left.replace(",", "").isalpha() and left.replace(",", ""))
         ):
-            raise self.fail(node.args[0], "type", f"cannot read the subscripts {text!r}")
+            help = "a letter an axis, those of the result once each and among the operands': 'ij,jk->ik'"
+            raise self.fail(node.args[0], "type", f"cannot read the subscripts {text!r}", help)
         return construct.call("einsum", *operands, spec=(tuple(specs), out), span=self.span(node))
 
     def call_np_array(self: Any, node: Any) -> Value:
@@ -138,7 +139,7 @@ class SpecialCalls(ArrayCalls):
     def call_np_stack(self: Any, node: Any) -> Value:
         given = self._given(node, "np.stack", "arrays axis", 1)
         items = self._sequence(given["arrays"])
-        axis = self._static_int(given["axis"]) if "axis" in given else 0
+        axis = self._static_int(given["axis"], "axis") if "axis" in given else 0
         rank = items[0].type.rank + 1
         if not -rank <= axis < rank:
             raise TypingError("shape", f"axis {axis} is out of range")
@@ -197,6 +198,7 @@ class SpecialCalls(ArrayCalls):
                 node,
                 "shape",
                 "the arrays must have one shape: " + ", ".join(construct.shape_text(i.type.shape) for i in items),
+                "np.concatenate joins arrays that differ along one axis",
             )
         dtype = promote([i.type for i in items])
         return [construct.cast(i, {"float": "real", "int": "i64"}.get(dtype, dtype)) for i in items]

@@ -11,6 +11,7 @@ UNSUPPORTED = {
     "np.nonzero": f"{_BY_VALUE} -- keep the mask and use np.where(mask, x, 0)",
     "np.flatnonzero": f"{_BY_VALUE} -- keep the mask and use np.where(mask, x, 0)",
     "np.argwhere": f"{_BY_VALUE} -- keep the mask and use np.where(mask, x, 0)",
+    "np.where of one argument": f"{_BY_VALUE} -- give both values: np.where(mask, x, 0)",
     "np.compress": f"{_BY_VALUE} -- use np.where(mask, x, 0)",
     "np.extract": f"{_BY_VALUE} -- use np.where(mask, x, 0)",
     "np.random": "has hidden state -- take a parameter rng: Random, and draw from it: rng.random(shape)",
@@ -25,6 +26,14 @@ UNSUPPORTED = {
     "print": "prints -- compiled layers have no output; look at values with .reference under NumPy",
 }
 
+
+# Builtins that are for loops, and how they are called there.
+LOOPED = {
+    "range": "for i in range(stop), range(start, stop) or range(start, stop, step); np.arange(n) is an array",
+    "zip": "for a, b in zip(x, y), without strict: the shortest ends the loop",
+    "enumerate": "for i, a in enumerate(x)",
+    "reversed": "for a in reversed(x); x[::-1] is an array",
+}
 
 # Syntax: what a person calls it, and what to write instead.
 SYNTAX = {

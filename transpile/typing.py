@@ -70,7 +70,14 @@ def normal_axes(axis: int | tuple[int, ...] | None, rank: int) -> tuple[int, ...
     axes = axis if isinstance(axis, tuple) else (axis,)
     for a in axes:
         if not -rank <= a < rank:
-            raise TypingError("shape", f"axis {a} is out of range for an array with {rank} axes")
+            help = (
+                f"axes are counted from 0 to {rank - 1}, or from -1 back to -{rank}"
+                if rank > 1
+                else "its one axis is 0"
+                if rank
+                else "it has none"
+            )
+            raise TypingError("shape", f"axis {a} is out of range for an array with {rank} axes", help)
     normal = tuple(sorted(a % rank for a in axes))
     if len(set(normal)) != len(normal):
         raise TypingError("shape", f"axis {axis} names an axis twice")

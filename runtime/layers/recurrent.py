@@ -8,6 +8,9 @@ import numpy as np
 
 from layerc import Param, layer, real
 
+# They take whole batches, but give time first, as the steps are computed: none of this is called but by their layers.
+__batched__ = ("gru", "lstm")
+
 
 def _sigmoid(x):
     return 0.5 * np.tanh(0.5 * x) + 0.5

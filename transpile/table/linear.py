@@ -17,7 +17,7 @@ from . import bodies
 def _square(a: Type) -> tuple[Dim, ...]:
     """The leading axes of square matrices."""
     if a.rank < 2 or not same_extent(a.shape[-1], a.shape[-2]):
-        raise TypingError("shape", f"expected square matrices, got shape {shape_text(a.shape)}")
+        raise TypingError("shape", f"expected square matrices, got shape {shape_text(a.shape)}", "the last two axes are of one extent: \"N N\"")
     return a.shape[:-2]
 
 
@@ -35,7 +35,7 @@ def _solved(args: list[Type], static: dict[str, Any]) -> Type:
     a, b = args
     lead, core = _square(a), min(b.rank, 2)
     if not core or not same_extent(b.shape[-core], a.shape[-1]):
-        raise TypingError("shape", f"cannot solve with matrices of shape {shape_text(a.shape)} for {shape_text(b.shape)}")
+        raise TypingError("shape", f"cannot solve with matrices of shape {shape_text(a.shape)} for {shape_text(b.shape)}", "a right side has as many rows as the matrix: \"N\" or \"N K\" for \"N N\"")
     return Type(as_float(promote(args)), (*broadcast([lead, b.shape[:-core]]), *b.shape[-core:]))
 
 

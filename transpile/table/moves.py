@@ -154,7 +154,7 @@ def _concatenated(args: list[Type], static: dict[str, Any]) -> Type:
     for other in args[1:]:
         for i, (mine, theirs) in enumerate(zip(shape, other.shape, strict=False)):
             if other.rank != len(shape) or (i != axis and mine != theirs):
-                raise TypingError("shape", f"cannot concatenate {shape_text(args[0].shape)} and {shape_text(other.shape)} along axis {axis}")
+                raise TypingError("shape", f"cannot concatenate {shape_text(args[0].shape)} and {shape_text(other.shape)} along axis {axis}", "all other axes agree, and their number: x[None] adds one")
         shape[axis] = shape[axis] + other.shape[axis]
     return Type(_join(args), tuple(shape))
 

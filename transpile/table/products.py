@@ -48,7 +48,7 @@ def einsum_extents(specs: list[str], args: list[Type], rigid: str = "") -> dict[
     extents: dict[str, Dim] = {}
     for spec, a in zip(specs, args, strict=True):
         if len(spec) != a.rank:
-            raise TypingError("shape", f"expected {len(spec)} axes, got shape {shape_text(a.shape)}")
+            raise TypingError("shape", f"expected {len(spec)} axes, got shape {shape_text(a.shape)}", "a letter an axis: \"ij\" is of a matrix")
         for letter, extent in zip(spec, a.shape, strict=True):
             known = extents.setdefault(letter, extent)
             if known == ONE and letter not in rigid:
@@ -73,7 +73,7 @@ def _typed(spec: Any) -> Any:
 def _einsum(args: list[Type], static: dict[str, Any]) -> Type:
     specs, out = static["spec"]
     if len(specs) != len(args):
-        raise TypingError("shape", f"einsum names {len(specs)} operands and gets {len(args)}")
+        raise TypingError("shape", f"einsum names {len(specs)} operands and gets {len(args)}", "between commas, one for each operand: \"ij,jk->ik\"")
     extents = einsum_extents(list(specs), args)
     return Type(promote(args), tuple(extents[letter] for letter in out))
 
