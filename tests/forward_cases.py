@@ -134,6 +134,7 @@ swapaxes       | np.swapaxes(x, 0, 2) + 1                      | x: real N M K
 moveaxis       | np.moveaxis(x, 0, -1)                         | x: real N M K
 expand_dims    | np.expand_dims(x, 1) + x[None]                | x: real N
 squeeze        | np.squeeze(np.sum(x, axis=1, keepdims=True), axis=1) | x: real N M
+squeeze_thin   | x * np.squeeze(x[None, :, :1], axis=(0, -1))[:, None] | x: real N M
 broadcast_to   | np.broadcast_to(v, (N, M))                    | x: real N M; v: real M
 flip           | np.flip(x, axis=0) + np.flip(x)               | x: real N M
 copy           | x.copy() + np.copy(x)                         | x: real N

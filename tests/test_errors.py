@@ -105,6 +105,8 @@ MISTAKES = [
     ("@layer\ndef f(x: real['N'], k: int = 'text'):\n    return x", 2, 'type', 'default of k is not an integer', 'write an integer'),
     ("@layer\ndef f(x: real['N'], k: float = -()):\n    return x", 2, 'type', 'default of k is not a number', ''),
     ("while True:\n    pass\n\n@layer\ndef f(x: real['N']):\n    return x", 1, 'statement', 'While is not part of a layer file', 'top level'),
+    ('def f(x: real["N M"]):\n    return np.squeeze(x)', 3, 'shape', 'N may be 1', 'name the axis: np.squeeze(x, axis=...)'),
+    ('def f(x: real["3 N"]):\n    return x * x[:, :1].squeeze()', 3, 'shape', 'min(1, N) may be 1', 'name the axis'),
     ('x = 3', 1 - FIRST, 'layer', 'no layer in this file', '@layer'),
 ]
 # fmt: on

@@ -405,6 +405,8 @@ class Expressions(SpecialCalls):
             return construct.replace(folded, span=self.span(node))
         if row.name in ("max", "min") and not args[0].type.rank:
             return args[0]
+        if row.name == "squeeze" and (taken := self.squeezed(args[0], static["axis"], node)) is not None:
+            return taken
         if row.name == "bitwise_not" and args[0].type.dtype == "bool":
             row = ROWS["logical_not"]
         if row.name.startswith("bitwise") and any(a.type.is_float for a in args):
