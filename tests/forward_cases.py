@@ -65,6 +65,7 @@ by_zero        | i // j + i % j                                | i: i64 N; j: i6
 float_floor    | x // 0.7 + x % 0.7                            | x: real N
 powers         | x**2 + x**3 + x**0.5 + x**-1 + x**1 + x**0    | x: real N pos
 int_powers     | i**2                                          | i: i64 N
+int_power_of   | i**j                                          | i: i64 N; j: i64 N
 bool_sum       | (x > 0) + (y > 0)                             | x: real N; y: real N
 bool_product   | (x > 0) * (y > 0) * x                         | x: real N; y: real N
 logic          | (x > 0) & ~(y > 0) | (x > y)                  | x: real N; y: real N

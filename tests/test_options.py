@@ -392,6 +392,39 @@ np.min(i)
 np.sort(i)
 np.cumsum(j)
 np.prod(j)
+special.logsumexp(m, axis=0)
+np.floor(i)
+np.trunc(i) - np.ceil(i) + i
+np.ceil(j)
+np.fix(j)
+np.fix(x)
+np.floor(m)
+np.rint(j)
+np.round(i)
+np.round(j, 2)
+i.round()
+np.round(x * 100, -1)
+2 ** -1 * x
+10 ** -2
+pow(2, -2)
+i ** 2
+j ** (j * 0 + 2)
+len(v) ** -1 * v
+1 << 62
+-1 << 63
+np.float_power(j, 2)
+math.pow(2, 3) * v
+np.sum(x, dtype=np.float32)
+np.sum(m, 0, np.int32)
+np.sum(m, axis=0, dtype=bool)
+x.sum(dtype=x.dtype, axis=1)
+np.mean(j, dtype=np.float32)
+np.mean(x, axis=0, dtype=np.float64, keepdims=True)
+np.prod(j[:2], dtype=np.int32)
+np.prod(np.rint(9 * v), dtype=np.float32)
+np.cumsum(m, 1, np.float64)
+np.rint(9 * x).cumsum(dtype=np.float32)
+np.cumprod(j, dtype=np.float64)
 """.strip().splitlines()
 TAKEN = 190  # of them; more is welcome
 HEAD = "import math\nimport numpy as np\nfrom scipy import special\nfrom layerc import bool_, i32, i64, layer, real\n"

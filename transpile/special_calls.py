@@ -12,8 +12,8 @@ from . import construct
 from .array_calls import ArrayCalls
 from .construct import const
 from .operations import BY_SPELLING, ROWS
-from .program import Expr, Name
-from .typing import TypingError, promote
+from .program import Const, Expr, Name
+from .typing import TypingError, as_float, promote
 from .values import Closure, ListValue, Static, Tuple, Value
 
 
@@ -63,6 +63,8 @@ class SpecialCalls(ArrayCalls):
     def _whole(self: Any, node: Any, op: str) -> Value:
         """Python's own roundings give an integer."""
         name = gast_text(node.func)
+        if name == "round" and (len(node.args) > 1 or node.keywords):
+            raise self.fail(node, "unsupported", "round takes one argument here", "np.round(v, 2)")
         value = self.typed(*self._arguments(node, name, 1))
         if value.type.rank:
             raise self.fail(node, "type", f"{name} takes a scalar", f"np.{op} rounds arrays")
@@ -71,6 +73,17 @@ class SpecialCalls(ArrayCalls):
         if not value.type.is_float:
             return value
         return construct.cast(construct.call(op, value, span=self.span(node)), "i64")
+
+    def call_math_pow(self: Any, node: Any) -> Value:
+        return self._float_power(node, "math.pow")
+
+    def call_np_float_power(self: Any, node: Any) -> Value:
+        return self._float_power(node, "np.float_power")
+
+    def _float_power(self: Any, node: Any, name: str) -> Value:
+        """A power of floats, also where integers are given."""
+        pair = [self.as_expr(v, node) for v in self.values(self._arguments(node, name, 2))]
+        return self.apply(ROWS["power"], [_as_float(e) for e in pair], {}, node)
 
     def call_math_log(self: Any, node: Any) -> Value:
         if len(node.args) != 2:
@@ -200,6 +213,10 @@ class SpecialCalls(ArrayCalls):
             )
         dtype = promote([i.type for i in items])
         return [construct.cast(i, {"float": "real", "int": "i64"}.get(dtype, dtype)) for i in items]
+
+
+def _as_float(expr: Expr) -> Expr:
+    return const(float(expr.value)) if isinstance(expr, Const) else construct.cast(expr, as_float(expr.type.dtype))
 
 
 def _without_dots(specs: list[str], out: str, ranks: list[int]) -> tuple[list[str], str]:
