@@ -4,6 +4,7 @@ several values."""
 from __future__ import annotations
 
 import string
+from functools import partial, reduce
 from typing import Any
 
 import gast
@@ -192,7 +193,17 @@ class SpecialCalls(ArrayCalls):
         result: Expr = items[0]
         for item in items[1:]:
             result = self.apply(ROWS[pairwise], [result, item], {}, node)
-        return result
+        return result if len(items) < 3 or not result.type.is_float else self._evenly(result, items, node)
+
+    def _evenly(self: Any, extreme: Expr, items: list[Expr], node: Any) -> Expr:
+        """The extreme of three and more: two by two, the last of equal ones would have half of the gradient."""
+        hits = [construct.call("equal", item, extreme) for item in items]
+        count, total = (
+            reduce(partial(construct.call, "add"), [construct.call("where", hit, v, const(0)) for hit, v in pairs])
+            for pairs in ([(hit, const(1)) for hit in hits], list(zip(hits, items, strict=True)))
+        )
+        shared = construct.call("divide", total, count)
+        return construct.call("with_derivative", extreme, shared, span=self.span(node))
 
     # -- arguments ---------------------------------------------------------------------------------------------
     def _arguments(self: Any, node: Any, name: str, count: int) -> list[Any]:
