@@ -71,6 +71,8 @@ SPECIAL = {
     "math.ceil": ("a scalar", "an integer"),
     "math.trunc": ("a scalar", "an integer"),
     "math.log": ("x, base", "as np.log"),
+    "math.pow": ("x, y", "as np.power of floats"),
+    "np.float_power": ("x1, x2", "as np.power of floats"),
     "callable": ("f", "true or false, at build"),
     "np.shape": ("a", "integers"),
     "np.add.at": ("a, index, values", "adds up; the values get what was at their places"),

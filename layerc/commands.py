@@ -187,6 +187,8 @@ def _test(
                 failed += not report.passed
         except (ValueError, TypeError) as error:  # shapes and configuration that do not fit the layer
             raise Usage(str(error)) from None
+        except (IndexError, AssertionError, ArithmeticError) as error:  # a line of the file that no values suit
+            raise Failed(f"{error}\n  so it raises {type(error).__name__} for all values that were tried") from None
     if failed:
         raise Failed(f"{failed} of {len(layers)} layers failed" if len(layers) > 1 else "the layer failed")
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from layerc.runtime import arrays as ar
 from layerc.runtime.acceleration import checked, is_none
-from layerc.runtime.core import Call, Core, key_of
+from layerc.runtime.core import Call, Core, key_of, settings_key
 from layerc.runtime.generator import Random
 from layerc.runtime.inferred import inferred
 from layerc.runtime.kernel import Case, Launch, Named, receive
@@ -163,7 +163,7 @@ class Described:
         """A call like one before, by shapes and types: nothing is checked twice. None for any other."""
         try:
             given = [arrays[name] for name in names]
-            case = self.core.known((names, tuple(map(key_of, given)), tuple(config.items()), batched))
+            case = self.core.known((names, tuple(map(key_of, given)), settings_key(config), batched))
             run, single, results = case.named[method]
             outputs = run(*given)
         except (KeyError, AttributeError, TypeError):

@@ -123,15 +123,23 @@ class _Suite:
         return next(arrays[n].shape[0] for n in self.core.input_names if arrays[n].ndim)
 
     def reference(self) -> Outcome:
-        arrays = self.subject.arrays(self.wide)
+        outcome = self._as_numpy(self.subject.arrays(self.wide))
+        for arrays in self.subject.masked(self.wide):
+            self._as_numpy(arrays)
+        return outcome
+
+    def _as_numpy(self, arrays: Arrays) -> Outcome:
         compiled = [self.subject.run("predict", arrays)[n] for n in self.core.public]
         try:
             given = self.subject.reference(arrays)
         except ImportError as error:
             raise _Skip(str(error)) from None
-        for name, ours, theirs in zip(self.core.public, compiled, given):
-            if ours.shape != np.shape(theirs):
-                raise _Fail(f"{name}: compiled {ours.shape}, NumPy {np.shape(theirs)}")
+        for name, ours, theirs in zip(self.core.public, compiled, map(np.asarray, given)):
+            if ours.shape != theirs.shape:
+                raise _Fail(f"{name}: compiled {ours.shape}, NumPy {theirs.shape}")
+            kinds = ours.dtype.kind + theirs.dtype.kind
+            if self.core.outputs[name]["dtype"] != "real" and kinds != "ff" and ours.dtype != theirs.dtype:
+                raise _Fail(f"{name}: compiled {ours.dtype}, NumPy {theirs.dtype}")
         return self.close(dict(zip(self.core.public, compiled)), dict(zip(self.core.public, given)))
 
     # -- gradients ---------------------------------------------------------------------------------------
@@ -277,7 +285,8 @@ class _Suite:
             if self.subject.has_backward:
                 dy = self.subject.cotangents(a)
                 ga = self.subject.pull(narrow, a, dy)
-                gb = self.subject.pull(wide, b, {n: d.astype(b[n[1:]].dtype) for n, d in dy.items()})
+                of = dict(zip(self.core.cotangent_names, self.core.public))
+                gb = self.subject.pull(wide, b, {n: d.astype(b[of[n]].dtype) for n, d in dy.items()})
                 both |= {f"gradient of {n}": (ga[n], gb[n]) for n in ga}
             errors.append(max((relative_error(x, y), n) for n, (x, y) in both.items()))
         error, name = sorted(errors)[1]
@@ -340,7 +349,7 @@ def _gaps(a: np.ndarray) -> np.ndarray:
 def _backwards(a: np.ndarray) -> np.ndarray:
     """The same values, stored from the last to the first, columns before rows."""
     flip = tuple(slice(None, None, -1) for _ in a.shape)
-    return np.asfortranarray(a[flip])[flip]
+    return np.asfortranarray(a[flip])[flip] if a.ndim else a
 
 
 def _shape(shape: tuple[int, ...]) -> str:

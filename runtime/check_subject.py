@@ -1,6 +1,7 @@
 """A layer to be checked, with arrays to check it on: shapes that fit, values at which it is defined."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -107,6 +108,19 @@ class Subject:
             noise = 0.05 * rng.standard_normal(array.shape) if learns and self.draw == "normal" else 0
             made[name] = np.asarray(array + noise, array.dtype)  # all zeros or ones would hide mistakes
         return made
+
+    def masked(self, dtype: np.dtype) -> Iterator[Arrays]:
+        """Arrays of one example whose masks are all True or all False, which random ones hardly ever are: those that
+        are given, and those that the layer makes of signs. Only such as the layer takes."""
+        plain = self.arrays(dtype)
+        masks = [n for n, a in plain.items() if a.dtype.kind == "b" and self.core.roles[n] == "input"]
+        signed = [n for n, a in plain.items() if a.dtype.kind == "f" and self.core.roles[n] == "input"]
+        variants = [{n: np.full_like(plain[n], mask) for n in masks} for mask in (True, False) if masks]
+        variants += [{n: abs(plain[n]) for n in signed}] if self.draw == "normal" and signed else []
+        for variant in variants:
+            with suppress(*_REFUSALS):
+                self.run("predict", plain | variant)
+                yield plain | variant
 
     def _values(self, name: str, shape: tuple[int, ...], dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:
         kind = dtype if self.core.dtypes[name] == "real" else ar.DTYPES[self.core.dtypes[name]]

@@ -26,6 +26,11 @@ _MOST_CASES = 512
 key_of = attrgetter("__class__", "shape", "dtype", "flags.aligned")
 
 
+def settings_key(settings: Mapping[str, Any]) -> tuple[Any, ...]:
+    """With the types: 2, 2.0 and True are equal keys of a dict, but not the same argument."""
+    return (*settings.items(), *map(type, settings.values())) if settings else ()
+
+
 def is_plain(given: Any, taken: np.ndarray) -> bool:
     """Whether a kernel may read an array as it was given, if it is contiguous."""
     return (
@@ -150,7 +155,7 @@ class Core:
         from_buffer = self.library.from_buffer
         try:
             if options or batch is not None:
-                key: Any = tuple(map(key_of, args)), batch, tuple(options.items())
+                key: Any = tuple(map(key_of, args)), batch, settings_key(options)
             elif len(args) == 1:  # what most layers are called with, in half the time
                 key = key_of(args[0])
             else:
@@ -168,7 +173,7 @@ class Core:
         if not plain or not all(map(is_plain, args, call.arrays)):
             return
         if options or batch is not None:
-            key: Any = tuple(map(key_of, args)), batch, tuple(options.items())
+            key: Any = tuple(map(key_of, args)), batch, settings_key(options)
         else:
             key = key_of(args[0]) if len(args) == 1 else tuple(map(key_of, args))
         self.remember(key, call.case)
@@ -316,7 +321,7 @@ class Core:
         self, names: Sequence[str], arrays: Sequence[np.ndarray], config: Mapping[str, Any], batched: bool
     ) -> Case:
         """The case for whole batches given by name, kept for the next time. config: given by the caller."""
-        key = (names, tuple(map(key_of, arrays)), tuple(config.items()), batched)
+        key = (names, tuple(map(key_of, arrays)), settings_key(config), batched)
         case = self._cases.get(key)
         if case is not None:
             return case

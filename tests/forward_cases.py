@@ -65,6 +65,7 @@ by_zero        | i // j + i % j                                | i: i64 N; j: i6
 float_floor    | x // 0.7 + x % 0.7                            | x: real N
 powers         | x**2 + x**3 + x**0.5 + x**-1 + x**1 + x**0    | x: real N pos
 int_powers     | i**2                                          | i: i64 N
+int_power_of   | i**j                                          | i: i64 N; j: i64 N
 bool_sum       | (x > 0) + (y > 0)                             | x: real N; y: real N
 bool_product   | (x > 0) * (y > 0) * x                         | x: real N; y: real N
 logic          | (x > 0) & ~(y > 0) | (x > y)                  | x: real N; y: real N
@@ -134,6 +135,7 @@ swapaxes       | np.swapaxes(x, 0, 2) + 1                      | x: real N M K
 moveaxis       | np.moveaxis(x, 0, -1)                         | x: real N M K
 expand_dims    | np.expand_dims(x, 1) + x[None]                | x: real N
 squeeze        | np.squeeze(np.sum(x, axis=1, keepdims=True), axis=1) | x: real N M
+squeeze_thin   | x * np.squeeze(x[None, :, :1], axis=(0, -1))[:, None] | x: real N M
 broadcast_to   | np.broadcast_to(v, (N, M))                    | x: real N M; v: real M
 flip           | np.flip(x, axis=0) + np.flip(x)               | x: real N M
 copy           | x.copy() + np.copy(x)                         | x: real N

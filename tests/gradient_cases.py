@@ -94,6 +94,7 @@ CASES: list[Case] = [
     Case("move", 'def move(a: real["N M D"]):\n    return np.moveaxis(a, 0, -1) ** 2\n', {"a": (3, 4, 2)}),
     Case("reshape", 'def reshape(a: real["N M"], w: real["M"]):\n    return np.reshape(a * w, (a.size,)) ** 2\n', {"a": (3, 4), "w": (4,)}),
     Case("ravel", 'def ravel(a: real["N M"]):\n    return np.ravel(a) * a.ravel()\n', {"a": (3, 4)}),
+    Case("squeeze_thin", 'def squeeze_thin(a: real["N M"]):\n    return a * np.squeeze(a[:1], axis=0)\n', {"a": (3, 2)}),
     Case("expand", 'def expand(a: real["N"]):\n    return np.squeeze(np.expand_dims(a, 1) * 2, axis=1) * a\n', {"a": (3,)}),
     Case("stretch", 'def stretch(a: real["N"], b: real["M N"]):\n    return np.broadcast_to(a, b.shape) * b\n', {"a": (3,), "b": (2, 3)}),
     Case("flip", 'def flip(a: real["N M"]):\n    return np.flip(a, 1) * a\n', {"a": (3, 4)}),

@@ -314,10 +314,15 @@ def test_bad_calls(L, call, error, message):
 def test_a_float_is_no_known_integer(L):
     """1 and 1.0 are equal keys of a dict, but not the same argument."""
     x = draw(3)
-    L.scale(x, x[0], power=1)
-    L.scale(x, x[0], power=1)
-    with pytest.raises(TypeError, match="power"):
-        L.scale(x, x[0], power=1.0)
+    for by in (x[0], np.array(2, F32)):
+        L.scale(x, by, power=1)
+        L.scale(x, by, power=1)
+        L.scale.run("predict", {"x": x, "by": np.asarray(by)}, {"power": 1}, batched=False)
+        for power in (1.0, True):
+            with pytest.raises(TypeError, match="power"):
+                L.scale(x, by, power=power)
+            with pytest.raises(TypeError, match="power"):
+                L.scale.run("predict", {"x": x, "by": np.asarray(by)}, {"power": power}, batched=False)
 
 
 # -- out -------------------------------------------------------------------------------------------------

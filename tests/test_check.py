@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("light_code")
 
 HEAD = """
 import numpy as np
-from layerc import Layer, Param, Random, State, config, i64, init, layer, real
+from layerc import Layer, Param, Random, State, bool_, config, i64, init, layer, real
 
 """
 
@@ -51,6 +51,16 @@ def pick(x: real["N D"], at: i64["N"]) -> real["N"]:
     return x[np.arange(x.shape[0]), at]
 
 
+@layer
+def named(dy: real["N"], dy1: real["N"]):
+    return dy * dy1
+
+
+@layer
+def tests(m: bool_["N M"], x: real["N M"]):
+    return np.min(m, axis=1), np.min(x > 0, axis=0), np.sum(m), np.floor(np.sum(m, axis=0))
+
+
 @layer(backward=None)
 def steps(x: real["N"]) -> real["N"]:
     return np.floor(x)
@@ -75,11 +85,13 @@ class Norm(Layer):
     batched = True
     gamma: Param[real["C"]] = init.ones()
     mean: State[real["C"]] = init.zeros()
+    count: State[real] = init.zeros()
 
     def predict(self, x: real["N C"]) -> real["N C"]:
         return self.gamma * (x - self.mean)
 
     def forward(self, x: real["N C"]) -> real["N C"]:
+        self.count += 1
         m = np.mean(x, axis=0)
         self.mean = 0.9 * self.mean + 0.1 * m
         return self.gamma * (x - m)
@@ -238,7 +250,7 @@ def row(report, test):
 
 
 # -- valid layers -----------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["relu", "logs", "two", "pick", "steps", "biggest", "by_hand"])
+@pytest.mark.parametrize("name", ["relu", "logs", "two", "pick", "steps", "biggest", "by_hand", "named", "tests"])
 def test_valid_functions_pass(good, name):
     report = getattr(good, name).check()
     assert report.passed, str(report)
@@ -443,6 +455,34 @@ def test_a_layer_of_parameters_alone(tmp_path, capsys):
     )
     assert main(["check", str(path)]) == 0
     assert "FAILED" not in capsys.readouterr().out
+
+
+def test_a_layer_that_no_values_suit_is_a_mistake_of_its_file(tmp_path, capsys):
+    path = tmp_path / "bound.py"
+    path.write_text(
+        "from layerc import layer, real\n\n@layer\ndef last(x: real['N']):\n"
+        "    s = x[0]\n    for i in range(x.shape[0]):\n        s = s + x[-i:].sum()\n    return s\n"
+    )
+    status, _, err = run(capsys, "check", path)
+    assert (status, "bound.py:7: last: the slice bound -i is negative" in err) == (1, True), err
+    assert "internal" not in err
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda m, x: (m[:, 0] & False, np.min(x > 0, axis=0), np.sum(m), np.sum(m, axis=0)), "y1 differs"),
+        (lambda m, x: (np.min(m, axis=1), x[0] > 9, np.sum(m), np.sum(m, axis=0)), "y2 differs"),
+        (
+            lambda m, x: (np.min(m, axis=1), np.min(x > 0, axis=0), 1.0 * np.sum(m), 0),
+            "y3: compiled int64, NumPy float64",
+        ),
+    ],
+)
+def test_masks_and_types_are_compared_with_those_of_numpy(good, monkeypatch, wrong, said):
+    """Random masks of 4 by 3 are hardly ever all True."""
+    monkeypatch.setattr(type(good.tests), "reference", lambda self, **given: wrong(**given))
+    assert row(good.tests.check(), "as the file under NumPy").note.startswith(said)
 
 
 @pytest.mark.parametrize(

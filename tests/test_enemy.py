@@ -251,6 +251,10 @@ def ties(x: real["N"], y: real["N"]):
     return np.maximum(x, y) + 10 * np.minimum(x, y)
 
 @layer
+def ties_of_several(x: real["4"]):
+    return max(x[0], x[1], x[2], x[3]) + 10 * min(x[0], x[1], x[2])
+
+@layer
 def with_itself(x: real["N"]):
     return np.maximum(x, x)
 
@@ -704,6 +708,8 @@ def test_ties_of_maximum_and_minimum_share_evenly(built: Package) -> None:
     equal(dx, [5.5, 10, 1])
     equal(dy, [5.5, 1, 10])
     equal(built.one("with_itself", X), np.ones(4))
+    equal(built.one("ties_of_several", [2.0, 2, 2, 1]), np.array([11, 11, 11, 0]) / 3)
+    equal(built.one("ties_of_several", [1.0, 2, 1, 2]), [5, 0.5, 5, 0.5])
     equal(built.one("relu", [-1.0, 0.0, 2.0]), [0, 0.5, 1])
 
 

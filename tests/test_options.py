@@ -363,15 +363,77 @@ round(v[0] * 10, -1)
 sorted((v[0], v[1]))[0]
 any((v[0] > 0, v[1] > 0))
 all([v[0] > 0, v[1] > 0])
+np.min(m)
+np.min(m[:2, :2])
+np.min(m, axis=0)
+np.min(m, axis=1, keepdims=True)
+np.min(x > -9, axis=1)
+m.min(axis=(0, 1))
+np.max(m)
+np.max(m, axis=0)
+np.max(m[2])
+np.prod(m, axis=0)
+np.prod(m[:2, :2])
+np.sum(m, axis=1)
+np.sum(m)
+np.any(m, axis=0)
+np.any(m[2])
+np.all(m, axis=1)
+np.argmin(m, axis=0)
+np.argmin(m)
+np.argmax(m, axis=1)
+np.sort(m, axis=1)
+np.argsort(m, axis=0, kind="stable")
+np.cumsum(m, axis=1)
+np.cumprod(m, axis=0)
+np.mean(m, axis=0)
+np.var(m, axis=1)
+np.min(i)
+np.sort(i)
+np.cumsum(j)
+np.prod(j)
+special.logsumexp(m, axis=0)
+np.floor(i)
+np.trunc(i) - np.ceil(i) + i
+np.ceil(j)
+np.fix(j)
+np.fix(x)
+np.floor(m)
+np.rint(j)
+np.round(i)
+np.round(j, 2)
+i.round()
+np.round(x * 100, -1)
+2 ** -1 * x
+10 ** -2
+pow(2, -2)
+i ** 2
+j ** (j * 0 + 2)
+len(v) ** -1 * v
+1 << 62
+-1 << 63
+np.float_power(j, 2)
+math.pow(2, 3) * v
+np.sum(x, dtype=np.float32)
+np.sum(m, 0, np.int32)
+np.sum(m, axis=0, dtype=bool)
+x.sum(dtype=x.dtype, axis=1)
+np.mean(j, dtype=np.float32)
+np.mean(x, axis=0, dtype=np.float64, keepdims=True)
+np.prod(j[:2], dtype=np.int32)
+np.prod(np.rint(9 * v), dtype=np.float32)
+np.cumsum(m, 1, np.float64)
+np.rint(9 * x).cumsum(dtype=np.float32)
+np.cumprod(j, dtype=np.float64)
 """.strip().splitlines()
 TAKEN = 190  # of them; more is welcome
-HEAD = "import math\nimport numpy as np\nfrom scipy import special\nfrom layerc import layer, real\n"
+HEAD = "import math\nimport numpy as np\nfrom scipy import special\nfrom layerc import bool_, i32, i64, layer, real\n"
 
 
 def function(number: int, expression: str) -> str:
     return f"""
 @layer(backward=None)
-def f{number}(x: real["3 4"], v: real["4"], t: real["3 2 4"]):
+def f{number}(x: real["3 4"], v: real["4"], t: real["3 2 4"], m: bool_["3 4"], i: i64["4"], j: i32["4"]):
     return {expression}
 """
 
@@ -398,13 +460,18 @@ def test_what_is_taken_is_numpys(taken):
     assert len(taken) >= TAKEN
     rng = np.random.default_rng(1)
     x, v, t = rng.normal(size=(3, 4)), rng.normal(size=4), rng.normal(size=(3, 2, 4))
-    scope = {"np": np, "math": math, "special": special, "x": x, "v": v, "t": t}
+    m = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 0, 0]], bool)
+    i, j = np.array([2**53 + 1, -7, 0, 12]), np.array([5, -3, 7, 2**31 - 1], np.int32)
+    scope = {"np": np, "math": math, "special": special, "x": x, "v": v, "t": t, "m": m, "i": i, "j": j}
     for expression, compiled in taken.items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             expected = np.asarray(eval(expression, scope))
-        found = np.asarray(compiled(x, v, t))
-        assert found.shape == expected.shape, expression
+        found = np.asarray(compiled(x, v, t, m, i, j))
+        assert (found.shape, found.dtype) == (expected.shape, expected.dtype), expression
+        if found.dtype.kind != "f":
+            assert np.array_equal(found, expected), expression
+            continue
         np.testing.assert_allclose(found.astype(float), expected.astype(float), 1e-9, err_msg=expression)
 
 

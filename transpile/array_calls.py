@@ -7,9 +7,9 @@ from typing import Any
 
 from . import construct
 from .construct import const, value_of
-from .dims import ZERO, Dim
+from .dims import ONE, ZERO, Dim, is_thin
 from .operations import BY_SPELLING
-from .program import Assert, Expr, Gather, Item, Slice, Span
+from .program import Assert, At, Expr, Gather, Item, Slice, Span
 from .typing import TypingError, normal_axes
 from .values import Static, Tuple, Value
 
@@ -178,6 +178,20 @@ class ArrayCalls:
         if any(n.value is None for n in numbers):
             raise self.fail(node, "type", "axes must be known at build time")
         return [n.value for n in numbers]
+
+    def squeezed(self: Any, a: Expr, axis: Any, node: Any) -> Expr | None:
+        """Of x[:, :1], which has min(1, M) columns: the first one, once the call has made sure that there is one."""
+        axes = normal_axes(() if axis is None else axis, a.type.rank)
+        items: list[Item] = [construct.full_slice(d) for d in a.type.shape]
+        thin = [k for k in axes if a.type.shape[k] != ONE and is_thin(a.type.shape[k])]
+        for k in thin:
+            one = construct.call("equal", construct.dim(a.type.shape[k]), const(1))
+            self.require(one, f"cannot squeeze axis {k}, its extent is not 1", node)
+            items[k] = At(const(0))
+        if not thin:
+            return None
+        rest = tuple(k - sum(t < k for t in thin) for k in axes if k not in thin)
+        return construct.call("squeeze", construct.index(a, items, self.span(node)), axis=rest, span=self.span(node))
 
     def call_np_vdot(self: Any, node: Any) -> Value:
         a, b = (self.typed(x) for x in self._arguments(node, "np.vdot", 2))

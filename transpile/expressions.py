@@ -37,7 +37,7 @@ from .program import (
     stored,
 )
 from .source import CONSTANTS, Source, shipped
-from .special_calls import SpecialCalls
+from .special_calls import SpecialCalls, gast_text
 from .suggestions import LOOPED, SYNTAX, UNSUPPORTED, nearest
 from .typing import TypingError, promote
 from .values import (
@@ -68,13 +68,15 @@ _DTYPES = {
 }
 _UNDEFINED = "define it above, import it, or take it as an argument"
 _BUILTIN_DTYPES = {"float": "real", "int": "i64", "bool": "bool"}
+_MOST_ITEMS = 10000  # of a list whose items are known one by one
+_SORTS = (None, "quicksort", "mergesort", "heapsort", "stable")
 # Methods that NumPy's arrays have; sort, which works in place, is left to np.sort.
 _OF_ARRAYS = frozenset(
     "all any argmax argmin argsort astype clip conj copy cumprod cumsum diagonal dot flatten item max mean min prod"
     " ravel repeat reshape round squeeze std sum swapaxes take trace transpose var".split()
 )
 # Where their name is not that of the function.
-_METHODS = {"flatten": "ravel", "conj": "copy", "astype": "cast", "round": "rint", "clip": "clip"}
+_METHODS = {"flatten": "ravel", "conj": "copy", "astype": "cast"}
 
 
 class Expressions(SpecialCalls):
@@ -392,6 +394,9 @@ class Expressions(SpecialCalls):
                 return Tuple(a + b)
             case "Mult", [Tuple(a), Expr_] if not isinstance(Expr_, (Tuple, Static, Closure)):
                 count = value_of(self.as_expr(Expr_, node))
+                if count is not None and count.value is not None and len(a) * count.value > _MOST_ITEMS:
+                    what = f"a list of {len(a) * count.value} items"
+                    raise self.fail(node, "unsupported", what, "make an array: np.full(n, v), np.zeros(n)")
                 if count is not None and count.value is not None:
                     return Tuple(a * count.value)
         raise self.fail(node, "type", "this arithmetic on tuples is not part of the subset")
@@ -408,6 +413,8 @@ class Expressions(SpecialCalls):
             return construct.replace(folded, span=self.span(node))
         if row.name in ("max", "min") and not args[0].type.rank:
             return args[0]
+        if row.name == "squeeze" and (taken := self.squeezed(args[0], static["axis"], node)) is not None:
+            return taken
         if row.name == "bitwise_not" and args[0].type.dtype == "bool":
             row = ROWS["logical_not"]
         if row.name.startswith("bitwise") and any(a.type.is_float for a in args):
@@ -416,8 +423,10 @@ class Expressions(SpecialCalls):
             )
         if row.name in ("negative", "subtract") and all(a.type.dtype == "bool" and a.type.rank for a in args):
             raise self.fail(node, "type", "NumPy has no - for booleans", "~ for not, ^ for differs")
-        if row.name.endswith("_shift") and any(not a.type.is_integer for a in args):
-            raise self.fail(node, "type", "<< and >> take integers", "multiply by a power of two: x * 2.0**n")
+        if row.name.endswith("_shift"):
+            self._by_a_number_of_bits(args, node)
+        if row.name == "power":
+            args = self._whole_power(args, node)
         if row.kind == "elementwise":
             args = self._halves(args, node)
         made = construct.call(row.name, *args, span=self.span(node), **static)
@@ -438,6 +447,33 @@ class Expressions(SpecialCalls):
             )
             self.require(fits, message, node)
         return made
+
+    def _by_a_number_of_bits(self, args: Sequence[Expr], node: Any) -> None:
+        if any(not a.type.is_integer for a in args):
+            raise self.fail(node, "type", "<< and >> take integers", "multiply by a power of two: x * 2.0**n")
+        if all(isinstance(a, construct.Const) for a in args):  # what Python computes would have been folded
+            raise self.fail(node, "type", "negative shift count")
+
+    def _whole_power(self, args: Sequence[Expr], node: Any) -> Sequence[Expr]:
+        """An integer to the power of another: a negative one gives a float in Python, and no result in NumPy."""
+        base, exponent = args
+        if base.type.is_float or not exponent.type.is_integer:
+            return args
+        power = value_of(exponent)
+        if power is not None and nonnegative(power, self.facts):
+            return args
+        plain = all(a.type.dtype == "int" for a in args)
+        below = power is not None and nonnegative(-power - 1, self.facts)
+        if plain and below and not isinstance(base, construct.Const):
+            return construct.cast(base, "float"), exponent
+        message = "Integers to negative integer powers are not allowed"
+        if plain:
+            message = "an integer to a negative power is a float: write 2.0 ** n"
+        if below:
+            raise self.fail(node, "type", message, "make it a float: 2.0 ** n, i.astype(np.float64) ** n")
+        least = construct.call("greater_equal", exponent, const(0))
+        self.require(construct.call("all", least) if least.type.rank else least, message, node)
+        return args
 
     def _no_less_than_nothing(self, made: Expr, args: Sequence[Expr], node: Any) -> None:
         """np.zeros(n - 1) has no result where n is 0."""
@@ -697,9 +733,9 @@ class Expressions(SpecialCalls):
         if len(node.args) != 1 or node.keywords:
             raise self.fail(node, "type", f"{dotted} takes one argument")
         expr = self.typed(node.args[0])
+        if dotted in _BUILTIN_DTYPES and expr.type.rank:
+            raise self.fail(node, "type", f"{dotted}() takes a scalar", f"use .astype({dotted}) for arrays")
         if dotted in ("float", "int"):
-            if expr.type.rank:
-                raise self.fail(node, "type", f"{dotted}() takes a scalar", "use .astype for arrays")
             if dotted == "float" and expr.type.is_float:
                 return expr
             if dotted == "int" and expr.type.is_integer:
@@ -821,13 +857,18 @@ class Expressions(SpecialCalls):
                 found[argument.name] = [self._array(row, argument, None, node)]
         arrays = [expr for name in kinds for expr in found.get(name, ())]
         self._adjust(row, arrays, static, node)
+        if row.kind in ("reduce", "compose", "body") and (dtype := static.pop("dtype", None)) is not None:
+            arrays[0] = construct.cast(arrays[0], dtype)
+            return construct.cast(self.apply(row, arrays, static, node), dtype)
         return self.apply(row, arrays, static, node)
 
     def _bind(self, row: Row, args: list[Any], keywords: list[Any], node: Any, first: Expr | None) -> dict[str, Any]:
         names = [a.name for a in row.signature]
         given: list[Any] = ([first] if first is not None else []) + args
+        written = gast_text(node.func) if first is None else f".{node.func.attr}"
         if len(given) > len(names):
-            raise self.fail(node, "type", f"{row.python} takes at most {len(names)} arguments: {row.takes}")
+            most = f"{len(names)} argument{'s' * (len(names) > 1)}"
+            raise self.fail(node, "type", f"{written} takes at most {most}: {row.takes}")
         bound: dict[str, Any] = dict(zip(names, given, strict=False))
         alias = {
             "newshape": "shape",
@@ -846,17 +887,15 @@ class Expressions(SpecialCalls):
                     node, "unsupported", "out= is not part of the subset", "assign the result: y[...] = np.f(x)"
                 )
             if name not in names:
-                raise self.fail(
-                    node, "type", f"{row.python} has no argument {keyword.arg} here", f"it takes: {row.takes}"
-                )
+                raise self.fail(node, "type", f"{written} has no argument {keyword.arg} here", f"it takes: {row.takes}")
             if name in bound:
-                raise self.fail(node, "type", f"{row.python} gets {name} twice")
+                raise self.fail(node, "type", f"{written} gets {name} twice")
             bound[name] = keyword.value
         if len(bound) == 1 and (alone := f"{row.python} of one argument") in UNSUPPORTED:
             raise self._unknown(node, alone)
         for argument in row.signature:
             if argument.required and argument.name not in bound:
-                raise self.fail(node, "type", f"{row.python} needs {argument.name}", f"it takes: {row.takes}")
+                raise self.fail(node, "type", f"{written} needs {argument.name}", f"it takes: {row.takes}")
         return bound
 
     def _array(self, row: Row, argument: Argument, given: Any, node: Any) -> Expr:
@@ -993,6 +1032,14 @@ class Expressions(SpecialCalls):
             rank = arrays[0].type.rank
             if sorted(a + rank if a < 0 else a for a in static["axes"]) != list(range(rank)):
                 raise self.fail(node, "shape", f"the axes of a transpose are each of 0 to {rank - 1} once")
+        if static.get("kind") not in _SORTS:
+            help = ", ".join(map(repr, _SORTS[1:]))
+            raise self.fail(node, "type", f"{static['kind']!r} is no kind of sort", help)
+        if row.name in ("softmax", "log_softmax") and arrays[0].type.dtype == "bool":
+            message = f"{row.python} subtracts, and NumPy has no - for booleans"
+            raise self.fail(node, "type", message, "m.astype(np.float64)")
+        if row.name == "logsumexp" and arrays[0].type.dtype == "bool":
+            arrays[0] = construct.cast(arrays[0], "i64")
         if row.name == "norm":
             self._only_the_2_norm(static["ord"], static["axis"], arrays[0].type.rank, node)
 
@@ -1048,6 +1095,8 @@ class Expressions(SpecialCalls):
         elements = [
             (e, e if _is_form(e) else self._index(e)) for e in (node.elts if isinstance(node, gast.Tuple) else [node])
         ]
+        if sum(isinstance(e, gast.Constant) and e.value is Ellipsis for e, _ in elements) > 1:
+            raise self.fail(node, "index", "an index has one ... at most", "write a : for each axis")
         taken = sum(_axes_taken(value) for _, value in elements)
         items: list[Item] = []
         axis = 0

@@ -35,20 +35,15 @@ def mistakes(params: Sequence[Parameter], given: Sequence[Parameter]) -> Iterato
 
 
 def unbatched(function: Function) -> Iterator[Mistake]:
-    """Of a function that takes whole batches: inputs and outputs whose axis 0 is not the batch. Params, states and
-    memory have none; nor has what is without axes: a number for all of the batch, as a loss is."""
+    """Of a function that takes whole batches: outputs whose axis 0 is that of no input. Params, states and memory have
+    no batch; nor has what is without axes: a number for all of the batch, as a loss is."""
     inputs = [p for p in function.params if p.role == "input" and p.type.rank]
     if not inputs:
         return
     batch = inputs[0].type.shape[0]
-    for param in inputs:
-        if param.type.shape[0] != batch:
-            message = f"{param.name} begins with {param.type.shape[0]}, not {batch}, in a function of whole batches"
-            help = "axis 0 is the batch, of one name everywhere; what all examples share is a Param"
-            yield Mistake(param.span, "batch", message, help)
-            return
+    firsts = [p.type.shape[0] for p in inputs]
     for result in (r for r in function.results if r.role == "output" and r.type.rank):
-        if not same_extent(result.type.shape[0], batch):
+        if not any(same_extent(result.type.shape[0], first) for first in firsts):
             message = f"the output {result.name} begins with {result.type.shape[0]}, not {batch}, the batch"
             help = f"keep axis 0 of {batch}; or leave batched=True out: one example goes in, one result comes out"
             yield Mistake(function.span, "batch", message, help)

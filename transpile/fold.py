@@ -23,6 +23,8 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "bitwise_or": operator.or_,
     "bitwise_xor": operator.xor,
     "bitwise_not": operator.invert,
+    "left_shift": operator.lshift,
+    "right_shift": operator.rshift,
 }
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -33,6 +35,9 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "equal": operator.eq,
     "not_equal": operator.ne,
 }
+
+
+BEYOND = 2**64  # stands for every integer that is too large to be computed: it fits no 64 bits either
 
 
 def fold(op: str, args: Sequence[Expr]) -> Expr | None:
@@ -48,10 +53,17 @@ def fold(op: str, args: Sequence[Expr]) -> Expr | None:
 
 
 def _arithmetic(op: str, numbers: Sequence[Any]) -> Expr | None:
-    if op == "power" and all(isinstance(n, int) for n in numbers) and numbers[1] < 0:
-        return None  # NumPy's error, not Python's float
+    if _is_vast(op, numbers):
+        return const(BEYOND)
     try:
         result = _ARITHMETIC[op](*numbers)
-    except (ArithmeticError, TypeError):
+    except (ArithmeticError, TypeError, ValueError):
         return None
     return const(result) if isinstance(result, (bool, int, float)) else None
+
+
+def _is_vast(op: str, numbers: Sequence[Any]) -> bool:
+    """Whether Python would compute an integer of more than 64 bits, which may take for ever: 10**10**9, 1 << 10**12."""
+    if op not in ("power", "left_shift") or not all(isinstance(n, int) for n in numbers):
+        return False
+    return abs(numbers[0]) > (op == "power") and numbers[1] > 64

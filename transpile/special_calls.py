@@ -4,6 +4,7 @@ several values."""
 from __future__ import annotations
 
 import string
+from functools import partial, reduce
 from typing import Any
 
 import gast
@@ -12,8 +13,8 @@ from . import construct
 from .array_calls import ArrayCalls
 from .construct import const
 from .operations import BY_SPELLING, ROWS
-from .program import Expr, Name
-from .typing import TypingError, promote
+from .program import Const, Expr, Name
+from .typing import TypingError, as_float, promote
 from .values import Closure, ListValue, Static, Tuple, Value
 
 
@@ -63,6 +64,8 @@ class SpecialCalls(ArrayCalls):
     def _whole(self: Any, node: Any, op: str) -> Value:
         """Python's own roundings give an integer."""
         name = gast_text(node.func)
+        if name == "round" and (len(node.args) > 1 or node.keywords):
+            raise self.fail(node, "unsupported", "round takes one argument here", "np.round(v, 2)")
         value = self.typed(*self._arguments(node, name, 1))
         if value.type.rank:
             raise self.fail(node, "type", f"{name} takes a scalar", f"np.{op} rounds arrays")
@@ -71,6 +74,17 @@ class SpecialCalls(ArrayCalls):
         if not value.type.is_float:
             return value
         return construct.cast(construct.call(op, value, span=self.span(node)), "i64")
+
+    def call_math_pow(self: Any, node: Any) -> Value:
+        return self._float_power(node, "math.pow")
+
+    def call_np_float_power(self: Any, node: Any) -> Value:
+        return self._float_power(node, "np.float_power")
+
+    def _float_power(self: Any, node: Any, name: str) -> Value:
+        """A power of floats, also where integers are given."""
+        pair = [self.as_expr(v, node) for v in self.values(self._arguments(node, name, 2))]
+        return self.apply(ROWS["power"], [_as_float(e) for e in pair], {}, node)
 
     def call_math_log(self: Any, node: Any) -> Value:
         if len(node.args) != 2:
@@ -180,7 +194,17 @@ class SpecialCalls(ArrayCalls):
         result: Expr = items[0]
         for item in items[1:]:
             result = self.apply(ROWS[pairwise], [result, item], {}, node)
-        return result
+        return result if len(items) < 3 or not result.type.is_float else self._evenly(result, items, node)
+
+    def _evenly(self: Any, extreme: Expr, items: list[Expr], node: Any) -> Expr:
+        """The extreme of three and more: two by two, the last of equal ones would have half of the gradient."""
+        hits = [construct.call("equal", item, extreme) for item in items]
+        count, total = (
+            reduce(partial(construct.call, "add"), [construct.call("where", hit, v, const(0)) for hit, v in pairs])
+            for pairs in ([(hit, const(1)) for hit in hits], list(zip(hits, items, strict=True)))
+        )
+        shared = construct.call("divide", total, count)
+        return construct.call("with_derivative", extreme, shared, span=self.span(node))
 
     # -- arguments ---------------------------------------------------------------------------------------------
     def _arguments(self: Any, node: Any, name: str, count: int) -> list[Any]:
@@ -202,6 +226,10 @@ class SpecialCalls(ArrayCalls):
             )
         dtype = promote([i.type for i in items])
         return [construct.cast(i, {"float": "real", "int": "i64"}.get(dtype, dtype)) for i in items]
+
+
+def _as_float(expr: Expr) -> Expr:
+    return const(float(expr.value)) if isinstance(expr, Const) else construct.cast(expr, as_float(expr.type.dtype))
 
 
 def _without_dots(specs: list[str], out: str, ranks: list[int]) -> tuple[list[str], str]:

@@ -9,7 +9,7 @@ import gast
 
 from . import construct
 from .mutation import as_load
-from .operations import BY_SPELLING
+from .operations import BY_SPELLING, ROWS
 from .program import At, Expr, Gather, Item, Mask, Name, Slice, Span, Store
 from .typing import broadcast
 from .values import Static, Tuple, Value, plain
@@ -97,7 +97,7 @@ class Writes:
             self.emit(Store(array, items, value, op, True, span))
             return
         if op not in (None, "add", "subtract"):
-            value, op = construct.call(op, part, value), None
+            value, op = self.apply(ROWS[op], [part, value], {}, node), None
         if op == "subtract":
             value = construct.cast(value, array.type.dtype) if value.type.dtype == "bool" else value
             value, op = construct.call("negative", value), "add"
@@ -154,7 +154,7 @@ class Writes:
         after = itertools.dropwhile(lambda i: not isinstance(i, Mask), items)
         for _ in [i for i in after if isinstance(i, Slice)]:
             mask = construct.call("expand_dims", mask, axis=mask.type.rank)
-        new = construct.call(op, part, value) if op else value
+        new = self.apply(ROWS[op], [part, value], {}, node) if op else value
         chosen = construct.cast(construct.call("where", mask, new, part), array.type.dtype)
         self.emit(Store(array, tuple(whole), chosen, None, False, span))
 

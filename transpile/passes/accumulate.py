@@ -36,7 +36,7 @@ Place = tuple[str, tuple[Dim, ...], str]  # buffer, index, operation
 
 def neutral(op: str, dtype: str) -> Const:
     if dtype == "bool":
-        return Const(op == "and", "bool")
+        return Const(op in ("and", "min", "mul"), "bool")
     if dtype in ("i32", "i64"):
         bits = 31 if dtype == "i32" else 63
         return Const({"add": 0, "mul": 1, "max": -(2**bits), "min": 2**bits - 1, "or": 0, "and": -1}[op], dtype)

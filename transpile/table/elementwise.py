@@ -31,6 +31,22 @@ def _of_order_1(args: list[Type], static: dict[str, Any]) -> Type:
     return _floating(args, static)
 
 
+def _rounded(args: list[Type], static: dict[str, Any]) -> Type:
+    if args[0].is_integer and static["decimals"] < 0:
+        raise TypingError("unsupported", "np.round of integers rounds no digits before the point", "np.round(i / 10) * 10")
+    return args[0] if args[0].is_integer else _floating(args, static)
+
+
+def _round(args: list[Type], static: dict[str, Any]) -> str:
+    """As NumPy computes it: a scaled, rounded and scaled back."""
+    if args[0].is_integer:
+        return "np.positive(a)"
+    scale = 10.0 ** abs(static["decimals"])
+    if static["decimals"] == 0:
+        return "np.rint(a)"
+    return f"np.rint(a * {scale!r}) / {scale!r}" if static["decimals"] > 0 else f"np.rint(a / {scale!r}) * {scale!r}"
+
+
 def _unary(name: str, grad: str | None, c: str, *, spell: str = "", type: Any = _floating, flops: int = 10) -> None:
     rule: Any = grad if grad in (ZERO, MISSING) else (grad,)
     add(Row(name, spell or f"np.{name}", "a", "elementwise", type, rule, c, flops=flops))
@@ -52,7 +68,7 @@ _binary("floor_divide", "np.floor_divide FloorDiv", ZERO, "lc_floor_div{f}({0}, 
 _binary("mod", "np.mod np.remainder Mod", ("dy", "-dy * (a // b)"), "lc_mod{f}({0}, {1}){i}lc_mod_i64({0}, {1})", flops=8)
 _binary(
     "power",
-    "np.power np.float_power pow math.pow Pow",
+    "np.power pow Pow",
     ("dy * np.where(b == 0, 0, b * a ** np.where(b == 0, 1, b - 1))", "dy * y * np.log(np.where(a == 0, 1, a))"),
     "lc_pow{f}({0}, {1}){i}lc_pow_i64({0}, {1})",
     flops=40,
@@ -116,9 +132,10 @@ add(
 )
 
 # -- rounding and signs ----------------------------------------------------------------------------------------
-for _name in ("floor", "ceil", "trunc"):
-    _unary(_name, ZERO, f"__builtin_{_name}{{f}}({{0}})", spell=f"np.{_name} math.{_name}", type=_floating, flops=1)
-_unary("rint", ZERO, "__builtin_rint{f}({0})", spell="np.rint np.round round", type=_floating, flops=1)
+for _name, _spell in (("floor", ""), ("ceil", ""), ("trunc", " np.fix")):  # integers stay as they are
+    _unary(_name, ZERO, f"__builtin_{_name}{{f}}({{0}}){{i}}({{0}})", spell=f"np.{_name}{_spell} math.{_name}", type=_promoted, flops=1)
+_unary("rint", ZERO, "__builtin_rint{f}({0})", spell="np.rint", type=_floating, flops=1)
+add(Row("round", "np.round np.around round", "a, decimals: int = 0", "alias", _rounded, ZERO, define=_round))
 _binary("copysign", "np.copysign math.copysign", ("dy * np.copysign(1, a) * np.copysign(1, b)", None), "__builtin_copysign{f}({0}, {1})", type=_floating)
 _binary("heaviside", "np.heaviside", (None, "np.where(a == 0, dy, 0)"), "lc_heaviside{f}({0}, {1})", type=_floating, flops=2)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dims import ONE, Dim, is_thin, product, unclamped, without_remainder
+from ..dims import ONE, Dim, is_thin, nonnegative, product, unclamped, without_remainder
 from ..dims import ZERO as NONE
 from ..operations import BACKWARD, ZERO, Row, add
 from ..program import Type
@@ -96,6 +96,11 @@ def _pull_expanded(index: tuple[Dim, ...], a: Type, static: dict[str, Any]) -> t
 
 def _squeezed_axes(a: Type, static: dict[str, Any]) -> tuple[int, ...]:
     if static["axis"] is None:
+        unsure = next((d for d in a.shape if d.value is None and not nonnegative(d - 2, {})), None)
+        if unsure is not None:
+            raise TypingError(
+                "shape", f"how many axes are left would depend on sizes: {unsure} may be 1", "name the axis: np.squeeze(x, axis=...)"
+            )
         return tuple(i for i, d in enumerate(a.shape) if d == ONE)
     return normal_axes(static["axis"], a.rank)
 

@@ -13,6 +13,7 @@ from ..program import Type
 from ..typing import TypingError, as_float, normal_axes, reduced
 
 _ARGS = "a, axis: axes = None, keepdims: flag = False"
+_ADDS = "a, axis: axes = None, dtype: dtype = None, keepdims: flag = False"  # of a call with a dtype, the elements are cast
 
 
 def _keep(args: list[Type], static: dict[str, Any]) -> Type:
@@ -55,8 +56,8 @@ _TOP = f"np.where(np.isfinite({_MAX}), {_MAX}, 0)"  # as SciPy: inf - inf is not
 _OR_0 = _TOP.replace("np.max", "top")
 
 add(
-    Row("sum", "np.sum sum", _ARGS, "reduce", _keep, ("unreduce(dy)",), reduce=(0, "add")),
-    Row("prod", "np.prod", _ARGS, "reduce", _keep, (_OTHERS,), reduce=(1, "multiply")),
+    Row("sum", "np.sum sum", _ADDS, "reduce", _keep, ("unreduce(dy)",), reduce=(0, "add")),
+    Row("prod", "np.prod", _ADDS, "reduce", _keep, (_OTHERS,), reduce=(1, "multiply")),
     Row("max", "np.max np.amax max", _ARGS, "reduce", _same, (_EXTREME,), reduce=("lowest", "maximum")),
     # Within definitions: -inf of nothing, where np.max would raise.
     Row("top", "top", _ARGS, "reduce", _same, ZERO, reduce=("lowest", "maximum")),
@@ -66,7 +67,7 @@ add(
     Row("argmax", "np.argmax", _ARGS, "special", _index, ZERO),
     Row("argmin", "np.argmin", _ARGS, "special", _index, ZERO),
     Row(
-        "mean", "np.mean", _ARGS, "compose", _floating, ("unreduce(dy / count)",),
+        "mean", "np.mean", _ADDS, "compose", _floating, ("unreduce(dy / count)",),
         define="np.sum(a, axis=axis, keepdims=keepdims) / count",
     ),
     Row(

@@ -9,7 +9,7 @@ from ..program import Type
 from ..typing import TypingError, broadcast, normal_axes, shape_text
 from . import bodies
 
-_AXIS = "a, axis: axis = None"
+_AXIS = "a, axis: axis = None, dtype: dtype = None"
 _SORT = "a, axis: axis = -1, kind: text = None, stable: flag = None"
 
 

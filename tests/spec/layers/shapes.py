@@ -43,7 +43,7 @@ def extra_axes(x: real["A B"]):  # A=2 B=3
     c = np.expand_dims(x, axis=(0, 2))
     d = x[None, :, None, ..., None]
     e = np.squeeze(a, 0)
-    f = np.squeeze(c)
+    f = np.squeeze(c, axis=(0, 2))
     g = np.squeeze(d, axis=(0, -1))
     h = b.squeeze(-1)
     return a * 1, b * 2, c * 3, d * 4, e + h * f, g * x[:, None, :]
@@ -51,7 +51,7 @@ def extra_axes(x: real["A B"]):  # A=2 B=3
 
 @layer
 def squeeze_declared(x: real["1 N 1"]):  # N=3 edge=0
-    return x.squeeze(), np.squeeze(x, axis=-1), x.squeeze(axis=0)
+    return x.squeeze((0, 2)), np.squeeze(x, axis=-1), x.squeeze(axis=0)
 
 
 @layer

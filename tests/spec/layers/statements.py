@@ -422,7 +422,7 @@ def writes_through_axes(x: real["A B C"]):  # A=2 B=3 C=4 edge=1
     m[..., 0] *= 2
     e = y[:, None, :, :]
     e[0, 0, 0] = x[-1, -1]
-    q = np.squeeze(y[:1])
+    q = np.squeeze(y[:1], axis=0)
     return y + s.sum() + m.sum() + e.sum() + q.sum()
 
 
