@@ -40,13 +40,13 @@ from .places import Access, Case, Guards, alike, cases, later, of_axes
 LASTING = Dim.of("<last>")  # as the value of an array's name: the content that it is left with is meant
 
 
-def final_when_read(array: str, body: Sequence[Stmt], needed: Sequence[Stmt]) -> bool:
-    """Whether each read of the array sees what its element holds at the very end, as far as it is one of those in
-    `needed`, the body of the gradient. What it writes to the array it does before it goes back."""
+def final_when_read(array: str, body: Sequence[Stmt], called: set[str], gradient: Sequence[Stmt]) -> bool:
+    """Whether each read of the array sees what its element holds at the very end, as far as it is one of those in the
+    body of the gradient, where the array has these names. What that writes to it, it does before it goes back."""
     writes, reads = _accesses(array, body)
     outside = _loops_around_making(array, body)
-    others = [s for s in walk_stmts(tuple(needed)) if not (isinstance(s, Store) and s.base.id == array)]
-    wanted = {items for stmt in others for e in stmt_exprs(stmt) for items in _read_items(e, array)}
+    others = [s for s in walk_stmts(tuple(gradient)) if not (isinstance(s, Store) and s.base.id in called)]
+    wanted = {items for stmt in others for e in stmt_exprs(stmt) for name in called for items in _read_items(e, name)}
     if not wanted <= {read.items for read in reads}:
         wanted |= {read.items for read in reads}
     return all(_settled(write, read, outside) for write in writes for read in reads if read.items in wanted)

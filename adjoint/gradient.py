@@ -159,8 +159,11 @@ def _with_one_name(function: Function) -> Function:
 
 def _overwritten(function: Function, body: Sequence[Stmt], origins: dict[str, str]) -> set[str]:
     """Arrays written in place whose earlier content the gradient would need. `origins`: what its names were called."""
-    needed = {origins.get(name, name) for name in read(tuple(body))}
-    return {a for a in stored(function.body) if a in needed and not final_when_read(a, function.body, body)}
+    needed: dict[str, set[str]] = {}
+    for name in read(tuple(body)):
+        needed.setdefault(origins.get(name, name), set()).add(name)
+    found = stored(function.body) & needed.keys()
+    return {a for a in found if not final_when_read(a, function.body, needed[a], body)}
 
 
 def _reversed(

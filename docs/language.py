@@ -212,7 +212,8 @@ in `x.reshape(T, heads, D // heads)`.
 `dtype` and mixtures with integers are `real`. A variable has one type: that of both branches of an `if`, that before a loop
 and after its body (an integer may become a float, a scalar an array).
 
-**Arrays.** Writing in place has NumPy's meaning, also through views: a transposed, sliced or reshaped name shows the array itself. The
+**Arrays.** Writing in place has NumPy's meaning, also through views: a transposed, sliced or reshaped name shows the array itself. A
+write that NumPy would show under a name that is a value here (an item of a list, a choice between two arrays) is an error. The
 caller's arrays never change. An index is proven in range at build, or checked at the call: `IndexError` with file and line.
 
 ## Gradients

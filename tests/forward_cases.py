@@ -63,6 +63,7 @@ small_integers | i // 2 + i % 3                                | i: i32 N
 divide_integers| i / 2                                         | i: i64 N
 by_zero        | i // j + i % j                                | i: i64 N; j: i64 N
 float_floor    | x // 0.7 + x % 0.7                            | x: real N
+rounded        | np.round(x * 3, 1) + x.round()                  | x: real N
 powers         | x**2 + x**3 + x**0.5 + x**-1 + x**1 + x**0    | x: real N pos
 int_powers     | i**2                                          | i: i64 N
 int_power_of   | i**j                                          | i: i64 N; j: i64 N

@@ -40,7 +40,7 @@ MISTAKES = [
     ("ys = []\nwhile x[0] > 0:\n    x = x - 1\n    ys.append(x)\nreturn np.stack(ys)", 7, "shape", "depends on values", "largest size"),
     ("ys = []\nfor i in range(x.shape[0]): ys.append(x[:i])\nreturn np.concatenate(ys)", 4, "shape", "must have one shape", "largest size"),
     ("ys = []\nys.append(x)\nys.append(x[1:])\nfor i in range(2): ys.append(x)\nreturn np.stack(ys)", 5, "shape", "must have one shape", ""),
-    ("y, ys = np.zeros(2), []\nfor i in range(2):\n    y[i] = 1\n    ys.append(y)\nreturn np.stack(ys)", 6, "unsupported", "written into in place", ".copy()"),
+    ("y, ys = np.zeros(2), []\nfor i in range(2):\n    y[i] = 1\n    ys.append(y)\nreturn np.stack(ys)", 5, "aliasing", "writes into y; ys, which shares its memory", ".copy()"),
     ("ys = [v for v in x if v > 0]\nreturn np.array(ys)", 3, "shape", "under a condition", "largest size"),
     ("ys = []\nys.insert(0, x)\nreturn x", 4, "unsupported", "no method insert", "append"),
     ("s = [x]\nreturn s.pop()", 3, "unsupported", "popped from", "append"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from . import construct
 from .construct import const, value_of
-from .dims import ONE, ZERO, Dim, is_thin
+from .dims import ONE, ZERO, Dim, is_thin, nonnegative
 from .operations import BY_SPELLING
 from .program import Assert, At, Expr, Gather, Item, Slice, Span
 from .typing import TypingError, normal_axes
@@ -180,18 +180,26 @@ class ArrayCalls:
         return [n.value for n in numbers]
 
     def squeezed(self: Any, a: Expr, axis: Any, node: Any) -> Expr | None:
-        """Of x[:, :1], which has min(1, M) columns: the first one, once the call has made sure that there is one."""
-        axes = normal_axes(() if axis is None else axis, a.type.rank)
+        """Of x[:, :1], which has min(1, M) columns: the first one, once the call has made sure that there is one.
+        Without an axis, those of one element, once it has made sure that no other has."""
+        if axis is None:
+            axes = tuple(k for k, d in enumerate(a.type.shape) if is_thin(d))
+            for k, d in [(k, d) for k, d in enumerate(a.type.shape) if k not in axes and not nonnegative(d - 2)]:
+                many = construct.call("not_equal", construct.dim(d), const(1))
+                self.require(many, f"np.squeeze would drop axis {k} too, whose extent is 1: name the axes", node)
+        else:
+            axes = normal_axes(axis, a.type.rank)
         items: list[Item] = [construct.full_slice(d) for d in a.type.shape]
         thin = [k for k in axes if a.type.shape[k] != ONE and is_thin(a.type.shape[k])]
         for k in thin:
             one = construct.call("equal", construct.dim(a.type.shape[k]), const(1))
             self.require(one, f"cannot squeeze axis {k}, its extent is not 1", node)
             items[k] = At(const(0))
-        if not thin:
+        if not thin and axis is not None:
             return None
         rest = tuple(k - sum(t < k for t in thin) for k in axes if k not in thin)
-        return construct.call("squeeze", construct.index(a, items, self.span(node)), axis=rest, span=self.span(node))
+        part = construct.index(a, items, self.span(node)) if thin else a
+        return construct.call("squeeze", part, axis=rest, span=self.span(node))
 
     def call_np_vdot(self: Any, node: Any) -> Value:
         a, b = (self.typed(x) for x in self._arguments(node, "np.vdot", 2))

@@ -1015,6 +1015,10 @@ class Expressions(SpecialCalls):
         """Python's conventions that are not in the table: arange(stop), axis=None of the flat array."""
         if row.name == "arange" and static["stop"] is None:
             static["start"], static["stop"] = Dim.of(0), static["start"]
+        if row.name == "arange" and None in (static["start"], static["stop"]):
+            raise self.fail(
+                node, "type", "np.arange takes integers, not None", "np.arange(stop), np.arange(start, stop)"
+            )
         if row.name == "arange":  # with an end before the start it is empty, which for extents cannot be
             start, stop = static["start"], static["stop"]
             if static["step"] > 0:
