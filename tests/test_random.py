@@ -142,6 +142,7 @@ def test_numpy_and_compiled_draw_the_same(built: Any, name: str, dtype: Any) -> 
     assert name in WHOLE or np.ptp(getattr(compiled, name)(*inputs_of(name, dtype, (6,)), rng=1)) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", FLOATS, ids=["f32", "f64"])
 @pytest.mark.parametrize("name", OPTIMISED)
 def test_vectorised_code_draws_the_same(optimised: Any, name: str, dtype: Any) -> None:

@@ -33,7 +33,7 @@ FILES = (
     "model_programs_more",
 )
 LONG = ("npb_programs", "model_programs_more")  # whose texts take long, too
-QUICK = ("indexing", "functions")
+QUICK = ("functions",)
 CASES = [case for file in FILES for case in harness.cases(file)]
 
 
