@@ -137,9 +137,11 @@ def place_of(items: Sequence[Item] | None, var: str, counters: Sequence[str]) ->
 
 
 def _accesses(array: str, body: Sequence[Stmt]) -> tuple[list[Access], list[Access]]:
+    """Its writes and reads. A name that several statements give an array is written whole by each of them."""
     writes: list[Access] = []
     reads: list[Access] = []
     counter = [0]
+    several = sum(isinstance(s, Assign) and s.name == array for s in walk_stmts(tuple(body))) > 1
 
     def visit(block: Sequence[Stmt], loops: tuple[For | While, ...], guards: Guards) -> None:
         for stmt in block:
@@ -153,6 +155,10 @@ def _accesses(array: str, body: Sequence[Stmt]) -> tuple[list[Access], list[Acce
                 counter[0] += 1
                 shape = stmt.base.type.shape
                 writes.append(Access(stmt.items, shape, loops, guards, counter[0], stmt.op is None, stmt.span))
+                counter[0] += 1
+            if several and isinstance(stmt, Assign) and stmt.name == array:
+                counter[0] += 1
+                writes.append(Access(None, stmt.value.type.shape, loops, guards, counter[0]))
                 counter[0] += 1
             for which, part in enumerate(blocks(stmt)):
                 held = (*guards, (stmt.cond, which == 0)) if isinstance(stmt, If) else guards

@@ -92,3 +92,15 @@ def whole_rows(x: real["N M"]):  # N=4 M=3
         y[i, 1:] = np.tanh(y[i, 1:] * y[i, :-1])
     y[::2] = np.sqrt(1 + y[::2] ** 2)
     return y
+
+
+@layer
+def made_anew(z: real["N"], *, k: int = 1):  # N=4 edge=1
+    for _ in range(1):
+        z[0] -= k
+        z = np.exp(z)
+    y = z * 1
+    for i in range(2):
+        y[i % 2 : 1] += z[0] * y[0]
+        y = np.sin(y) * y[0]
+    return z * y
