@@ -19,15 +19,15 @@ from ..transpile.renaming import map_stmt
 def unaliased(
     body: Sequence[Stmt],
     written: set[str] | None = None,
-    shown: set[str] | None = None,
+    named: set[str] | None = None,
     later: frozenset[str] = frozenset(),
     branch: bool = False,
 ) -> tuple[Stmt, ...]:
-    """`written`: arrays that the function writes into anywhere, `shown`: these and their other names; `later`: those
+    """`written`: arrays that the function writes into anywhere, `named`: these and their other names; `later`: those
     that the statements after this block may write into; `branch`: on a branch, after which a name cannot be one of
     two arrays."""
     written = stored(tuple(body)) if written is None else written
-    shown = _other_names(tuple(body), written) if shown is None else shown
+    named = _other_names(tuple(body), written) if named is None else named
     done: list[Stmt] = []
     for stmt in reversed(body):
         if blocks(stmt):
@@ -36,13 +36,13 @@ def unaliased(
             stmt = map_stmt(
                 stmt,
                 lambda e: e,
-                lambda b, around=around, inside=inside: unaliased(b, written, shown, around, inside),
+                lambda b, around=around, inside=inside: unaliased(b, written, named, around, inside),
                 lambda n: n,
             )
         elif (
             isinstance(stmt, Assign)
             and shows_a_name(stmt.value)
-            and (stmt.name in written or _root(stmt.value) in (shown if branch else later))
+            and (stmt.name in written or _root(stmt.value) in (named if branch else later))
         ):
             stmt = Assign(stmt.name, construct.call("copy", stmt.value), stmt.span)
         later = later | stored((stmt,))

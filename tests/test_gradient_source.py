@@ -217,10 +217,12 @@ def test_a_number_in_place_has_a_gradient(tmp_path: Path) -> None:
     assert float(plain_namespace(text)["d_stepped"](np.array(0.3), np.array(1.0))) == 4.0
 
 
-@pytest.mark.parametrize("name", ["lu", "cholesky", "filtered"])
-def test_what_places_are_left_with_is_not_saved(name: str) -> None:
+@pytest.mark.parametrize(
+    ("file", "name"), [("linear_programs", "lu"), ("linear_programs", "cholesky_vectors"), ("in_place", "filtered")]
+)
+def test_what_places_are_left_with_is_not_saved(file: str, name: str) -> None:
     """Each place is read when it holds what it is left with: the loops are not copied, iteration by iteration."""
-    module = check_file(Path(__file__).parent / "spec" / "layers" / "in_place.py")
+    module = check_file(Path(__file__).parent / "spec" / "layers" / f"{file}.py")
     text = gradient_file(replace(module, layers=tuple(one for one in module.layers if one.name == name)))
     assert "_saved" not in text
     assert "np.copy(d_" not in text

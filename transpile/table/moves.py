@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dims import ONE, Dim, is_thin, nonnegative, product, unclamped, without_remainder
+from ..dims import ONE, Dim, is_thin, product, unclamped, without_remainder
 from ..dims import ZERO as NONE
 from ..operations import BACKWARD, ZERO, Row, add
 from ..program import Type
@@ -95,12 +95,7 @@ def _pull_expanded(index: tuple[Dim, ...], a: Type, static: dict[str, Any]) -> t
 
 
 def _squeezed_axes(a: Type, static: dict[str, Any]) -> tuple[int, ...]:
-    if static["axis"] is None:
-        unsure = next((d for d in a.shape if d.value is None and not nonnegative(d - 2, {})), None)
-        if unsure is not None:
-            raise TypingError(
-                "shape", f"how many axes are left would depend on sizes: {unsure} may be 1", "name the axis: np.squeeze(x, axis=...)"
-            )
+    if static["axis"] is None:  # the checker sees to it that no other extent is 1
         return tuple(i for i, d in enumerate(a.shape) if d == ONE)
     return normal_axes(static["axis"], a.rank)
 

@@ -6,31 +6,6 @@ from layerc import Param, layer, real
 
 
 @layer
-def lu(a: real["N N"]):  # N=5
-    a += a.shape[0] * 3 * np.eye(a.shape[0])
-    for i in range(a.shape[0]):
-        for j in range(i):
-            a[i, j] -= a[i, :j] @ a[:j, j]
-            a[i, j] /= a[j, j]
-        for j in range(i, a.shape[0]):
-            a[i, j] -= a[i, :i] @ a[:i, j]
-    return a
-
-
-@layer
-def cholesky(b: real["N N"]):  # N=5 edge=1
-    a = b @ b.T + 3 * np.eye(b.shape[0])
-    a[0, 0] = np.sqrt(a[0, 0])
-    for i in range(1, a.shape[0]):
-        for j in range(i):
-            a[i, j] -= np.dot(a[i, :j], a[j, :j])
-            a[i, j] /= a[j, j]
-        a[i, i] -= np.dot(a[i, :i], a[i, :i])
-        a[i, i] = np.sqrt(a[i, i])
-    return a
-
-
-@layer
 def filtered(x: real["T"], a: Param[real["K"]]):  # T=7 K=3
     y = np.zeros_like(x)
     for n in range(len(x)):
