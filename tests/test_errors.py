@@ -77,6 +77,8 @@ MISTAKES = [
     ('def f(x: real["N"]):\n    x[0] = "a"\n    return x', 3, 'type', '', ''),
     ('def f(i: i64["N"]):\n    i[0] = 1.5\n    return i', 3, 'type', 'cannot store', 'astype'),
     ('def f(x: real["N"]):\n    x[:3] = np.ones(4)\n    return x', 3, 'shape', 'do not broadcast', ''),
+    ('def f(x: real["N"]):\n    return np.full((3,), x)', 3, 'shape', 'do not broadcast', ''),
+    ('def f(x: real["N"]):\n    return np.full_like(x, np.ones((2, 1)))', 3, 'shape', 'cannot broadcast', ''),
     ('def f(x: real["N"]):\n    a, b = x, x, x\n    return a', 3, 'type', 'expected 2 values', ''),
     ('def g(n):\n    return g(n)\n\n@layer\ndef f(x: real["N"]):\n    return g(x)', 2, 'unsupported', 'g calls itself', 'loop'),
     ('def f(x: real["N"]):\n    return x +', 3, 'syntax', '', ''),
@@ -350,6 +352,12 @@ def popped(x: real["N"], k: i64):
     for i in range(k):
         x = x + saved.pop()
     return x
+
+@layer(backward=None)
+def unread(x: real["N M"], k: i64):
+    x[0] = 0
+    row = x[k]
+    return np.sum(x)
 """
 
 X = np.arange(3.0)
@@ -371,6 +379,7 @@ RAISED = [
     ('largest', (X[:0],), {}, ValueError, 52, ('zero-size array to reduction operation maximum',)),
     ('best', (np.zeros((2, 0)),), {}, ValueError, 56, ('argmin of an empty sequence',)),
     ('popped', (X, 2), {}, IndexError, 63, ('pop from empty list',)),
+    ('unread', (X[:, None], 3), {}, IndexError, 69, ('index 3', 'size 3')),
 ]
 # fmt: on
 # fmt: off
@@ -388,6 +397,7 @@ FINE = [
     ('best', (np.zeros((0, 2)),)),
     ('largest', (X,)),
     ('popped', (X, 1)),
+    ('unread', (X[:, None], -3)),
 ]
 # fmt: on
 

@@ -59,6 +59,12 @@ def broadcast(shapes: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...]:
     return tuple(result)
 
 
+def must_stretch(given: tuple[Dim, ...], shape: tuple[Dim, ...]) -> None:
+    """TypingError where an array does not broadcast to a shape."""
+    if broadcast([shape, given]) != shape:
+        raise TypingError("shape", f"cannot broadcast {shape_text(given)} to {shape_text(shape)}")
+
+
 def shape_text(shape: tuple[Dim, ...]) -> str:
     return "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
 

@@ -114,10 +114,30 @@ class Views:
         return root is not None and any(root_of(v) == root for v in shown)
 
     def _as_view(self: Any, expr: Expr, node: Any) -> View:
-        """The view with its index values fixed now."""
-        if isinstance(expr, Index):
-            return View(self._settled(expr.base, node), self._settled_items(expr, node))
-        return View(self._settled(expr, node), None)
+        """The view with its index values fixed now, and looked at: nobody may ever read or write through it."""
+        settled = self._settled(expr, node)
+        if not self._surely_inside(settled):
+            self.emit(Assign(self.fresh("view"), settled, self.span(node)))
+        if isinstance(settled, Index):
+            return View(settled.base, settled.items)
+        return View(settled, None)
+
+    def _surely_inside(self: Any, view: Expr) -> bool:
+        """Whether no index of the view can be out of range."""
+        match view:
+            case Index(base=base, items=items):
+                extents = construct.item_extents(base, items)
+                places = [(i, extent) for i, extent in zip(items, extents, strict=True) if isinstance(i, At)]
+                return all(self._within(i.index, extent) for i, extent in places) and self._surely_inside(base)
+            case Call(args=(base,)):
+                return self._surely_inside(base)
+        return True
+
+    def _within(self: Any, index: Expr, extent: Dim) -> bool:
+        place = value_of(index)
+        if place is not None and place.value is not None and place.value < 0:
+            place = place + extent
+        return place is not None and nonnegative(place, self.facts) and nonnegative(extent - 1 - place, self.facts)
 
     def _settled(self: Any, expr: Expr, node: Any) -> Expr:
         match expr:
@@ -170,14 +190,8 @@ class Views:
         array: it is checked here."""
         found: list[Item] = []
         for item, extent in zip(items, construct.item_extents(view, items), strict=True):
-            if isinstance(item, At):
-                position = value_of(item.index)
-                if position is not None and position.value is not None and position.value < 0:
-                    position = position + extent
-                if position is None or not (
-                    nonnegative(position, self.facts) and nonnegative(extent - 1 - position, self.facts)
-                ):
-                    item = At(self._from_start(item.index, extent, node))
+            if isinstance(item, At) and not self._within(item.index, extent):
+                item = At(self._from_start(item.index, extent, node))
             found.append(item)
         return tuple(found)
 

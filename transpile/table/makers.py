@@ -9,7 +9,7 @@ from ..dims import ONE, Dim, maximum
 from ..dims import ZERO as NONE
 from ..operations import ZERO, Row, add
 from ..program import Type
-from ..typing import TypingError
+from ..typing import TypingError, must_stretch
 
 _SHAPE = "shape: shape, dtype: dtype = None"
 _LIKE = "a, dtype: dtype = None"
@@ -26,10 +26,12 @@ def _like(args: list[Type], static: dict[str, Any]) -> Type:
 
 def _full(args: list[Type], static: dict[str, Any]) -> Type:
     dtype = {"float": "real", "int": "i64"}.get(args[0].dtype, args[0].dtype)
+    must_stretch(args[0].shape, tuple(static["shape"]))
     return Type(static["dtype"] or dtype, tuple(static["shape"]))
 
 
 def _full_like(args: list[Type], static: dict[str, Any]) -> Type:
+    must_stretch(args[1].shape, args[0].shape)
     return _like(args[:1], static)
 
 

@@ -11,7 +11,7 @@ from ..dims import ONE, Dim, is_thin, product, unclamped, without_remainder
 from ..dims import ZERO as NONE
 from ..operations import BACKWARD, ZERO, Row, add
 from ..program import Type
-from ..typing import TypingError, broadcast, normal_axes, shape_text
+from ..typing import TypingError, must_stretch, normal_axes, shape_text
 
 
 def _permuted(args: list[Type], static: dict[str, Any]) -> Type:
@@ -115,8 +115,7 @@ def _pull_squeezed(index: tuple[Dim, ...], a: Type, static: dict[str, Any]) -> t
 
 def _stretched(args: list[Type], static: dict[str, Any]) -> Type:
     shape = tuple(static["shape"])
-    if broadcast([shape, args[0].shape]) != shape:
-        raise TypingError("shape", f"cannot broadcast {shape_text(args[0].shape)} to {shape_text(shape)}")
+    must_stretch(args[0].shape, shape)
     return Type(args[0].dtype, shape)
 
 
