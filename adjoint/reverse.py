@@ -306,7 +306,7 @@ class Reverser:
         new = self.fresh(name)
         self.types[new] = self.types[name]
         self.origins[new] = self.origins.get(name, name)
-        for facts in (self.active, self.versioned, self.chosen):
+        for facts in (self.active, self.versioned, self.chosen, self.lists):
             if name in facts:
                 facts.add(new)
         return new

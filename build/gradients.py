@@ -82,6 +82,17 @@ def _excerpt(module: Module, function: Function) -> str:
     return "\n".join(module.source.splitlines()[function.span.line - 1 : function.span.end_line])
 
 
+def _check_takes_floats(module: Module, name: str | None) -> None:
+    """InvalidFile where there is nothing to differentiate by."""
+    asked = [layer for layer in module.layers if name in (None, layer.name)]
+    if not any(p.role in ("input", "param") and p.type.is_float for layer in asked for p in layer.predict.params):
+        reporter = Reporter({module.path: module.source.splitlines()})
+        names = ", ".join(layer.name for layer in asked)
+        what = f"{names} has no gradient: nothing it takes is a float array or scalar"
+        reporter.add(Mistake(asked[0].span, "derivative", what, "annotate an input as real[...]"))
+        reporter.raise_if_any()
+
+
 @deep()
 def gradient_source(module: Module, name: str | None = None, order: int = 1) -> str:
     """The text of the gradients of a module, or of one layer; order 2: of those gradients' own gradients,
@@ -91,6 +102,8 @@ def gradient_source(module: Module, name: str | None = None, order: int = 1) -> 
         if again:
             module = check_file(Path(FILE), gradient_file(module))
             name = name and f"d_{name}"
+        if again or name:
+            _check_takes_floats(module, name)
     if name is None:
         gradients_of(module)  # reports all mistakes, not the first
         return gradient_file(module)

@@ -301,6 +301,18 @@ def while_returns(x: real["N"], a: real):
         i += 1
     return s
 
+def returns_deep_inside(x: real["N M"]):
+    s = 0.0
+    for i in range(x.shape[0]):
+        j = 0
+        while j < x.shape[1]:
+            for k in range(j + 1):
+                s += x[i, k] * x[i, j]
+                if s > 0.5:
+                    return s * x[i, k]
+            j += 1
+    return s
+
 def early_inside(x: real["N"], a: real):
     if a > 0:
         if x[0] > 0:

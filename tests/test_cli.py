@@ -182,6 +182,14 @@ def test_grad(capsys, good):
     assert "d_twice" not in out
 
 
+def test_a_gradient_of_nothing(capsys, tmp_path):
+    source = tmp_path / "constant.py"
+    source.write_text("from layerc import i64, layer, real\n\n@layer\ndef half(k: i64['N']) -> real['N']:\n    return k / 2\n")
+    status, _, err = run(capsys, "grad", f"{source}:half")
+    assert status == 1
+    assert "half has no gradient" in err
+
+
 def test_second_order(capsys, good):
     status, out, _ = run(capsys, "grad", f"{good}:mish", "--order", "2")
     assert status == 0

@@ -149,10 +149,10 @@ class Dim:
             return Dim._from(whole) // other + (self - Dim._from(whole)) // other
         if self == other and other.terms:
             return Dim.of(1)
-        if exact := _exact_quotient(self, other):
+        if exact := exact_quotient(self, other):
             return exact
         if other.terms and (common := _common_factor([m for m, _ in (*self.terms, *other.terms)])):
-            return _exact_quotient(self, common) // _exact_quotient(other, common)  # type: ignore[operator]
+            return exact_quotient(self, common) // exact_quotient(other, common)  # type: ignore[operator]
         return Dim.of(Atom("floordiv", (self, other)))
 
     def __mod__(self, other: int | Dim) -> Dim:
@@ -246,7 +246,7 @@ def _subs_atom(atom: Symbol, values: Mapping[str, Dim]) -> Dim:
     return Dim.of(Atom(atom.kind, tuple(args)))
 
 
-def _exact_quotient(a: Dim, b: Dim) -> Dim | None:
+def exact_quotient(a: Dim, b: Dim) -> Dim | None:
     """a / b where it is a polynomial: (K*D)//D is K, (K*M + K)//(M + 1) is K."""
     if not a.terms or not b.terms:
         return None
@@ -272,7 +272,7 @@ def _long_division(a: Dim, b: Dim) -> Dim | None:
     for _ in range(8):
         if not a.terms:
             return quotient
-        step = _exact_quotient(Dim((a.terms[0],)), first)
+        step = exact_quotient(Dim((a.terms[0],)), first)
         if step is None:
             return None
         quotient, a = quotient + step, a - step * b
@@ -299,7 +299,7 @@ def without_remainder(dim: Dim) -> Dim:
         for atom in monomial:
             if isinstance(atom, Atom) and atom.kind == "floordiv":
                 a, b = atom.args
-                term = exact if (exact := _exact_quotient(term * a, b)) is not None else term * Dim.of(atom)
+                term = exact if (exact := exact_quotient(term * a, b)) is not None else term * Dim.of(atom)
         total = total + term
     return total
 
@@ -364,7 +364,7 @@ def _bounds(atom: Atom, times: Dim, facts: Facts, above: bool) -> tuple[Any, lis
             return any if above == (kind == "min") else all, [a * times for a in args]
         case Atom("floordiv", (a, n)) if nonnegative(n, facts):  # where it has a value, n is not zero
             found = []
-            whole = _exact_quotient(times, n)
+            whole = exact_quotient(times, n)
             if whole is not None and above:
                 found.append(a * whole)  # n * (a // n) <= a
             if nonnegative(a, facts):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dims import ONE, Dim, is_thin, product, unclamped, without_remainder
+from ..dims import ONE, Dim, exact_quotient, is_thin, product, unclamped, without_remainder
 from ..dims import ZERO as NONE
 from ..operations import BACKWARD, ZERO, Row, add
 from ..program import Type
@@ -68,7 +68,11 @@ def _reshaped(args: list[Type], static: dict[str, Any]) -> Type:
         shape[hole] = ONE
         if product(shape) == NONE:
             raise TypingError("shape", f"-1 in {shape_text(tuple(static['shape']))} could be any extent", "write it out")
-        shape[hole] = size // product(shape)
+        rest = product(shape)
+        # An extent that is written out is none below zero: beside n - 1, max(0, n - 1) is that.
+        whole, part = product(map(unclamped, a.shape)), product(map(unclamped, shape))
+        exact = exact_quotient(size, rest) or exact_quotient(whole, part)
+        shape[hole] = size // rest if exact is None else exact
     made, given = product(map(unclamped, shape)), product(map(unclamped, a.shape))
     if product(shape) != size and without_remainder(made - given).terms:
         raise TypingError(
