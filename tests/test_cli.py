@@ -184,7 +184,9 @@ def test_grad(capsys, good):
 
 def test_a_gradient_of_nothing(capsys, tmp_path):
     source = tmp_path / "constant.py"
-    source.write_text("from layerc import i64, layer, real\n\n@layer\ndef half(k: i64['N']) -> real['N']:\n    return k / 2\n")
+    source.write_text(
+        "from layerc import i64, layer, real\n\n@layer\ndef half(k: i64['N']) -> real['N']:\n    return k / 2\n"
+    )
     status, _, err = run(capsys, "grad", f"{source}:half")
     assert status == 1
     assert "half has no gradient" in err

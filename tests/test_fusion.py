@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from layerc.build.driver import Part, compile_module, read_module
+from layerc.build.driver import Part, build, compile_module, read_module
+from layerc.transpile.dump import dump
 from layerc.transpile.ir import For, If, Stmt, Store, While
+from layerc.transpile.passes.tree import own_accesses
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "layers.py"
 
@@ -82,3 +88,66 @@ def test_rbf_backward_makes_no_array_over_rows_and_centers(parts: dict[tuple[str
     """d is (N, K, D): never in memory."""
     for buffer in parts["rbf", "backward"].kernel.buffers:
         assert buffer.kind != "temp" or not {"N", "K", "D"} <= {s for d in buffer.shape for s in d.symbols()}, buffer
+
+
+NORMALISED = """
+import numpy as np
+from layerc import layer, real
+
+
+@layer(backward=None)
+def projected(x: real["N M"], y: real["N M"]):
+    c = np.sum(x * y) / np.sum(y * y)
+    return np.sum(x - c * y)
+
+
+@layer(backward=None)
+def spread(x: real["N M"]):
+    return np.sum((x - np.sum(x) / x.size) * 2)
+
+
+@layer(batched=True)
+def normalised(x: real["N C S"]) -> real["N C S"]:
+    centred = x - np.mean(x, axis=(0, 2), keepdims=True)
+    return centred / np.sqrt(np.mean(centred * centred, axis=(0, 2), keepdims=True) + 1e-5)
+"""
+
+
+@pytest.fixture(scope="module")
+def normalised(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    source = tmp_path_factory.mktemp("sums") / "sums.py"
+    source.write_text(NORMALISED)
+    kernels = {(p.layer.name, p.method): p.kernel for p in compile_module(read_module(source), upto="contract").parts}
+    spec = importlib.util.spec_from_file_location("sums_compiled", build(source) / "__init__.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["sums_compiled"] = module
+    spec.loader.exec_module(module)
+    return kernels, module
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "sweeps"),
+    [
+        ("projected", "predict", 1),  # four sums side by side
+        ("spread", "predict", 2),  # the mean first: what is spread around it would cancel
+        ("normalised", "pullback", 2),  # the sums, then dx
+    ],
+)
+def test_what_is_linear_in_a_sum_is_summed_beside_it(name: str, method: str, sweeps: int, normalised: Any) -> None:
+    kernel = normalised[0][name, method]
+    read = [loop for loop in innermost(kernel.body) if any(a[0] == "x" for s in loop.body for a in own_accesses(s))]
+    assert len(read) == sweeps, dump(kernel)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_sums_taken_apart_are_as_exact(offset: float, normalised: Any) -> None:
+    module = normalised[1]
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((2, 40, 30)) + offset
+    for dtype, tolerance in ((np.float32, 3e-7), (np.float64, 1e-15)):
+        args = x.astype(dtype), y.astype(dtype)
+        wide, other = (a.astype(np.longdouble) for a in args)
+        allowed = tolerance * np.sum(np.abs(wide))
+        factor = np.sum(wide * other) / np.sum(other * other)
+        assert abs(module.projected(*args) - np.sum(wide - factor * other)) <= allowed
+        assert abs(module.spread(args[0]) - np.sum((wide - np.mean(wide)) * 2)) <= allowed

@@ -149,6 +149,9 @@ class Dim:
             return Dim._from(whole) // other + (self - Dim._from(whole)) // other
         if self == other and other.terms:
             return Dim.of(1)
+        if other.value and other.value > 0 and isinstance(atom := self.symbol, Atom) and atom.kind in ("max", "min"):
+            a, b = (arg // other for arg in atom.args)  # rounding down keeps the order
+            return (maximum if atom.kind == "max" else minimum)(a, b)
         if exact := exact_quotient(self, other):
             return exact
         if other.terms and (common := _common_factor([m for m, _ in (*self.terms, *other.terms)])):

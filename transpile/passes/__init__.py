@@ -19,6 +19,7 @@ from .fuse import fuse
 from .inline import inline
 from .jam import jam
 from .lanes import lanes
+from .linear import linear
 from .order import order
 from .products import products
 from .quotient import quotient
@@ -42,6 +43,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("distribute", distribute),  # a vector times a matrix, for all examples, is a matrix product
     ("products", products),  # sums of products are matrix products
     ("scatter", scatter),  # what is scattered into zeros is scattered where their sum goes
+    ("linear", linear),  # what is linear in an earlier sum is summed beside it
     ("quotient", quotient),  # what divides a whole loop is inverted once
     ("inline", inline),  # what is cheap is computed where it is used
     ("direct", direct),  # a product is computed where its values go

@@ -101,7 +101,7 @@ def _in_body(body: Body, buffer: Buffer, root: dict[str, str]) -> Body | None:
     for position, stmt in enumerate(body):
         if not any(a.buffer == buffer.name for a in accesses((stmt,))):
             continue
-        made = _definition(stmt, buffer)
+        made = definition(stmt, buffer)
         rest = body[position + 1 :]
         if made is None:
             return _one_level_down(body, position, buffer, root)
@@ -124,7 +124,7 @@ def _one_level_down(body: Body, position: int, buffer: Buffer, root: dict[str, s
     return None if inside is None else (*body[:position], replace(stmt, body=inside), *body[position + 1 :])
 
 
-def _definition(stmt: Stmt, buffer: Buffer) -> tuple[tuple[str, ...], Expr] | None:
+def definition(stmt: Stmt, buffer: Buffer) -> tuple[tuple[str, ...], Expr] | None:
     """(variables, value) where the statement is a nest that stores value at [variables] for all of the
     buffer."""
     extents: dict[str, tuple[Dim, Dim]] = {}
