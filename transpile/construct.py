@@ -248,3 +248,14 @@ def name(id: str, type: Type, value: Dim | None = None, span: Span = NOWHERE) ->
 
 def at(value: Expr) -> At:
     return At(value)
+
+
+def known_truth(expr: Expr) -> bool | None:
+    """The truth of a condition known at build time."""
+    return bool(expr.value) if isinstance(expr, Const) else None
+
+
+def number_of(expr: Expr) -> int | None:
+    """The integer that an expression is known to be."""
+    value = value_of(expr)
+    return None if value is None else value.value

@@ -13,13 +13,13 @@ from typing import Any
 import gast
 
 from . import construct
-from .construct import const, value_of
+from .construct import const, known_truth, value_of
 from .derivative_calls import DerivativeCalls
 from .dims import Dim, product
 from .draws import Draws
 from .errors import Mistake, Reporter, Suppressed
 from .exits import LATER, LATER_IF_NEW
-from .expressions import Expressions, _known
+from .expressions import Expressions
 from .fold import fold
 from .inlining import Inlining
 from .iteration import Iteration
@@ -384,14 +384,14 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
     def _assert(self, node: Any, test: Any, msg: Any) -> None:
         cond = self.condition(test)
         text = msg.value if isinstance(msg, gast.Constant) and isinstance(msg.value, str) else ""
-        if _known(cond) is False:
+        if known_truth(cond) is False:
             said = "this assertion never holds" + (f": {text}" if text else "")
             raise self.fail(node, "type", text if self.source.shipped else said)
-        if _known(cond) is not True:
+        if known_truth(cond) is not True:
             self.emit(Assert(cond, text, self.span(node)))
 
     def require(self, cond: Expr, message: str, node: Any) -> None:
-        if isinstance(cond, Call) and _known(fold(cond.op, cond.args) or cond) is False:
+        if isinstance(cond, Call) and known_truth(fold(cond.op, cond.args) or cond) is False:
             raise self.fail(node, "shape", message)
         if not any(isinstance(s, Assert) and s.cond == cond for s in self.out):
             self.emit(Assert(cond, message, self.span(node), "ValueError"))
@@ -417,7 +417,7 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
     # -- control flow ------------------------------------------------------------------------------------------
     def _if(self, node: Any) -> None:
         cond = self.condition(node.test)
-        known = _known(cond)
+        known = known_truth(cond)
         if known is not None:
             self.block(node.body if known else node.orelse)
             return
@@ -471,7 +471,7 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
         0`."""
         result = self.condition(values[0], exact)
         for other in values[1:]:
-            known = _known(result)
+            known = known_truth(result)
             if known is not None:
                 result = self.condition(other, exact) if known == (spelling == "And") else result
                 continue
@@ -547,20 +547,20 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
             finally:
                 self.out = outer
             needs = bool(statements) or self.drawn() != before
-            if needs or _known(cond) is False:
+            if needs or known_truth(cond) is False:
                 return cond, []
             inner, self.env, self.lists = self.captured(node.body)
             return cond, inner
 
         mark, used, env, lists = len(self.out) - self.inserted, set(self.fresh.used), dict(self.env), dict(self.lists)
         cond, statements = self.carried(node, body)
-        if needs or _known(cond) is False:
+        if needs or known_truth(cond) is False:
             del self.out[mark + self.inserted :]
             self.fresh.used, self.env, self.lists = used, env, lists
             if needs:
                 self.block(_with_flag(node))
             return
-        if _known(cond) is True:
+        if known_truth(cond) is True:
             raise self.fail(
                 node, "statement", "this loop never ends", "leave it with break or return, or give it a condition"
             )

@@ -92,3 +92,6 @@ SYNTAX = {
 def nearest(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"did you mean {close[0].removeprefix('self.')}?" if close else ""
+
+
+UNDEFINED = "define it above, import it, or take it as an argument"

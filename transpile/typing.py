@@ -16,6 +16,18 @@ class TypingError(Exception):
         self.kind, self.message, self.help = kind, message, help
 
 
+# NumPy's and Python's names of element types.
+DTYPES = {
+    "np.float32": "f32",
+    "np.float64": "f64",
+    "np.int32": "i32",
+    "np.int64": "i64",
+    "np.bool_": "bool",
+    "np.double": "f64",
+    "np.single": "f32",
+    "np.intp": "i64",
+}
+BUILTIN_DTYPES = {"float": "real", "int": "i64", "bool": "bool"}
 # Every dtype as (rank in the order of promotion). Weak Python scalars give way to any array of their kind (NEP 50).
 _ORDER = {"bool": 0, "int": 1, "i32": 2, "i64": 3, "float": 4, "f32": 5, "real": 6, "f64": 7}
 
