@@ -50,7 +50,8 @@ from .cotangents import Cotangents
 from .finality import LASTING, final_when_read, settled_stores, written_once
 from .keep import Kept, keep
 from .parts import named_parts
-from .reverse import Point, Reverser, cost
+from .point import Point, cost
+from .reverse import Reverser
 from .rules import asks_which
 from .tidy import tidy
 from .versions import name_types, with_versions

@@ -35,7 +35,7 @@ from ..transpile.program import (
 )
 from ..transpile.renaming import map_stmt
 from .finality import apart, of_axes, place_of
-from .reverse import _CHEAP, cost
+from .point import CHEAP, cost
 
 Chain = tuple[For, ...]
 
@@ -85,7 +85,7 @@ def _reuse(body: list[Stmt], known: dict[Expr, Name]) -> list[Stmt]:
             stmt = map_stmt(stmt, partial(_by_name, known=known), tuple, lambda n: n)
             changed = assigned((stmt,))
             known = {e: n for e, n in known.items() if not (names(e) | {n.id}) & changed}
-            if isinstance(stmt, Assign) and cost(stmt.value) > _CHEAP and stmt.name not in names(stmt.value):
+            if isinstance(stmt, Assign) and cost(stmt.value) > CHEAP and stmt.name not in names(stmt.value):
                 known[stmt.value] = Name(stmt.name, stmt.value.type)
         done.append(stmt)
     return done

@@ -1,0 +1,231 @@
+"""The reverse of loops: the forward saves what one carries; the reverse restores it, runs the body again, then back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..transpile import construct
+from ..transpile.construct import const, value_of
+from ..transpile.dims import ZERO, Dim, maximum, nonnegative
+from ..transpile.errors import Mistake
+from ..transpile.program import (
+    Assign,
+    At,
+    Call,
+    Expr,
+    For,
+    Index,
+    Name,
+    Pop,
+    Push,
+    Stmt,
+    Store,
+    Type,
+    While,
+    names,
+    stored,
+    walk_stmts,
+)
+from .activity import flows
+from .blocks import rebound, without_stores
+from .cotangents import Cotangents
+from .versions import with_versions
+
+
+class Loops:
+    """Mixed into `Reverser`."""
+
+    def _loop(self: Any, stmt: For | While, cots: Cotangents, before: set[str]) -> list[Stmt]:
+        made, filling, replay = self._replaying(stmt)
+        forward, stmt = replace(stmt, body=tuple(filling)), replace(stmt, body=replay)
+        written = {s.base.id for s in walk_stmts(stmt.body) if isinstance(s, Store)}
+        carried = (rebound(stmt.body) | (written & self.versioned)) & before
+        inside, leaving = with_versions(stmt.body, carried, self.versioned, self.types, self.version)
+        touched = [n for n in sorted(self._touched(inside)) if n not in carried]
+        if not any(n in self.active for n in [*touched, *carried]):
+            return [*made, forward]
+        self.quote(stmt.span, cots.out, len(cots.out), always=True)
+        flowing = {n for n in carried & self.active if self._flows_in(n, inside, cots)}
+        inner = self._inner(cots, inside, carried, flowing, touched)
+        for name in sorted(flowing):
+            inner.pending[leaving.get(name, name)] = [cots.variable(name)]
+        again = self.block(inside, inner, before | carried)
+        self._leave(flowing, cots, inner)
+        saving, restores, counter = self._saving(forward, sorted(carried))
+        again = without_stores(again, rebound([*inside, *again]))
+        cots.emit(self._backward(stmt, counter, [*restores, *again, *inner.out]))
+        return [*made, *saving]
+
+    def _flows_in(self: Any, name: str, inside: Sequence[Stmt], cots: Cotangents) -> bool:
+        """Whether a derivative can pass through the value of a carried variable from one iteration to the next,
+        or after the last."""
+        if not cots.owns(name) or name in cots.variables or cots.pending.get(name):
+            return True
+        return any(name in flows(s.value) for s in walk_stmts(tuple(inside)) if isinstance(s, (Assign, Store, Push)))
+
+    def version(self: Any, name: str) -> str:
+        """A new name for a later value of a variable."""
+        new = self.fresh(name)
+        self.types[new] = self.types[name]
+        self.origins[new] = self.origins.get(name, name)
+        for facts in (self.active, self.versioned, self.chosen, self.lists):
+            if name in facts:
+                facts.add(new)
+        return new
+
+    def _touched(self: Any, body: Sequence[Stmt]) -> set[str]:
+        """Active names of outer blocks whose cotangent the body adds to or reads."""
+        inner = rebound(body)
+        found: set[str] = set()
+        for s in walk_stmts(tuple(body)):
+            match s:
+                case Assign(name=name, value=value) if name in self.active:
+                    found |= flows(value)
+                case Store(base=target, value=value) | Push(list=target, value=value) if target.id in self.active:
+                    found |= {target.id, *flows(value)}
+                case Pop(list=target):
+                    found.add(self.replayed.get(target.id, target).id)
+        return {n for n in found - inner if n in self.active}
+
+    def _inner(
+        self: Any, cots: Cotangents, body: Sequence[Stmt], carried: set[str], flowing: set[str], touched: Sequence[str]
+    ) -> Cotangents:
+        """Cotangents of a nested block: outer names have variables, its own names wait in it."""
+        for name in [*touched, *sorted(flowing)]:
+            if name not in cots.variables and cots.owns(name):
+                if name in self.only_written:
+                    cots.borrow_variable(name)
+                else:
+                    cots.make_variable(name, own=name not in carried)
+        for name in [*touched, *sorted(flowing)]:
+            cots.freeze(cots.variable(name).id)
+        own = rebound(body) | carried
+        return Cotangents(self.types, self.fresh, self.like, self.lists, [], cots, own)
+
+    def _leave(self: Any, carried: set[str], cots: Cotangents, inner: Cotangents) -> None:
+        """At the start of the body, going back: the cotangent of each carried name is that of its entering value."""
+        ending: list[tuple[Name, Expr]] = []
+        for name in sorted(carried & self.active):
+            variable = cots.variable(name)
+            entering = inner.take(name)
+            if entering is None:
+                entering = inner.zeros(name)
+            if entering != variable:
+                ending.append(
+                    (variable, construct.convert(entering, variable.type) if variable.type.rank else entering)
+                )
+        reassigned = {v.id for v, _ in ending}
+        if len(ending) > 1 and any(names(e) & (reassigned - {v.id}) for v, e in ending):
+            held = []
+            for variable, expr in ending:
+                held.append((variable, self._named(expr, f"{variable.id}_next", inner)))
+            ending = list(held)
+        for variable, expr in ending:
+            if variable.type.rank and not isinstance(expr, (Call,)):
+                expr = construct.call("copy", expr) if isinstance(expr, Index) else expr
+            inner.emit(Assign(variable.id, expr))
+
+    def _saving(self: Any, stmt: For | While, carried: list[str]) -> tuple[list[Stmt], list[Stmt], Expr]:
+        """The forward loop that saves what it carries, the statements that restore it, and how often it ran."""
+        if isinstance(stmt, While):
+            return self._saving_while(stmt, carried)
+        return self._saving_on_lists(stmt, carried) if self._trips(stmt) is None else self._saving_for(stmt, carried)
+
+    def _saving_for(self: Any, stmt: For, kept: list[str]) -> tuple[list[Stmt], list[Stmt], Expr]:
+        count = self._trips(stmt)
+        assert count is not None
+        count, position = _room(count), _position(stmt)
+        before: list[Stmt] = []
+        at_start: list[Stmt] = []
+        restore: list[Stmt] = []
+        for name in kept:
+            type = self.types[name]
+            stored_type = Type({"float": "real", "int": "i64"}.get(type.dtype, type.dtype), (count, *type.shape))
+            saved = Name(self.fresh(f"{name}_saved"), stored_type)
+            before.append(Assign(saved.id, construct.call("empty", shape=stored_type.shape, dtype=stored_type.dtype)))
+            items = construct.complete(saved, [At(position)])
+            at_start.append(Store(saved, items, Name(name, type)))
+            part = construct.index(saved, [At(position)])
+            restore.append(Assign(name, part))
+        return [*before, replace(stmt, body=(*at_start, *stmt.body))], restore, const(0)
+
+    def _trips(self: Any, stmt: For) -> Dim | None:
+        """How often a loop runs, if sizes tell."""
+        count = _count(stmt)
+        return None if count is None else maximum(count, ZERO, self.facts)
+
+    def _saving_while(self: Any, stmt: While, kept: list[str]) -> tuple[list[Stmt], list[Stmt], Expr]:
+        trips = Name(self.fresh("trips"), Type("int"))
+        counted = Assign(trips.id, construct.call("add", trips, const(1)))
+        forward, restore, _ = self._saving_on_lists(replace(stmt, body=(*stmt.body, counted)), kept)
+        return [Assign(trips.id, const(0)), *forward], restore, trips
+
+    def _saving_on_lists(self: Any, stmt: For | While, kept: list[str]) -> tuple[list[Stmt], list[Stmt], Expr]:
+        """For a number of iterations that is not known before they are done."""
+        before: list[Stmt] = []
+        at_start: list[Stmt] = []
+        restore: list[Stmt] = []
+        for name in kept:
+            saved, make = self._list(name, self.types[name])
+            before.append(make)
+            value: Expr = Name(name, self.types[name])
+            if name in stored(stmt.body):  # a list holds the array itself, which the body goes on to change
+                value = construct.call("copy", value)
+            at_start.append(Push(saved, value))
+            restore.append(Pop(name, saved, saved.type))
+        return [*before, replace(stmt, body=(*at_start, *stmt.body))], restore, const(0)
+
+    def _backward(self: Any, stmt: For | While, trips: Expr, body: list[Stmt]) -> Stmt:
+        if isinstance(stmt, While):
+            return For(self.fresh("_"), const(0), trips, 1, tuple(body), stmt.span)
+        one = const(abs(stmt.step))
+        if abs(stmt.step) == 1:
+            start = construct.call("subtract" if stmt.step > 0 else "add", stmt.stop, one)
+        else:
+            first, count = value_of(stmt.start), _count(stmt)  # below 0, the reverse runs as little
+            if first is None or count is None:
+                raise Mistake(
+                    stmt.span,
+                    "derivative",
+                    "this loop has a step, and bounds that depend on values: its gradient is not derived",
+                    "count by 1 and multiply: for k in range(n): i = start + step * k",
+                )
+            start = construct.dim(first + (count - 1) * stmt.step)
+        stop = construct.call("subtract" if stmt.step > 0 else "add", stmt.start, const(1))
+        return For(stmt.var, _constant(start), _constant(stop), -stmt.step, tuple(body), stmt.span)
+
+
+def _count(stmt: For) -> Dim | None:
+    """How often a loop runs, if it does."""
+    start, stop = value_of(stmt.start), value_of(stmt.stop)
+    if start is None or stop is None:
+        return None
+    span = stop - start if stmt.step > 0 else start - stop
+    return (span + (abs(stmt.step) - 1)) // abs(stmt.step)
+
+
+def _position(stmt: For) -> Expr:
+    """The number of the iteration, from 0."""
+    counter = Name(stmt.var, Type("int"), construct.Dim.of(stmt.var))
+    start = value_of(stmt.start)
+    offset = counter if start == construct.ZERO else construct.call("subtract", counter, stmt.start)
+    if stmt.step == -1:
+        return construct.call("subtract", stmt.start, counter)
+    return offset if stmt.step == 1 else construct.call("floor_divide", offset, const(stmt.step))
+
+
+def _constant(expr: Expr) -> Expr:
+    value = value_of(expr)
+    return const(value.value) if value is not None and value.value is not None else expr
+
+
+def _room(count: Dim) -> Dim:
+    """As many places as a loop may need, and no negative number of them: range(N - 1) is empty for N = 0."""
+    constant = sum(c for monomial, c in count.terms if not monomial)
+    above = count - constant if constant < 0 else count  # N reads better than max(0, N - 1)
+    return above if nonnegative(above) else maximum(count, ZERO)
+
+
+__all__ = ["Loops"]
