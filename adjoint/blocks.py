@@ -19,6 +19,7 @@ from ..transpile.program import (
 
 
 def rebound(body: Sequence[Stmt]) -> set[str]:
+    """Names that get another value in a block."""
     return {s.name for s in walk_stmts(tuple(body)) if isinstance(s, (Assign, Pop))}
 
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from ..transpile import construct
+from ..transpile.backwards import backward_inputs, cotangents_of
 from ..transpile.clean import clean
 from ..transpile.construct import value_of
 from ..transpile.dims import ANY, Dim, Facts
-from ..transpile.layers import backward_inputs, cotangents_of
 from ..transpile.node import remembered
 from ..transpile.primal import primal_block
 from ..transpile.printer import print_function

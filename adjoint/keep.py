@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 
 from ..transpile import construct
 from ..transpile.annotations import groups_of, shape_string
+from ..transpile.backwards import cotangents_of
 from ..transpile.clean import clean, live_before
-from ..transpile.layers import cotangents_of
 from ..transpile.operations import ROWS
 from ..transpile.program import (
     Assign,

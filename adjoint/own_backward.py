@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..transpile.layers import cotangents_of
+from ..transpile.backwards import cotangents_of
 from ..transpile.program import Assert, Assign, Expr, Function, Name, Pop, Pull, Return, Stmt, Type, walk_stmts
 from ..transpile.renaming import map_stmt, rename_block
 from .versions import name_types

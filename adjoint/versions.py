@@ -33,6 +33,7 @@ from ..transpile.program import (
     walk_stmts,
 )
 from ..transpile.renaming import rename_block, rename_stmt
+from .blocks import rebound
 
 Fresh = Callable[[str], str]
 
@@ -90,13 +91,8 @@ def _changes(stmt: Stmt, versioned: set[str]) -> set[str]:
         kept = set().union(*(stored(b) for b in blocks(stmt))) - versioned
         counters = {s.var for s in walk_stmts((stmt,)) if isinstance(s, For)}
         counters |= {s.list.id for s in walk_stmts((stmt,)) if isinstance(s, (Push, Pop))}
-        rebound = set().union(*(_rebound(b) for b in blocks(stmt)))
-        return (inner - kept - counters) | rebound
+        return (inner - kept - counters).union(*(rebound(b) for b in blocks(stmt)))
     return set()
-
-
-def _rebound(body: Sequence[Stmt]) -> set[str]:
-    return {s.name for s in walk_stmts(tuple(body)) if isinstance(s, (Assign, Pop))}
 
 
 def _needs_copy(name: str, body: Sequence[Stmt], position: int, entering: set[str], current: dict[str, str]) -> bool:

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from layerc.transpile.annotations import groups_of
+from layerc.transpile.backwards import cotangents_of
 from layerc.transpile.dims import Dim
-from layerc.transpile.layers import cotangents_of
 from layerc.transpile.lower import is_scalar, sizes
 from layerc.transpile.program import Expr, Function, Layer, Module, Parameter, Result, Return, Type
 

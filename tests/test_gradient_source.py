@@ -14,7 +14,8 @@ from gradient_cases import CASES, Case
 
 from layerc.adjoint.gradient import gradient_file
 from layerc.adjoint.rules import differentiable
-from layerc.transpile.layers import check_file, cotangents_of
+from layerc.transpile.backwards import cotangents_of
+from layerc.transpile.layers import check_file
 from layerc.transpile.operations import ROWS
 from layerc.transpile.program import Call, stmt_exprs, walk, walk_stmts
 

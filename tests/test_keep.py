@@ -9,7 +9,8 @@ from gradient_cases import CASES
 from test_gradient_source import arguments, layer_source
 
 from layerc.adjoint.gradient import gradient, kept
-from layerc.transpile.layers import check_file, cotangents_of
+from layerc.transpile.backwards import cotangents_of
+from layerc.transpile.layers import check_file
 from layerc.transpile.printer import print_function
 
 HEAD = "from __future__ import annotations\nimport numpy as np\nfrom scipy import special\n\n"

@@ -21,8 +21,9 @@ from fuzzing.oracle import SEED, Failure, Point, Studied, crashed, generalised, 
 from fuzzing.programs import HEAD, PATH
 from layerc.build import driver
 from layerc.build.compiler import Compiler, CompilerFailed, find
+from layerc.transpile.backwards import cotangents_of
 from layerc.transpile.errors import InvalidFile
-from layerc.transpile.layers import check_file, cotangents_of
+from layerc.transpile.layers import check_file
 
 Failed = tuple[Studied, Failure]
 _RAISED = (ValueError, IndexError, ZeroDivisionError, AssertionError)

@@ -22,8 +22,9 @@ import numpy as np
 from fuzzing.programs import PATH, Program, namespace
 from layerc import Random
 from layerc.adjoint.gradient import gradient_file
+from layerc.transpile.backwards import cotangents_of
 from layerc.transpile.errors import InvalidFile, Mistake
-from layerc.transpile.layers import check_file, cotangents_of
+from layerc.transpile.layers import check_file
 from layerc.transpile.program import Function, Module
 
 STEP = 2e-6

@@ -1,0 +1,160 @@
+"""A function from its parameters to its results: what it is entered with, its body checked, what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import gast
+
+from . import construct
+from .dims import Atom, Dim
+from .errors import Mistake, Reporter, Suppressed, span_of
+from .functions import FunctionChecker
+from .lists import Key, Plan
+from .program import (
+    Assign,
+    Function,
+    Name,
+    Parameter,
+    Return,
+    Store,
+    stored,
+    walk_stmts,
+)
+from .results import results_of
+from .source import Source
+from .values import Broken, Fresh, Value
+
+
+def check_function(
+    source: Source,
+    node: Any,
+    params: list[Parameter],
+    reporter: Reporter,
+    batched: bool,
+    name: str,
+    fields: list[Parameter] | None = None,
+    methods: dict[str, tuple[Source, Any]] | None = None,
+) -> Function:
+    """Types a function: again, as long as that finds out more about how long its lists become."""
+    plans: dict[Key, Plan] = {}
+    overwritten: set[str] = set()
+    for last in (False, False, False, False, False, True):
+        scratch = Reporter(reporter.sources)
+        checker = FunctionChecker(source, scratch, Fresh(), node, plans)
+        checker.methods = methods or {}
+        _enter(checker, source, node, params, fields or [], overwritten)
+        checker.block(node.body)
+        changeable = [p for p in [*params, *(fields or [])] if p.role not in ("param", "config")]
+        changeable = [p for p in changeable if p in params or p.role == "state"]
+        through_views = {p.name for p in changeable} & stored(tuple(checker.out))
+        if (checker.found == plans and not through_views) or last:
+            break
+        plans = dict(checker.found)
+        overwritten |= through_views
+    fixed = {p.name for p in params if p.role == "param"} | {f.name for f in fields or []}
+    for stmt in walk_stmts(tuple(checker.out)):
+        if isinstance(stmt, Store) and stmt.base.id in fixed:
+            message = f"this writes into {stmt.base.id}, a Param of the layer, which it cannot change"
+            scratch.add(Mistake(stmt.span, "role", message, "take a copy: .copy(); solvers change Params"))
+    for mistake in _rebound(source, node, params):
+        if all(m.span.line != mistake.span.line for m in scratch.mistakes):
+            scratch.add(mistake)
+    for mistake in scratch.mistakes:
+        reporter.add(mistake)
+    if any(m.kind == "role" for m in scratch.mistakes):
+        raise Suppressed
+    everything = [*params, *(fields or [])]
+    results, values = results_of(source, node, checker, everything)
+    if any(p.role == "broken" for p in everything):
+        raise Suppressed
+    body = (*checker.out, Return(values, _return_span(source, node)))
+    return Function(
+        name, tuple(everything), body, results, batched, gast.get_docstring(node) or "", span_of(node, source.path)
+    )
+
+
+def _rebound(source: Source, node: Any, params: list[Parameter]) -> Iterator[Mistake]:
+    """Assignments to the names of Params and configuration."""
+    what = {"param": "a Param", "config": "configuration"}
+    fixed = {p.name: what[p.role] for p in params if p.role in what}
+    waiting = list(node.body)
+    while waiting:
+        inner = waiting.pop(0)
+        if isinstance(inner, gast.Name) and isinstance(inner.ctx, gast.Store) and inner.id in fixed:
+            yield Mistake(
+                span_of(inner, source.path),
+                "role",
+                f"{inner.id} is {fixed[inner.id]}, which a layer cannot assign",
+                "give the new value a name of its own",
+            )
+        if not isinstance(inner, (gast.FunctionDef, gast.Lambda, gast.ListComp, gast.GeneratorExp)):
+            waiting += gast.iter_child_nodes(inner)
+
+
+def _enter(
+    checker: FunctionChecker,
+    source: Source,
+    node: Any,
+    params: list[Parameter],
+    fields: list[Parameter],
+    overwritten: set[str],
+) -> None:
+    """The arguments and fields that the body sees. `overwritten`: arguments that it writes into by other names."""
+    checker.states = {f.name: f.type for f in fields if f.role == "state"}
+    _reserve(checker, [*params, *fields], source)
+    for param in params:
+        entry = entering(param)
+        if isinstance(entry, Name) and param.role == "random":
+            checker.env[param.name] = checker.new_generator(entry)
+        else:
+            checker.env[param.name] = entry
+    for own in fields:
+        checker.env[f"self.{own.name}"] = entering(own)
+        if own.name in overwritten:
+            _copied_if_stored(checker, own, node, f"self.{own.name}")
+    for param in params:  # a function may write into its arguments: into a copy of them
+        if param.name in checker.mutated | overwritten and param.type.rank and param.role != "param":
+            _copied_if_stored(checker, param, node)
+
+
+def _return_span(source: Source, node: Any) -> Any:
+    returns = [n for n in gast.walk(node) if isinstance(n, gast.Return)]
+    return span_of(returns[-1] if returns else node, source.path)
+
+
+def _copied_if_stored(checker: FunctionChecker, param: Parameter, node: Any, id: str = "") -> None:
+    own = checker.fresh(param.name)
+    checker.emit(Assign(own, construct.call("copy", Name(param.name, param.type)), span_of(node, checker.source.path)))
+    checker.env[id or param.name] = Name(own, param.type)
+
+
+def entering(param: Parameter) -> Value:
+    if param.role == "broken":
+        return Broken()
+    if param.role == "config":
+        return Name(param.name, param.type, Dim.of(param.name) if param.type.dtype == "int" else None, param.span)
+    return Name(param.name, param.type, None, param.span)
+
+
+def _reserve(checker: FunctionChecker, params: list[Parameter], source: Source) -> None:
+    seen: set[str] = set()
+    extents = {d.symbol for p in params for d in p.type.shape}
+    for param in params:
+        if param.name in seen:
+            raise Mistake(param.span, "name", f"{param.name} is both an argument and a field", "rename one")
+        seen.add(param.name)
+        checker.fresh.used.add(param.name)
+        if param.role == "config" and param.type.dtype == "bool":
+            checker.truths.add(param.name)
+        if param.role == "config" and param.type.dtype == "int" and param.name not in extents:
+            # It may be negative, as far as proofs go.
+            unknown = Dim.of(Atom("config", (param.name,)))
+            checker.facts[param.name] = (unknown, unknown)
+    for param in params:
+        for dim in param.type.shape:
+            checker.fresh.used |= dim.symbols()
+
+
+__all__ = ["check_function", "entering"]

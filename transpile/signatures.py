@@ -1,0 +1,86 @@
+"""The parameters of functions and methods, from their annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from . import defaults
+from .annotations import parse_annotation
+from .errors import Mistake, Reporter, Suppressed, span_of
+from .program import (
+    Parameter,
+    Span,
+    Type,
+)
+from .source import Source
+from .values import Fresh
+
+_T = TypeVar("_T")
+
+
+def attempt(reporter: Reporter, make: Callable[[], _T]) -> _T | None:
+    """What is made; None after a mistake, which is kept: the others of the file are to be found as well."""
+    try:
+        return make()
+    except Mistake as mistake:
+        reporter.add(mistake)
+    except Suppressed:
+        pass
+    return None
+
+
+def broken(name: str, span: Span) -> Parameter:
+    """Stands for an argument or field whose declaration has a mistake: what uses it makes no other one."""
+    return Parameter(name, "broken", Type("real"), "", span=span)
+
+
+def parameters_of(source: Source, node: Any, fresh: Fresh, reporter: Reporter, skip: int) -> list[Parameter]:
+    args = node.args
+    found = []
+    for many in (args.vararg, args.kwarg):
+        if many:
+            where = span_of(node, source.path)
+            reporter.add(Mistake(where, "annotation", "a layer takes no * or ** arguments", "name every argument"))
+            found.append(broken(many.id, where))
+    for arg in args.posonlyargs:
+        where = span_of(arg, source.path)
+        message = f"{arg.id} stands before a /: the arguments of a layer have names"
+        reporter.add(Mistake(where, "annotation", message, "leave the / out"))
+        found.append(broken(arg.id, where))
+    values: list[Any] = [None] * (len(args.args) - len(args.defaults)) + list(args.defaults)
+    pairs = list(zip(args.args, values, strict=True))[skip:] + list(zip(args.kwonlyargs, args.kw_defaults, strict=True))
+    for arg, default in pairs:
+        parameter = attempt(reporter, lambda: _parameter(source, arg, default, fresh))  # noqa: B023 (called at once)
+        found.append(parameter or broken(arg.id, span_of(arg, source.path)))
+    generators = [p for p in found if p.role == "random"]
+    if len(generators) > 1:
+        raise Mistake(
+            generators[1].span,
+            "annotation",
+            "a layer takes one random generator",
+            f"draw all numbers from {generators[0].name}",
+        )
+    return found
+
+
+def _parameter(source: Source, arg: Any, default: Any, fresh: Fresh) -> Parameter:
+    span = span_of(arg, source.path)
+    if arg.annotation is None:
+        raise Mistake(span, "annotation", f"the argument {arg.id} has no type", f'annotate it: {arg.id}: real["N C"]')
+    annotation = parse_annotation(arg.annotation, source, fresh)
+    value = None
+    if default is not None:
+        if annotation.role != "config":
+            raise Mistake(
+                span,
+                "annotation",
+                f"the {'generator' if annotation.role == 'random' else 'array'} {arg.id} has a default",
+                "only configuration (float, int, bool) has defaults",
+            )
+        value = defaults.default(default, annotation.type.dtype, arg.id, source)
+    fresh(arg.id)
+    return Parameter(arg.id, annotation.role, annotation.type, annotation.text, value, default is None, span=span)
+
+
+__all__ = ["attempt", "broken", "parameters_of"]
