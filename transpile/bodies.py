@@ -23,8 +23,9 @@ from .program import (
     walk_stmts,
 )
 from .results import results_of
+from .signatures import entering
 from .source import Source
-from .values import Broken, Fresh, Value
+from .values import Fresh
 
 
 def check_function(
@@ -128,14 +129,6 @@ def _copied_if_stored(checker: FunctionChecker, param: Parameter, node: Any, id:
     own = checker.fresh(param.name)
     checker.emit(Assign(own, construct.call("copy", Name(param.name, param.type)), span_of(node, checker.source.path)))
     checker.env[id or param.name] = Name(own, param.type)
-
-
-def entering(param: Parameter) -> Value:
-    if param.role == "broken":
-        return Broken()
-    if param.role == "config":
-        return Name(param.name, param.type, Dim.of(param.name) if param.type.dtype == "int" else None, param.span)
-    return Name(param.name, param.type, None, param.span)
 
 
 def _reserve(checker: FunctionChecker, params: list[Parameter], source: Source) -> None:

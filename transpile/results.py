@@ -10,7 +10,6 @@ import gast
 
 from . import construct
 from .annotations import Annotation, groups_of, parse_annotation, shape_string
-from .bodies import entering
 from .dims import same_extent
 from .errors import Mistake, Suppressed, span_of
 from .functions import FunctionChecker
@@ -20,6 +19,7 @@ from .program import (
     Result,
     Type,
 )
+from .signatures import entering
 from .source import Source
 from .values import RETURN, Broken, Tuple, leaves
 

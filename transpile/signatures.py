@@ -7,14 +7,11 @@ from typing import Any, TypeVar
 
 from . import defaults
 from .annotations import parse_annotation
+from .dims import Dim
 from .errors import Mistake, Reporter, Suppressed, span_of
-from .program import (
-    Parameter,
-    Span,
-    Type,
-)
+from .program import Name, Parameter, Span, Type
 from .source import Source
-from .values import Fresh
+from .values import Broken, Fresh, Value
 
 _T = TypeVar("_T")
 
@@ -83,4 +80,13 @@ def _parameter(source: Source, arg: Any, default: Any, fresh: Fresh) -> Paramete
     return Parameter(arg.id, annotation.role, annotation.type, annotation.text, value, default is None, span=span)
 
 
-__all__ = ["attempt", "broken", "parameters_of"]
+def entering(param: Parameter) -> Value:
+    """What a parameter is in the body."""
+    if param.role == "broken":
+        return Broken()
+    if param.role == "config":
+        return Name(param.name, param.type, Dim.of(param.name) if param.type.dtype == "int" else None, param.span)
+    return Name(param.name, param.type, None, param.span)
+
+
+__all__ = ["attempt", "broken", "entering", "parameters_of"]
