@@ -124,7 +124,7 @@ class Atoms:
         if self.is_array_list(node.value):
             raise self.fail(node, "type", f"a list has no {node.attr}", "len(ys), or stack it first: np.stack(ys)")
         base = self.typed(node.value)
-        self._no_number(base, node)
+        self._no_number(base, node, f"has no {node.attr}")
         match node.attr:
             case "shape":
                 return Tuple(tuple(construct.call("extent", base, axis=i) for i in range(base.type.rank)))
@@ -143,11 +143,12 @@ class Atoms:
             "shape, ndim, size, dtype, T, and methods",
         )
 
-    def _no_number(self: Any, base: Expr, node: Any) -> None:
+    def _no_number(self: Any, base: Expr, node: Any, what: str) -> None:
+        """What arrays have, and NumPy's scalars, Python's numbers have not."""
         weak = base.type.is_weak and not base.type.rank and isinstance(base, (Name, construct.Const))
         if weak or self.is_truth(base):
-            what = f"a Python number ({base.type.dtype}) has no {node.attr}"
-            raise self.fail(node, "type", what, "np.asarray(...) makes an array of it")
+            said = f"a Python number ({base.type.dtype}) {what}"
+            raise self.fail(node, "type", said, "np.asarray(...) makes an array of it")
 
     def is_truth(self: Any, expr: Expr) -> bool:
         """Whether it is Python's own True or False, where NumPy's would have an array's methods."""

@@ -151,7 +151,8 @@ class Binding:
             case "shape":
                 return self.shape(value, given)
             case "extent":
-                return self.extent(value, given)
+                is_none = isinstance(value, Static) and value.value is None and argument.default is None
+                return None if is_none and not argument.required else self.extent(value, given)
             case "dtype":
                 return self.dtype(value, given)
             case "text" if isinstance(value, Static) and isinstance(value.value, str):
@@ -177,9 +178,7 @@ class Binding:
             raise self.fail(node, "type", f"{argument.name} must be an integer known at build time")
         return number.value
 
-    def extent(self: Any, value: Value, node: Any) -> Dim | None:
-        if isinstance(value, Static) and value.value is None:
-            return None
+    def extent(self: Any, value: Value, node: Any) -> Dim:
         expr = self.as_expr(value, node)
         size = value_of(expr)
         if size is None:

@@ -169,7 +169,7 @@ class Calls:
                 raise self.fail(node, "type", f"{attr} takes one argument", f"one call for each: ys.{attr}(y)")
             return self.list_call(receiver, node, attr)
         base = self.as_expr(receiver, target)
-        self._no_number(base, node.func)
+        self._no_number(base, node.func, f"has no {attr}")
         if attr == "item" and not base.type.rank:
             return base
         if attr == "flatten" and self.mutating:  # a copy, where ravel is a view

@@ -38,6 +38,7 @@ class Subscripts:
         if isinstance(base, Tuple):
             return self._pick(node, base, slice)
         expr = self.as_expr(base, value)
+        self._no_number(expr, node, "takes no index")
         items = self.items(expr, slice)
         return self._take(expr, items, node)
 
