@@ -93,8 +93,8 @@ class Described:
         if is_none() and self.interpreted is not self:
             return self.interpreted.run(method, arrays, config, batched, out=out, seed=seed)
         names = self.core.array_names
-        if out is None and seed is None:
-            found = self._quick((method, "all"), names, arrays, config, batched)
+        if seed is None:
+            found = self._quick((method, "all"), names, arrays, config, batched, out)
             if found is not None:
                 return found
         stand_in = rehearsed(arrays.values())
@@ -102,8 +102,8 @@ class Described:
             return self._write_down(stand_in.tape, (method, "all"), names, arrays, config, batched, out or {}, seed)
         case = self.core.by_name(names, self._all(names, arrays), config, batched)
         launch = case.launch(method)
-        results = [(name, i) for i, (name, _, _) in enumerate(launch.specs)]
-        self._learn(case, (method, "all"), launch, names, arrays, results)
+        made = [name for name, _, _ in launch.specs]
+        self._learn(case, (method, "all"), launch, names, arrays, made, [(name, i) for i, name in enumerate(made)])
         return self._launch(launch.seeded(seed), arrays, out)
 
     def pull(
@@ -129,8 +129,8 @@ class Described:
         if "backward" not in core.methods:
             raise no_gradient(core.name)
         names = tuple([name for name in core.all_names if name in arrays])
-        if out is None and seed is None:
-            ready = self._quick(("backward", want), names, arrays, config, batched)
+        if seed is None:
+            ready = self._quick(("backward", want), names, arrays, config, batched, out)
             if ready is not None:
                 return ready
         of = {output["name"]: output["of"] for output in core.method("backward", want)["outputs"]}
@@ -139,8 +139,9 @@ class Described:
         if stand_in is None:
             case = core.by_name(names, self._all(names, arrays), config, batched)
             launch = case.launch("backward", want)
-            wanted = [(of[name], i) for i, (name, _, _) in enumerate(launch.specs) if self._is_wanted(of[name], want)]
-            self._learn(case, ("backward", want), launch, names, arrays, wanted)
+            made = [of[name] for name, _, _ in launch.specs]
+            wanted = [(name, i) for i, name in enumerate(made) if self._is_wanted(name, want)]
+            self._learn(case, ("backward", want), launch, names, arrays, made, wanted)
             found = self._launch(launch.seeded(seed), arrays, given)
         else:
             method = ("backward", want)
@@ -159,13 +160,20 @@ class Described:
         arrays: Mapping[str, np.ndarray],
         config: Mapping[str, Any],
         batched: bool,
+        out: Mapping[str, np.ndarray] | None,
     ) -> dict[str, np.ndarray] | None:
         """A call like one before, by shapes and types: nothing is checked twice. None for any other."""
         try:
             given = [arrays[name] for name in names]
             case = self.core.known((names, tuple(map(key_of, given)), settings_key(config), batched))
-            run, single, results = case.named[method]
-            outputs = run(*given)
+            (run, into), single, made, results = case.named[method]
+            if out is None:
+                outputs = run(*given)
+            else:
+                outputs = [out[name] for name in made]
+                if into(*given, *outputs) is NotImplemented:
+                    return None
+                return {name: outputs[i] for name, i in results}
         except (KeyError, AttributeError, TypeError):
             return None
         if outputs is NotImplemented:
@@ -181,13 +189,15 @@ class Described:
         launch: Launch,
         names: tuple[str, ...],
         arrays: Mapping[str, np.ndarray],
+        outputs: Sequence[str],
         results: Sequence[tuple[str, int]],
     ) -> None:
-        """Let `_quick` find calls like this one. names: of the arrays that tell the case."""
+        """Let `_quick` find calls like this one. names: of the arrays that tell the case; outputs: the kernel's, as the
+        caller calls them."""
         if set(launch.arguments) <= set(names):
             read = tuple(names.index(name) for name in launch.arguments)
-            run = quick(launch, [(arrays[n].shape, arrays[n].dtype) for n in names], read)
-            case.named[method] = Named(run, launch.single, tuple(results))
+            found = quick(launch, [(arrays[n].shape, arrays[n].dtype) for n in names], read)
+            case.named[method] = Named(found, launch.single, tuple(outputs), tuple(results))
 
     def _all(self, names: Sequence[str], arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         try:

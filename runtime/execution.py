@@ -51,14 +51,14 @@ class Track:
             self.blobs[w].data = array
         batch = next((array.shape[0] for array in given.values()), None)
         fed = {self.graph.wires[w].maker for w in given}
-        for i, step in enumerate(self.graph.steps):
-            if (steps is not None and i not in steps) or (i in fed and self._is_given(step, given)):
-                continue
-            state = self.states[i]
-            state.batch_size = batch
-            self.run(i, phase, keep=given)
-            if step.layer.is_source and batch is None and step.tops:
-                batch = self.blobs[step.tops[0]].shape[0]
+        with accelerated(getattr(self.backend, "acceleration", "auto")):
+            for i, step in enumerate(self.graph.steps):
+                if (steps is not None and i not in steps) or (i in fed and self._is_given(step, given)):
+                    continue
+                self.states[i].batch_size = batch
+                self.run(i, phase, keep=given)
+                if step.layer.is_source and batch is None and step.tops:
+                    batch = self.blobs[step.tops[0]].shape[0]
 
     def _is_given(self, step: Step, given: Collection[int]) -> bool:
         """Whether the caller gave all that is read of what the step makes."""
@@ -74,8 +74,7 @@ class Track:
         state.loss = None
         inputs = self.inputs(i)
         try:
-            with accelerated(getattr(self.backend, "acceleration", "auto")):
-                layer.forward(self.backend, state, inputs)
+            layer.forward(self.backend, state, inputs)
         except Exception as error:
             self.blame(i, "forward", error)
         if layer.has_loss and not isinstance(state.loss, Number):
@@ -117,8 +116,9 @@ class Track:
             if w in plan.needed:
                 diffs.add(w, dy)
         touched: set[int] = set()
-        for i in plan.steps:
-            self._pull(i, plan, diffs, touched)
+        with accelerated(getattr(self.backend, "acceleration", "auto")):
+            for i in plan.steps:
+                self._pull(i, plan, diffs, touched)
         for w in plan.needed:
             diffs.complete(w)
 
@@ -144,8 +144,7 @@ class Track:
         inputs = state.own_inputs if step.in_place and not is_builtin else [self.blobs[w] for w in step.bottoms]
         lent = _lend_own(state.learned, touched, is_builtin)
         try:
-            with accelerated(getattr(self.backend, "acceleration", "auto")):
-                layer.backward(self.backend, state, inputs, targets)
+            layer.backward(self.backend, state, inputs, targets)
         except Exception as error:
             self.blame(i, "backward", error)
         finally:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from layerc.runtime.arrays import DTYPES, Destination, Spec
-from layerc.runtime.quick import Run, quick, refuse
+from layerc.runtime.quick import Quick, Run, quick, refuse
 from layerc.runtime.shapes import Binding, Size, evaluate, parse
 
 if TYPE_CHECKING:
@@ -104,11 +104,12 @@ class Launch:
 
 
 class Named(NamedTuple):
-    """A kernel called by name, with nothing left to look up: how it is run, and where among its outputs those are that
-    the caller gets, by their names."""
+    """A kernel called by name, with nothing left to look up: how it is run, the names of its outputs, and where among
+    them those are that the caller gets."""
 
-    run: Run
+    quick: Quick
     single: bool
+    outputs: tuple[str, ...]
     results: tuple[tuple[str, int], ...]
 
 
@@ -167,12 +168,12 @@ class Case:
         arrays = [(self.shapes[n], self._dtype(core.dtypes[n])) for n in core.array_names]
         if not pulls:
             keep = range(len(arrays)) if launch.keep is None else launch.keep
-            return quick(launch, arrays, tuple(keep))
+            return quick(launch, arrays, tuple(keep)).run
         known = [*arrays, *self.forward.made]
         given = arrays if launch.keep is None else [known[i] for i in launch.keep]
         given = [*given, *((shape, dtype) for _, shape, dtype in self.cotangents)]
         order = range(len(given)) if launch.order is None else launch.order
-        return quick(launch, given, tuple(order))
+        return quick(launch, given, tuple(order)).run
 
     def _dtype(self, declared: str) -> np.dtype:
         return DTYPES[self.real if declared == "real" else declared]

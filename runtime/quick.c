@@ -1,8 +1,8 @@
 /* The shortest way from NumPy arrays to a kernel: layerc.runtime._quick.
 
    A `Quick` is one kernel at one case of shapes and types. Called with arrays it looks at each of them (a plain
-   ndarray, of this very type and shape, contiguous and aligned), makes the outputs, runs the kernel without the
-   GIL and returns them. Whatever is not as it should be is left to the careful way in Python: then it returns
+   ndarray, of this very type and shape, contiguous and aligned), makes the outputs, or takes those it is given,
+   runs the kernel without the GIL and returns them. Whatever is not as it should be is left to the careful way in Python: then it returns
    NotImplemented, before anything has been done. */
 
 #define Py_LIMITED_API 0x030b0000
@@ -27,6 +27,7 @@ typedef struct {
     double *floats;
     spec *specs;                /* of what is given, then of the outputs */
     int order[MOST_ARRAYS];     /* which of what is given each of the kernel's arguments is */
+    uint64_t over[MOST_ARRAYS]; /* for each output, a bit for each argument in whose memory it may lie */
     PyObject *fail;             /* fail(status, info) raises what a status means */
 } Quick;
 
@@ -62,6 +63,16 @@ static PyObject *failed(Quick *self, int status, const lc_call *call)
     return NULL;
 }
 
+static int launch(Quick *self, void *const *arrays, lc_call *call)
+{
+    int status;
+    *call = (lc_call){threads, 0, {0, 0, 0, 0}};
+    Py_BEGIN_ALLOW_THREADS
+    status = self->run(self->kernel, self->ints, self->floats, arrays, call);
+    Py_END_ALLOW_THREADS
+    return status;
+}
+
 static PyObject *quick_call(Quick *self, PyObject *const *args, Py_ssize_t count)
 {
     if (count != self->given) Py_RETURN_NOTIMPLEMENTED;
@@ -81,11 +92,8 @@ static PyObject *quick_call(Quick *self, PyObject *const *args, Py_ssize_t count
         arrays[self->arguments + k] = PyArray_DATA((PyArrayObject *)made[k]);
     }
 
-    lc_call call = {threads, 0, {0, 0, 0, 0}};
-    int status;
-    Py_BEGIN_ALLOW_THREADS
-    status = self->run(self->kernel, self->ints, self->floats, arrays, &call);
-    Py_END_ALLOW_THREADS
+    lc_call call;
+    int status = launch(self, arrays, &call);
 
     PyObject *result = NULL;
     if (status)
@@ -97,6 +105,45 @@ static PyObject *quick_call(Quick *self, PyObject *const *args, Py_ssize_t count
     if (!result)
         for (int k = 0; k < self->outputs; k++) Py_DECREF(made[k]);
     return result;
+}
+
+static int overlap(PyArrayObject *a, PyArrayObject *b)
+{
+    const char *p = PyArray_BYTES(a), *q = PyArray_BYTES(b);
+    return p < q + PyArray_NBYTES(b) && q < p + PyArray_NBYTES(a);
+}
+
+/* Whether an output may be written to: apart from all others, and from what is read but where that is allowed. */
+static int is_free(Quick *self, PyObject *const *args, int output)
+{
+    PyArrayObject *out = (PyArrayObject *)args[self->given + output];
+    if (!PyArray_ISWRITEABLE(out)) return 0;
+    for (int k = 0; k < output; k++)
+        if (overlap(out, (PyArrayObject *)args[self->given + k])) return 0;
+    for (int k = 0; k < self->arguments; k++) {
+        PyArrayObject *read = (PyArrayObject *)args[self->order[k]];
+        int same = PyArray_DATA(read) == PyArray_DATA(out) && PyArray_NBYTES(read) == PyArray_NBYTES(out);
+        if (overlap(out, read) && !(same && (self->over[output] >> k & 1))) return 0;
+    }
+    return 1;
+}
+
+static PyObject *quick_into(Quick *self, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != self->given + self->outputs) Py_RETURN_NOTIMPLEMENTED;
+    for (int k = 0; k < count; k++)
+        if (!fits(args[k], &self->specs[k])) Py_RETURN_NOTIMPLEMENTED;
+    for (int k = 0; k < self->outputs; k++)
+        if (!is_free(self, args, k)) Py_RETURN_NOTIMPLEMENTED;
+
+    void *arrays[MOST_ARRAYS];
+    for (int k = 0; k < self->arguments; k++) arrays[k] = PyArray_DATA((PyArrayObject *)args[self->order[k]]);
+    for (int k = 0; k < self->outputs; k++)
+        arrays[self->arguments + k] = PyArray_DATA((PyArrayObject *)args[self->given + k]);
+    lc_call call;
+    int status = launch(self, arrays, &call);
+    if (status) return failed(self, status, &call);
+    Py_RETURN_NONE;
 }
 
 /* -- making one ---------------------------------------------------------------------------------------------- */
@@ -142,13 +189,13 @@ static PyObject *quick_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     unsigned long long address;
     int kernel;
-    PyObject *scalars, *given, *order, *outputs, *fail;
+    PyObject *scalars, *given, *order, *outputs, *over, *fail;
     (void)kwargs;
-    if (!PyArg_ParseTuple(args, "KiO!O!O!O!O", &address, &kernel, &PyTuple_Type, &scalars, &PyTuple_Type, &given,
-                          &PyTuple_Type, &order, &PyTuple_Type, &outputs, &fail))
+    if (!PyArg_ParseTuple(args, "KiO!O!O!O!O!O", &address, &kernel, &PyTuple_Type, &scalars, &PyTuple_Type, &given,
+                          &PyTuple_Type, &order, &PyTuple_Type, &outputs, &PyTuple_Type, &over, &fail))
         return NULL;
     Py_ssize_t arguments = PyTuple_Size(order), in = PyTuple_Size(given), out = PyTuple_Size(outputs);
-    if (arguments + out > MOST_ARRAYS || in + out > 4 * MOST_ARRAYS) {
+    if (arguments + out > MOST_ARRAYS || in + out > 4 * MOST_ARRAYS || PyTuple_Size(over) != out) {
         PyErr_SetString(PyExc_ValueError, "too many arrays");
         return NULL;
     }
@@ -175,6 +222,10 @@ static PyObject *quick_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         }
         self->order[k] = (int)at;
     }
+    for (int k = 0; k < out; k++) {
+        self->over[k] = PyLong_AsUnsignedLongLong(PyTuple_GetItem(over, k));
+        if (PyErr_Occurred()) goto bad;
+    }
     return (PyObject *)self;
 bad:
     Py_DECREF(self);
@@ -196,13 +247,17 @@ static void quick_free(Quick *self)
 static PyMethodDef methods[] = {
     {"run", (PyCFunction)(void (*)(void))quick_call, METH_FASTCALL,
      "run(*arrays): the output, or a tuple of the outputs; NotImplemented where an array is not as it was promised."},
+    {"into", (PyCFunction)(void (*)(void))quick_into, METH_FASTCALL,
+     "into(*arrays, *outputs): writes the outputs; NotImplemented where an array is not as it was promised, or an\n"
+     "output shares memory with another array that it must not."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, "Quick(run, kernel, scalars, given, order, outputs, fail): one kernel at one case of shapes and types.\n\n"
+    {Py_tp_doc, "Quick(run, kernel, scalars, given, order, outputs, over, fail): one kernel at one case of shapes and types.\n\n"
                 "run: the address of lc_run; kernel: its number; scalars: ints and floats, in order; given, outputs: (shape,\n"
-                "dtype) of each array; order: which of the given each argument of the kernel is; fail(status, info) raises."},
+                "dtype) of each array; order: which of the given each argument of the kernel is; over: for each output, a bit for each\n"
+                "argument in whose memory it may lie; fail(status, info) raises."},
     {Py_tp_new, quick_new},
     {Py_tp_dealloc, quick_free},
     {Py_tp_methods, methods},

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,23 +27,29 @@ def refuse(*_: Any) -> Any:
     return NotImplemented
 
 
-def quick(launch: "Launch", given: Sequence[Array], order: Sequence[int]) -> Run:
-    """A function of arrays of just these shapes and types: the kernel's output, or a tuple of its outputs.
+class Quick(NamedTuple):
+    """Two functions of arrays of just certain shapes and types. NotImplemented for any others.
 
-    given: (shape, dtype) of each array it will be called with; order: which of them each argument of the kernel is.
-    It returns NotImplemented for any other arrays.
+    run(*arrays): the kernel's output, or a tuple of its outputs. into(*arrays, *outputs): None; it writes the outputs.
     """
+
+    run: Run = refuse
+    into: Run = refuse
+
+
+def quick(launch: "Launch", given: Sequence[Array], order: Sequence[int]) -> Quick:
+    """given: (shape, dtype) of each array it will be called with; order: which of them each argument of the kernel is."""
     library = launch.library
     if _quick is None or launch.seed_at is not None or not isinstance(library, Library) or library.entry is None:
-        return refuse
+        return Quick()
     number = library.number(launch.kernel)
     try:
         fail = partial(library.fail, launch.where)
-        made = _quick.Quick(library.entry, number, launch.scalars, tuple(given), tuple(order), launch.made, fail)
+        over = tuple(sum(1 << k for k, name in enumerate(launch.arguments) if name in names) for names in launch.over)
+        made = _quick.Quick(library.entry, number, launch.scalars, tuple(given), tuple(order), launch.made, over, fail)
     except ValueError:  # very many arrays, or axes
-        return refuse
-    run: Run = made.run
-    return run
+        return Quick()
+    return Quick(made.run, made.into)
 
 
 class _Threads:

@@ -120,3 +120,46 @@ def test_what_a_pullback_reads_is_not_written_over(package):
     _, pullback = package.wave.vjp(x, out=np.empty(1000))
     (found,) = pullback(np.ones(1000))
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("name", OVER)
+def test_calls_by_name_are_the_same_when_repeated(package, name):
+    """From the second call on they take the short way, which looks at memory by itself."""
+    function = getattr(package, name)
+    rng = np.random.default_rng(4)
+    shape = (50, 3) if name == "of_all" else (50,)
+    names = {"update": ("w", "g", "v"), "twice_read": ("x", "z")}.get(name, ("x",))
+    arrays = {n: rng.normal(size=shape) for n in names}
+    expected = function.run("predict", {n: a.copy() for n, a in arrays.items()}, {}, False)
+    for places in permutations(names, len(expected)) if len(names) > 1 else [("x",)]:
+        for _ in range(3):
+            given = {n: a.copy() for n, a in arrays.items()}
+            out = dict(zip(expected, (given[n] for n in places)))
+            made = function.run("predict", given, {}, False, out=out)
+            for y, right in expected.items():
+                assert made[y] is out[y]
+                np.testing.assert_array_equal(out[y], right)
+
+
+def test_short_calls_refuse_what_long_ones_do(package):
+    x, z = np.random.default_rng(5).normal(size=(2, 20))
+    memory = np.empty(21)
+
+    def call(arrays, y1, y2):
+        return package.twice_read.run("predict", arrays, {}, False, out={"y1": y1, "y2": y2})
+
+    for _ in range(3):
+        expected = call({"x": x, "z": z}, np.empty(20), np.empty(20))
+        with pytest.raises(ValueError, match="overlap"):
+            call({"x": x, "z": z}, memory[1:], memory[:-1])
+        locked = np.empty(20)
+        locked.flags.writeable = False
+        with pytest.raises(ValueError, match="read-only"):
+            call({"x": x, "z": z}, locked, np.empty(20))
+        memory[:20] = x
+        shifted = call({"x": memory[:20], "z": z}, memory[1:], np.empty(20))
+        for y, right in expected.items():
+            np.testing.assert_array_equal(shifted[y], right)
+        steps = np.empty(40)[::2]
+        call({"x": x, "z": z}, steps, np.empty(20))
+        np.testing.assert_array_equal(steps, expected["y1"])
