@@ -101,12 +101,12 @@ class Writes:
         for read, around in self.reads.get(reader, ()):
             if read > where and not any(where < a < read and self._sure(a, where, read) for a in renewed):
                 return True
-            again = around & loops  # in the next round
+            again = around & loops  # in the next round of the innermost of these
             if (
                 read <= where
                 and again
                 and not any(
-                    (a > where or a < read) and self._loops(a) & again and self._sure(a, where, read) for a in renewed
+                    (a > where or a < read) and again <= self._loops(a) and self._sure(a, where, read) for a in renewed
                 )
             ):
                 return True
@@ -119,7 +119,7 @@ class Writes:
     def _shared_in_the_next_round(self, made: int, where: int, loops: frozenset[int], names: tuple[str, str]) -> bool:
         """Whether names that share memory since `made` still do at `where`, which comes before it in a loop."""
         return bool(loops) and not any(
-            (a > made or a < where) and self._loops(a) & loops and self._sure(a, made, where)
+            (a > made or a < where) and loops <= self._loops(a) and self._sure(a, made, where)
             for name in names
             for a in self._bound(name)
         )
