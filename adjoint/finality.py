@@ -36,6 +36,7 @@ from ..transpile.program import (
 from .activity import flows
 from .linear import Form, contradictory, difference
 from .places import Access, Case, Guards, alike, cases, later, of_axes
+from .rules import reads_result
 
 LASTING = Dim.of("<last>")  # as the value of an array's name: the content that it is left with is meant
 
@@ -137,7 +138,8 @@ def place_of(items: Sequence[Item] | None, var: str, counters: Sequence[str]) ->
 
 
 def _accesses(array: str, body: Sequence[Stmt]) -> tuple[list[Access], list[Access]]:
-    """Its writes and reads. A name that several statements give an array is written whole by each of them."""
+    """Its writes and reads. A name that several statements give an array is written whole by each of them; a statement
+    whose rule reads what it makes reads it as it is then."""
     writes: list[Access] = []
     reads: list[Access] = []
     counter = [0]
@@ -156,10 +158,13 @@ def _accesses(array: str, body: Sequence[Stmt]) -> tuple[list[Access], list[Acce
                 shape = stmt.base.type.shape
                 writes.append(Access(stmt.items, shape, loops, guards, counter[0], stmt.op is None, stmt.span))
                 counter[0] += 1
-            if several and isinstance(stmt, Assign) and stmt.name == array:
+            if isinstance(stmt, Assign) and stmt.name == array:
                 counter[0] += 1
-                writes.append(Access(None, stmt.value.type.shape, loops, guards, counter[0]))
-                counter[0] += 1
+                if several:
+                    writes.append(Access(None, stmt.value.type.shape, loops, guards, counter[0]))
+                    counter[0] += 1
+                if reads_result(stmt.value):
+                    reads.append(Access(None, stmt.value.type.shape, loops, guards, counter[0]))
             for which, part in enumerate(blocks(stmt)):
                 held = (*guards, (stmt.cond, which == 0)) if isinstance(stmt, If) else guards
                 visit(part, inner, held)

@@ -50,6 +50,13 @@ def mentions(call: Call, argument: int, name: str) -> bool:
     return rule is not None and (reads(rule, name) or (_shares(call, rule) and reads(_shared(call)[1], name)))
 
 
+def reads_result(expr: Expr) -> bool:
+    """Whether the rule of what an expression ends with reads its value: d_x of y = np.exp(x) is dy * y."""
+    if not isinstance(expr, Call) or defined(expr):
+        return False
+    return ROWS[expr.op].grad == BACKWARD or any(mentions(expr, k, "y") for k in range(len(expr.args)))
+
+
 def asks_which(call: Call) -> bool:
     """Whether its rule asks which elements equal the result."""
     grad = ROWS[call.op].grad

@@ -82,14 +82,20 @@ def _excerpt(module: Module, function: Function) -> str:
     return "\n".join(module.source.splitlines()[function.span.line - 1 : function.span.end_line])
 
 
-def _check_takes_floats(module: Module, name: str | None) -> None:
-    """InvalidFile where there is nothing to differentiate by."""
+def _check(module: Module, name: str | None, again: bool) -> None:
+    """InvalidFile where there is nothing to differentiate by, or, `again`, no gradient to differentiate."""
     asked = [layer for layer in module.layers if name in (None, layer.name)]
+    names = ", ".join(layer.name for layer in asked)
+    what = help = ""
     if not any(p.role in ("input", "param") and p.type.is_float for layer in asked for p in layer.predict.params):
-        reporter = Reporter({module.path: module.source.splitlines()})
-        names = ", ".join(layer.name for layer in asked)
         what = f"{names} has no gradient: nothing it takes is a float array or scalar"
-        reporter.add(Mistake(asked[0].span, "derivative", what, "annotate an input as real[...]"))
+        help = "annotate an input as real[...]"
+    elif again and not any(layer.backward == "auto" for layer in asked):
+        what = f"the gradient of {names} is not derived, so it is not derived again"
+        help = "make its backward a layer of its own, with @layer, and ask for the gradient of that"
+    if what:
+        reporter = Reporter({module.path: module.source.splitlines()})
+        reporter.add(Mistake(asked[0].span, "derivative", what, help))
         reporter.raise_if_any()
 
 
@@ -100,10 +106,11 @@ def gradient_source(module: Module, name: str | None = None, order: int = 1) -> 
     """
     for again in range(order):
         if again:
+            _check(module, name, True)
             module = check_file(Path(FILE), gradient_file(module))
             name = name and f"d_{name}"
         if again or name:
-            _check_takes_floats(module, name)
+            _check(module, name, False)
     if name is None:
         gradients_of(module)  # reports all mistakes, not the first
         return gradient_file(module)

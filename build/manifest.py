@@ -118,7 +118,7 @@ def _dim_text(dim: Dim) -> str:
 def signature(layer: Layer) -> str:
     """What it takes and gives: SReLU(x: real['C *S']) -> real['C *S']"""
     shown = [p for p in layer.params if layer.kind == "function" or p.role in ("input", "random")]
-    outputs = [r for r in (layer.forward or layer.predict).results if r.role == "output"]
+    outputs = [r for r in (layer.forward or layer.predict).results if r.role in ("output", "param")]
     results = [_type_text(r.type.dtype, r.shape_text) for r in outputs]
     gives = results[0] if len(results) == 1 else f"tuple[{', '.join(results)}]"
     return f"{layer.name}({', '.join(_argument_text(p) for p in shown)}) -> {gives}"

@@ -142,5 +142,5 @@ def _options(layer: Layer) -> list[str]:
 
 
 def _result(layer: Layer) -> str:
-    outputs = [o for o in layer["methods"]["predict"]["outputs"] if o["role"] == "output"]
+    outputs = [o for o in layer["methods"]["predict"]["outputs"] if o["role"] in ("output", "param")]
     return "_Array" if len(outputs) == 1 else f"tuple[{', '.join(['_Array'] * len(outputs))}]"

@@ -12,7 +12,7 @@ from layerc.runtime.acceleration import checked, is_none
 from layerc.runtime.core import Call, Core, key_of, settings_key
 from layerc.runtime.generator import Random
 from layerc.runtime.inferred import inferred
-from layerc.runtime.kernel import Case, Launch, Named, receive
+from layerc.runtime.kernel import Case, Launch, Named, is_public, receive
 from layerc.runtime.pullback import Pullback, no_gradient
 from layerc.runtime.quick import quick
 from layerc.runtime.recording import rehearsed
@@ -373,7 +373,7 @@ class CompiledFunction(Described):
             seed, arrays = seed_of(core.name, core.random, values.pop(core.random, None)), ()
             narrow = any(getattr(a, "dtype", None) == np.float32 for a in values.values())
             options = {**values, **options, core.random: Random(seed, dtype=np.float32 if narrow else np.float64)}
-        token = inferred.set(tuple(o["dtype"] for o in core.methods["predict"]["outputs"] if o["role"] == "output"))
+        token = inferred.set(tuple(o["dtype"] for o in core.methods["predict"]["outputs"] if is_public(o)))
         try:
             return getattr(self.package.source_module(), self.name)(*arrays, **options)
         finally:

@@ -105,7 +105,11 @@ class _Suite:
                 if (a.shape, a.dtype) != (b.shape, b.dtype):
                     raise _Fail(f"{name}: predict gives {_kind(a)}, forward {_kind(b)}")
             for name in self.core.public:
-                if self.lead(arrays) is not None and outputs[name].shape[:1] != (self.lead(arrays),):
+                if (
+                    self.lead(arrays) is not None
+                    and self.core.is_batched(name)
+                    and outputs[name].shape[:1] != (self.lead(arrays),)
+                ):
                     raise _Fail(f"{name}: shape {outputs[name].shape} does not begin with the batch")
             if not self.subject.has_backward:
                 continue
@@ -215,7 +219,7 @@ class _Suite:
             if name in states:
                 continue
             rows = [s[name] for s in singles]
-            shared = name.startswith("of ") and self.core.roles[name[3:]] != "input"
+            shared = not self.core.is_batched(name.removeprefix("of "))
             expected[name] = np.sum(rows, axis=0) if shared else np.stack(rows)
         return self.close({n: outputs[n] for n in expected}, expected)
 
@@ -229,7 +233,11 @@ class _Suite:
         if self.subject.has_backward:
             found = {
                 **found,
-                **_of(self.subject.pull(one, found, {n: np.array(d[at]) for n, d in dy.items()})),
+                **_of(
+                    self.subject.pull(
+                        one, found, {n: np.array(d[at] if self.core.is_batched(n) else d) for n, d in dy.items()}
+                    )
+                ),
             }
         return found
 

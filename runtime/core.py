@@ -14,7 +14,7 @@ import numpy as np
 
 from layerc.runtime import arrays as ar
 from layerc.runtime.interpreted import Interpreted
-from layerc.runtime.kernel import Case, Launch
+from layerc.runtime.kernel import Case, Launch, is_public
 from layerc.runtime.library import Library
 from layerc.runtime.settings import Settings
 from layerc.runtime.shapes import Shape, batch_size, bind, parse
@@ -85,7 +85,7 @@ class Core:
         # The forward of a training, which may leave more for its pullback.
         record = self.methods["vjp" if "vjp" in self.methods else "forward"]
         self.kept_names = tuple(o["name"] for o in record["outputs"])
-        self.public = tuple(o["name"] for o in outputs if o["role"] == "output")
+        self.public = tuple(o["name"] for o in outputs if is_public(o))
         self.outputs = {o["name"]: o for o in outputs}
         self.cotangent_names = tuple(self.outputs[name]["cotangent"] for name in self.public)
         self.all_names = (*self.array_names, *self.output_names, *self.cotangent_names)
@@ -279,7 +279,7 @@ class Core:
         """Bind the dimensions. shapes: of arrays and outputs, batch axis included. Raises ValueError."""
         declared = []
         for name, shape in shapes.items():
-            lead = size is not None and self._is_batched(name)
+            lead = size is not None and self.is_batched(name)
             declared.append((name, self.shape_of(name), shape[1:] if lead else shape))
         binding = bind(declared, config, where)
         try:
@@ -305,7 +305,8 @@ class Core:
         """The declared shape of an array, an output or a cotangent."""
         return self.declared[name] if name in self.declared else parse(self.output_of(name)["shape"])
 
-    def _is_batched(self, name: str) -> bool:
+    def is_batched(self, name: str) -> bool:
+        """Whether axis 0 of an array, an output or a cotangent is the batch in a function of one example."""
         role = self.roles[name] if name in self.roles else self.output_of(name)["role"]
         return role in ("input", "output", "memory")
 

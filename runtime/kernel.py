@@ -24,6 +24,12 @@ _BATCHED_ROLES = ("input", "output", "memory")
 _AXIS_OF = re.compile(r"(\w+)\[(\d+)\]")
 
 
+def is_public(output: Mapping[str, Any]) -> bool:
+    """Whether an OUTPUT is what a caller gets; one with the role of a param, but no gradient of one, is a sum over the
+    batch (a gradient file's functions have them)."""
+    return output["role"] == "output" or (output["role"] == "param" and "of" not in output)
+
+
 class Launch:
     """A kernel with everything but its arrays: what a call with known shapes comes down to.
 
@@ -50,7 +56,7 @@ class Launch:
         self.arguments: tuple[str, ...] = tuple(method["arguments"])
         self.specs = tuple(case.spec(output) for output in outputs)
         self.made = tuple((shape, dtype) for _, shape, dtype in self.specs)
-        self.public = tuple(i for i, output in enumerate(outputs) if output["role"] == "output")
+        self.public = tuple(i for i, output in enumerate(outputs) if is_public(output))
         self.single = len(outputs) == 1
         # What a pullback will read may not be written over.
         kept = name in ("vjp", "forward")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from layerc.runtime.blob import Blob
+from layerc.runtime.kernel import is_public
 from layerc.runtime.layer import BadInput, BadType
 from layerc.runtime.shapes import parse
 
@@ -36,8 +37,8 @@ class Ports:
         methods = manifest["methods"]
         made = (methods.get("forward") or methods["predict"])["outputs"]
         self.made = made
-        self.outputs = tuple(o["name"] for o in made if o["role"] == "output")
-        self.cotangents = {o["name"]: o["cotangent"] for o in made if o["role"] == "output"}
+        self.outputs = tuple(o["name"] for o in made if is_public(o))
+        self.cotangents = {o["name"]: o["cotangent"] for o in made if is_public(o)}
         self.new_states = {o["name"]: o.get("of") or o["name"] for o in made if o["role"] == "state"}
         self.differentiable = tuple(o["of"] for o in methods["backward"]["outputs"]) if "backward" in methods else ()
 
@@ -46,7 +47,7 @@ class Ports:
         return str(self.compiled.manifest["name"])
 
     def makes_floats(self) -> bool:
-        return any(o["dtype"] not in _INTEGERS for o in self.made if o["role"] == "output")
+        return any(o["dtype"] not in _INTEGERS for o in self.made if is_public(o))
 
     def input_kind(self, k: int) -> str:
         return "int" if self.dtypes[self.inputs[k]] in _INTEGERS else "float"

@@ -377,9 +377,12 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
         if value is None:
             raise self.fail(node, "type", "a layer must return its result")
         if isinstance(value, gast.Dict):
-            self.env[RETURN] = Tuple(tuple(self.value(v) for v in value.values))
-        else:
-            self.env[RETURN] = self.value(value)
+            help = "return them in the order of the annotation: return y, z"
+            raise self.fail(value, "unsupported", "a layer returns no dictionary", help)
+        if isinstance(value, gast.List) and not self.frames:
+            help = "a tuple for several outputs: return x, y; np.stack([x, y]) for one"
+            raise self.fail(value, "type", "a layer returns no list", help)
+        self.env[RETURN] = self.value(value)
 
     def _assert(self, node: Any, test: Any, msg: Any) -> None:
         cond = self.condition(test)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import astor
@@ -48,6 +48,7 @@ from .program import (
     walk,
     walk_stmts,
 )
+from .values import Fresh
 
 _OPERATORS = {
     "Add": ast.Add,
@@ -86,6 +87,7 @@ class Printer:
         self.params = params
         self.real = next((p.name for p in params if p.type.dtype == "real" and p.type.rank), None)
         self.dims: set[str] = set()  # symbols that a `T, D = x.shape` line must define
+        self.sizes: dict[str, str] = {}  # what a dimension is called where an argument has its name
 
     # -- expressions -------------------------------------------------------------------------------------------
     def tree(self, expr: Expr) -> Any:
@@ -280,7 +282,7 @@ class Printer:
 
     def _atom(self, atom: Symbol) -> str:
         if isinstance(atom, str):
-            return atom
+            return self.sizes.get(atom, atom)
         assert isinstance(atom, Atom)
         args = [f"({a.render(self._atom)})" for a in atom.args]
         match atom.kind:
@@ -423,12 +425,13 @@ class Printer:
 def print_function(function: Function, doc: Sequence[str] = ()) -> str:
     """A function with its annotations; a line `T, D = x.shape` first where its body needs them."""
     printer = Printer(function.params)
-    body = printer.lines(function.body, 4)
     bound = {s.var for s in walk_stmts(function.body) if isinstance(s, For)} | {
         p.name for p in function.params if p.role == "config"
     }
     bound |= {s.name for s in walk_stmts(function.body) if isinstance(s, (Assign, Pop))}
-    prologue = _dimension_lines(function.params, printer.dims - bound)
+    printer.sizes = _sizes(function.params, bound)
+    body = printer.lines(function.body, 4)
+    prologue = _dimension_lines(function.params, printer.dims - bound, printer.sizes)
     params = ", ".join(_parameter(p) for p in _ordered(function.params))
     head = [f"def {function.name}({params}) -> {_returns(function.results)}:"]
     if len(head[0]) > WIDTH:
@@ -439,14 +442,24 @@ def print_function(function: Function, doc: Sequence[str] = ()) -> str:
     return "\n".join([*head, *docs, *prologue, *body]) + "\n"
 
 
-def _dimension_lines(params: Sequence[Parameter], needed: set[str]) -> list[str]:
+def _sizes(params: Sequence[Parameter], bound: set[str]) -> dict[str, str]:
+    """Other names for the dimensions that are called as an argument is: x: real["T"], T: real."""
+    arguments = {p.name for p in params}
+    symbols = {s for p in params for extent in p.type.shape for s in extent.symbols()}
+    fresh = Fresh(arguments | symbols | bound)
+    return {symbol: fresh(f"{symbol}_size") for symbol in sorted(symbols & arguments - bound)}
+
+
+def _dimension_lines(params: Sequence[Parameter], needed: set[str], sizes: Mapping[str, str]) -> list[str]:
+    """`sizes`: dimensions with another name than their own."""
     lines = []
     for param in params:
         shape = [d.symbol for d in param.type.shape]
         if not needed & {s for s in shape if isinstance(s, str)}:
             continue
         names = [s if isinstance(s, str) and s in needed else "_" for s in shape]
-        lines.append(f"    {', '.join(names)}{',' if len(names) == 1 else ''} = {param.name}.shape")
+        shown = [sizes.get(n, n) for n in names]
+        lines.append(f"    {', '.join(shown)}{',' if len(shown) == 1 else ''} = {param.name}.shape")
         needed = needed - set(names)
     for param in params:  # from an axis like 2*G + 1
         for axis, extent in enumerate(param.type.shape):
@@ -456,7 +469,8 @@ def _dimension_lines(params: Sequence[Parameter], needed: set[str]) -> list[str]
                     continue
                 rest = f" - {parts[1].value}" if parts[1].value else ""
                 length = f"{param.name}.shape[{axis}]{rest}"
-                lines.append(f"    {symbol} = {f'({length})' if rest else length} // {parts[0].value}")
+                shown = sizes.get(symbol, symbol)
+                lines.append(f"    {shown} = {f'({length})' if rest else length} // {parts[0].value}")
                 needed = needed - {symbol}
     return lines
 

@@ -79,3 +79,82 @@ def made_anew(z: real["N"], *, k: int = 1):  # N=4 edge=1
         y[i % 2 : 1] += z[0] * y[0]
         y = np.sin(y) * y[0]
     return z * y
+
+
+# -- what a rule reads of a result is the result as it was made ----------------------------------------------------
+@layer
+def raised(x: real["N"]):  # N=4
+    y = np.exp(x)
+    y += 1
+    return y
+
+
+@layer
+def first_of_all(x: real["N"]):  # N=4
+    y = np.exp(x)
+    y[0] += x[1]
+    return np.sum(y * y)
+
+
+@layer
+def tail_of_tanh(x: real["N"]):  # N=4
+    y = np.tanh(x)
+    y[1:] += x[1:]
+    return y
+
+
+@layer
+def running_roots(x: real["N"]):  # N=4 low=0.5 high=2
+    y = np.sqrt(x)
+    for i in range(1, len(x)):
+        y[i] += y[i - 1]
+    return y
+
+
+@layer
+def quotient_written(x: real["N"], a: real):  # N=4 low=0.5 high=2
+    y = x / a
+    y[0] -= x[1]
+    return y
+
+
+@layer
+def view_of_sigmoid(x: real["N"]):  # N=4
+    y = 1 / (1 + np.exp(-x))
+    z = y[1:]
+    z += x[1:]
+    return y
+
+
+@layer
+def doubled_where_positive(x: real["N"]):  # N=4
+    y = np.exp(x)
+    if x[0] > 0:
+        y[0] *= 2.0
+    return y * y
+
+
+@layer
+def softened_but_one(x: real["N M"]):  # N=3 M=4
+    s = np.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        e = np.exp(x[i])
+        e[0] = 0
+        e /= np.sum(e)
+        s[i] = np.max(e)
+    return s
+
+
+@layer
+def chain_in_place(x: real["N"]):  # N=4 low=0.5 high=2
+    y = np.maximum(x, 0.1)
+    y = np.log(y)
+    y[0] += 2 * x[1]
+    y = np.exp(y)
+    y *= x
+    return y
+
+
+@layer
+def normalised_by_first(a: real["3"]):  # low=0.5 high=2
+    return a / a[0]
