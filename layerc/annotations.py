@@ -242,6 +242,7 @@ def _outputs(annotation: object, where: str) -> tuple[tuple[tuple[str, ArrayType
     single = False
     if isinstance(annotation, dict):
         items = list(annotation.items())
+        single = len(items) == 1
     elif getattr(annotation, "__origin__", None) is tuple:
         parts = annotation.__args__  # type: ignore[attr-defined]
         count = sum(not isinstance(part, Memory) for part in parts)
@@ -254,7 +255,7 @@ def _outputs(annotation: object, where: str) -> tuple[tuple[tuple[str, ArrayType
     for name, part in items:
         if isinstance(part, Memory):
             continue
-        kind = array_type(part)
+        kind = part.type if isinstance(part, Param) else array_type(part)  # the gradient of a Param
         if kind is None:
             raise TypeError(f'{where}: cannot read the return annotation {part!r}; write for example -> real["N"]')
         outputs.append((name, kind))

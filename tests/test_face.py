@@ -662,3 +662,11 @@ def test_init(rule, low, high, narrow, wide, rng):
     assert low <= values.mean(dtype=float) <= high
     assert narrow <= values.std(dtype=float) <= wide
     assert eval(repr(rule), {"init": init}) == rule
+
+
+def test_one_named_output_is_the_array_itself():
+    @layer
+    def squared(x: real["N"]) -> {"z": real["N"]}:
+        return x * x
+
+    np.testing.assert_array_equal(squared(np.arange(3.0)), [0, 1, 4])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .dims import ONE, ZERO, Atom, Dim, Facts, maximum, minimum, nonnegative, nonnegative_beside, product
+from .dims import ONE, ZERO, Atom, Dim, Facts, maximum, minimum, nonnegative, nonnegative_beside, product, unclamped
 from .operations import ROWS
 from .program import NOWHERE, At, Call, Const, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, Span, Type
 from .typing import TypingError, shape_text
@@ -153,7 +153,7 @@ def slice_of(
         end = known.bound(stop, extent, extent, step)
         first = first if known.proven(first) else maximum(first, ZERO, known.facts)
         inside = nonnegative_beside(extent, extent - end, known.facts) or known.presumed(extent - end, f":{end}")
-        end = end if inside else minimum(end, extent, known.facts)
+        end = end if inside else minimum(end, unclamped(extent), known.facts)  # below 0 it is as empty
         span = end - first
         behind = extent - begin
         if end == extent and first.symbol is not None and behind != extent and known.proven(behind):

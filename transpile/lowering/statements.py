@@ -233,9 +233,14 @@ class Statements(Reductions):
             self.symbols[stmt.var] = low + Dim.of(variable) * step
             span = high - low if step > 0 else low - high
             low, high = Dim.of(0), (span + (abs(step) - 1)) // abs(step)
+        known = set(self.env)
         body = self.captured(stmt.body)
         del self.facts[stmt.var]
         self.symbols.pop(stmt.var, None)
+        for name in self.env.keys() - known:  # memory of another size in every iteration: there is none behind the loop
+            place = self.env[name]
+            if isinstance(place, Place) and any(variable in extent.symbols() for extent in place.shape):
+                del self.env[name]
         self.emit(ir.For(variable, low, high, body, "seq"))
 
     def _if(self, stmt: If) -> None:
