@@ -654,3 +654,35 @@ def overlapping_gathers(A: real["6"], x: real["4"], i: i64["4"], j: i64["4"]):  
     A[i] += A[j] * x
     A[1:5] += x * A[i]
     return A
+
+
+# -- arguments that are called as a dimension is -----------------------------------------------------------------
+@layer
+def temperature(x: real["T"], T: real):  # T=4 low=0.5 high=2
+    h = x
+    for _ in range(3):
+        h = np.tanh(h / T)
+    return h
+
+
+@layer
+def as_many(x: real["N K"], K: real):  # N=2 K=3
+    return np.mean(np.exp(x * K), axis=1) * K
+
+
+@layer
+def width(x: real["H W"], W: Param[real["H W"]]):  # H=2 W=3
+    return np.mean(x * W)
+
+
+@layer
+def group_scale(x: real["C *S"], S: real["C"]):  # C=2 S=3
+    return (x - np.mean(x, axis=1)[:, None]) * S[:, None]
+
+
+@layer
+def own_length(N: real["N"], w: Param[real["N"]]):  # N=3
+    h = w
+    for _ in range(3):
+        h = np.tanh(h * N)
+    return h

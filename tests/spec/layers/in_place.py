@@ -158,3 +158,28 @@ def chain_in_place(x: real["N"]):  # N=4 low=0.5 high=2
 @layer
 def normalised_by_first(a: real["3"]):  # low=0.5 high=2
     return a / a[0]
+
+
+@layer
+def sizes_of_each_round(x: real["N"], w: real["N"]):  # N=4
+    d_c = w * 1
+    d_x = np.zeros_like(x)
+    for i in reversed(range(len(x) - 1)):
+        part = d_c[i + 1 :].copy()
+        d_c[i + 1 :] = 0
+        d_x[i] += np.sum(part * x[i + 1 :])
+        d_x[i + 1 :] += part * x[i]
+    part = d_x * 1
+    d_x[...] = 0
+    return part * x + d_x
+
+
+@layer
+def correlation(data: real["N M"]):  # N=4 M=3
+    n, m = data.shape
+    x = data - data.mean(axis=0)
+    x /= np.sqrt(float(n)) * data.std(axis=0)
+    c = np.eye(m)
+    for i in range(m - 1):
+        c[i + 1 :, i] = c[i, i + 1 :] = x[:, i] @ x[:, i + 1 :]
+    return c

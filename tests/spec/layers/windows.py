@@ -348,3 +348,12 @@ def shifted_difference(x: real["N"], *, lag: int = 2) -> real["N-lag"]:  # N=6 e
 @layer
 def last_ones(x: real["N M"], *, k: int = 2):  # N=4 M=3 edge=-
     return x[-k:, :-1] - x[:k, 1:], x[..., -1], x[-1, ...]
+
+
+@layer
+def moving_median(x: real["N"], k: int = 3):  # N=6 edge=1
+    p = np.pad(x, k // 2, mode="edge")
+    y = np.zeros_like(x)
+    for i in range(len(x)):
+        y[i] = np.sort(p[i : i + k])[k // 2]
+    return y
