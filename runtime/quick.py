@@ -38,7 +38,7 @@ class Quick(NamedTuple):
 
 
 def quick(launch: "Launch", given: Sequence[Array], order: Sequence[int]) -> Quick:
-    """given: (shape, dtype) of each array it will be called with; order: which of these each of the kernel's arguments is."""
+    """given: (shape, dtype) of each array it will be called with; order: which of them each kernel argument is."""
     library = launch.library
     if _quick is None or launch.seed_at is not None or not isinstance(library, Library) or library.entry is None:
         return Quick()

@@ -187,7 +187,7 @@ class Expressions(Atoms, Operators, Calls, Binding, Subscripts, SpecialCalls):
             case gast.Subscript(value=value, slice=slice):
                 return self._subscript(node, value, slice)
             case gast.Tuple(elts=elts) | gast.List(elts=elts):
-                return Tuple(tuple(self.spread(elts)))
+                return Tuple(tuple(self.spread(elts)), isinstance(node, gast.List))
             case gast.Lambda():
                 return self.closure(node, "lambda")
             case gast.ListComp() | gast.GeneratorExp():

@@ -8,6 +8,7 @@ control flow joins, the versions meet again in one name: the one a loop carries,
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import gast
@@ -332,7 +333,7 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
 
     def _bind_name(self, id: str, value: Value, node: Any, target: Any, base: str = "") -> Value:
         if isinstance(value, Tuple):
-            value = Tuple(tuple(self._named_item(id, v, node, target) for v in value.items))
+            value = replace(value, items=tuple(self._named_item(id, v, node, target) for v in value.items))
         if isinstance(value, ListValue) and value.type is None and value.name.startswith("saved"):
             value.name = self.fresh(id)
         if isinstance(value, (Tuple, Static, Closure, Generator, Later, Broken, View, Collected, ListValue)):
@@ -365,7 +366,7 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
     def _named_item(self, id: str, value: Value, node: Any, target: Any) -> Value:
         """An item of a tuple that gets a name: computed now, once."""
         if isinstance(value, Tuple):
-            return Tuple(tuple(self._named_item(id, v, node, target) for v in value.items))
+            return replace(value, items=tuple(self._named_item(id, v, node, target) for v in value.items))
         if not isinstance(value, (Index, Call)) or self._is_view(value) or value_of(value) is not None:
             return value
         name = self.fresh(plain(id))
@@ -379,9 +380,6 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
         if isinstance(value, gast.Dict):
             help = "return them in the order of the annotation: return y, z"
             raise self.fail(value, "unsupported", "a layer returns no dictionary", help)
-        if isinstance(value, gast.List) and not self.frames:
-            help = "a tuple for several outputs: return x, y; np.stack([x, y]) for one"
-            raise self.fail(value, "type", "a layer returns no list", help)
         self.env[RETURN] = self.value(value)
 
     def _assert(self, node: Any, test: Any, msg: Any) -> None:

@@ -87,6 +87,7 @@ class Printer:
         self.params = params
         self.real = next((p.name for p in params if p.type.dtype == "real" and p.type.rank), None)
         self.dims: set[str] = set()  # symbols that a `T, D = x.shape` line must define
+        self.second: set[str] = set()  # second names of numbers: of an array without axes, += would change the first
         self.sizes: dict[str, str] = {}  # what a dimension is called where an argument has its name
 
     # -- expressions -------------------------------------------------------------------------------------------
@@ -336,7 +337,7 @@ class Printer:
             case Comment(text=text):
                 return [f"{pad}# {text}"]
             case Assign(name=name, value=Call(op="add", args=[Name(id=same), addend])) if (
-                same == name and not addend.type.rank
+                same == name and not addend.type.rank and name not in self.second
             ):
                 return self.wrapped(f"{pad}{name} += ", addend)
             case Assign(name=name, value=value):
@@ -430,6 +431,7 @@ def print_function(function: Function, doc: Sequence[str] = ()) -> str:
     }
     bound |= {s.name for s in walk_stmts(function.body) if isinstance(s, (Assign, Pop))}
     printer.sizes = _sizes(function.params, bound)
+    printer.second = {s.name for s in walk_stmts(function.body) if isinstance(s, Assign) and isinstance(s.value, Name)}
     body = printer.lines(function.body, 4)
     prologue = _dimension_lines(function.params, printer.dims - bound, printer.sizes)
     params = ", ".join(_parameter(p) for p in _ordered(function.params))
@@ -469,8 +471,8 @@ def _dimension_lines(params: Sequence[Parameter], needed: set[str], sizes: Mappi
                     continue
                 rest = f" - {parts[1].value}" if parts[1].value else ""
                 length = f"{param.name}.shape[{axis}]{rest}"
-                shown = sizes.get(symbol, symbol)
-                lines.append(f"    {shown} = {f'({length})' if rest else length} // {parts[0].value}")
+                called = sizes.get(symbol, symbol)
+                lines.append(f"    {called} = {f'({length})' if rest else length} // {parts[0].value}")
                 needed = needed - {symbol}
     return lines
 

@@ -45,6 +45,9 @@ def results_of(
             raise Suppressed
         raise Mistake(span_of(node, source.path), "type", f"{node.name} returns nothing", "return its result")
     where = next((n for n in gast.walk(node) if isinstance(n, gast.Return)), node)
+    if isinstance(value, Tuple) and value.is_list:
+        help = "a tuple for several outputs: return x, y; np.stack([x, y]) for one"
+        raise Mistake(span_of(where, source.path), "type", "a layer returns no list", help)
     values = value.items if isinstance(value, Tuple) else (value,)
     exprs = [checker.as_expr(v, where) for v in values]
     groups = groups_of([p.shape_text for p in params] + [a.text for _, a in declared or []])

@@ -23,6 +23,7 @@ LOOPED = "<loop>"
 @dataclass(frozen=True)
 class Tuple:
     items: tuple[Value, ...]
+    is_list: bool = False  # written in brackets: NumPy makes one array of it where a layer returns it
 
 
 @dataclass(frozen=True)
