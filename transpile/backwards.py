@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -97,8 +98,7 @@ def checked_backward(
         used_fields,
         methods,
     )
-    owners = [p for p in function.params if p.role in ("input", "param")]
-    return _as_gradient(source, node, checked, owners)
+    return _as_gradient(source, node, checked, function.params)
 
 
 def _check_annotated(source: Source, arg: Any, known: Parameter) -> None:
@@ -137,13 +137,15 @@ def replace_returns(node: Any) -> Any:
     return copied
 
 
-def _as_gradient(source: Source, node: Any, checked: Function, owners: list[Parameter]) -> Function:
-    differentiable = [p for p in owners if p.type.is_float]
+def _as_gradient(source: Source, node: Any, checked: Function, owners: Sequence[Parameter]) -> Function:
+    """The backward with its results named. Gradients of states may come last; nobody asks for them."""
+    differentiable = [p for p in owners if p.role in ("input", "param") and p.type.is_float]
+    states = [p for p in owners if p.role == "state" and p.type.is_float]
     final = checked.body[-1]
     assert isinstance(final, Return)
     values = list(final.values)
     where = span_of(node, source.path)
-    if len(values) != len(differentiable):
+    if len(values) not in (len(differentiable), len(differentiable) + len(states)):
         raise Mistake(
             where,
             "backward",
@@ -151,7 +153,7 @@ def _as_gradient(source: Source, node: Any, checked: Function, owners: list[Para
             "one each for: " + ", ".join(p.name for p in differentiable),
         )
     results = []
-    for k, (owner, value) in enumerate(zip(differentiable, values, strict=True)):
+    for k, (owner, value) in enumerate(zip([*differentiable, *states], values, strict=False)):
         if value.type.shape != owner.type.shape:
             raise Mistake(
                 where,
@@ -165,7 +167,9 @@ def _as_gradient(source: Source, node: Any, checked: Function, owners: list[Para
             raise Mistake(where, "type", f"the gradient of {owner.name} is boolean, not {owner.type.dtype}", help)
         values[k] = construct.cast(value, owner.type.dtype)
         results.append(Result(f"d_{owner.name}", owner.role, owner.type, owner.shape_text, of=owner.name))
-    return replace(checked, body=(*checked.body[:-1], replace(final, values=tuple(values))), results=tuple(results))
+    asked = len(differentiable)
+    final = replace(final, values=tuple(values[:asked]))
+    return replace(checked, body=(*checked.body[:-1], final), results=tuple(results[:asked]))
 
 
 __all__ = ["backward_inputs", "check_memory", "checked_backward", "cotangents_of", "possible_mode", "replace_returns"]
