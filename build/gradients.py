@@ -13,6 +13,7 @@ from layerc.adjoint.keep import Kept
 from layerc.transpile.depth import deep
 from layerc.transpile.errors import InternalError, InvalidFile, Mistake, Reporter
 from layerc.transpile.layers import check_file
+from layerc.transpile.lines import lines_of
 from layerc.transpile.program import Function, Layer, Module
 
 FILE = "gradients.py"
@@ -34,7 +35,7 @@ def gradients_of(module: Module, keep: bool = False) -> Gradients:
     """The gradients of a module's layers. InvalidFile where some cannot be derived: all of these are
     reported.
     """
-    reporter = Reporter({module.path: module.source.splitlines()})
+    reporter = Reporter({module.path: lines_of(module.source)})
     derived: dict[str, Function] = {}
     functions: dict[str, Function] = {}
     sources: dict[str, str] = {}
@@ -79,14 +80,14 @@ def _read_again(text: str, derived: dict[str, Function]) -> dict[str, Function]:
 
 
 def _excerpt(module: Module, function: Function) -> str:
-    return "\n".join(module.source.splitlines()[function.span.line - 1 : function.span.end_line])
+    return "\n".join(lines_of(module.source)[function.span.line - 1 : function.span.end_line])
 
 
 def _check_takes_floats(module: Module, name: str | None) -> None:
     """InvalidFile where there is nothing to differentiate by."""
     asked = [layer for layer in module.layers if name in (None, layer.name)]
     if not any(p.role in ("input", "param") and p.type.is_float for layer in asked for p in layer.predict.params):
-        reporter = Reporter({module.path: module.source.splitlines()})
+        reporter = Reporter({module.path: lines_of(module.source)})
         names = ", ".join(layer.name for layer in asked)
         what = f"{names} has no gradient: nothing it takes is a float array or scalar"
         reporter.add(Mistake(asked[0].span, "derivative", what, "annotate an input as real[...]"))
@@ -108,7 +109,7 @@ def gradient_source(module: Module, name: str | None = None, order: int = 1) -> 
         gradients_of(module)  # reports all mistakes, not the first
         return gradient_file(module)
     layer = next(layer for layer in module.layers if layer.name == name)
-    reporter = Reporter({module.path: module.source.splitlines()})
+    reporter = Reporter({module.path: lines_of(module.source)})
     try:
         return gradient_text(layer, module.source, module.path)
     except Mistake as mistake:

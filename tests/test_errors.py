@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from layerc.build.driver import build, compile_module, read_module
+from layerc.build.gradients import gradients_of
 from layerc.transpile.errors import InvalidFile
 
 HEAD = "import numpy as np\nfrom layerc import Layer, Memory, Param, State, config, init, layer, real, i64, bool_\n"
@@ -273,6 +274,34 @@ def test_all_mistakes_are_found_in_one_run(tmp_path):
     with pytest.raises(InvalidFile) as caught:
         read_module(source)
     assert [m.span.line - FIRST for m in caught.value.mistakes] == [3, 5, 6, 10]
+
+
+def test_lines_are_those_of_python(tmp_path):
+    """A form feed, U+2028 and the like end no line."""
+    text = """
+        def f(x: real["N"]):
+            h = np.zeros(())  # \u2028 \x1c \x0b
+            for v in x:
+                h = np.sin(h) * v
+            return h
+        \x0c
+        @layer
+        def g(x: real["N"]):
+            return np.exp(x)
+
+        @g.backward
+        def back(x, dy):
+            return np.exp(x) * dy
+        """
+    source = write(tmp_path / "pages.py", text.lstrip("\n"))
+    module = read_module(source)
+    assert module.layers[1].source.startswith('@layer\ndef g(x: real["N"]):')
+    found = gradients_of(module)
+    assert found.sources["g"].startswith("def back(x, dy):")
+    assert f"# {FIRST + 4}: for v in x:" in found.sources["f"]
+    source.write_text(source.read_text().replace("(x) * dy", "(x) * dz"))
+    with pytest.raises(InvalidFile, match=r"\n +16 \|     return np.exp\(x\) \* dz\n"):
+        read_module(source)
 
 
 def test_a_failed_build_leaves_nothing_and_the_older_package_as_it_was(tmp_path):

@@ -16,6 +16,7 @@ import gast
 from . import exits
 from .depth import too_deep
 from .errors import Mistake, Reporter, Suppressed, span_of
+from .lines import lines_of
 from .mutation import harmless_functions
 from .program import Span
 from .suggestions import nearest
@@ -64,7 +65,7 @@ class Source:
 
     @property
     def lines(self) -> list[str]:
-        return self.text.splitlines()
+        return lines_of(self.text)
 
     @cached_property
     def harmless(self) -> set[str]:
@@ -143,7 +144,7 @@ def read(path: Path, reporter: Reporter, text: str | None = None) -> Source | No
 def _read(path: Path, text: str, reading: Reading) -> Source | None:
     reporter = reading.reporter
     name = Path(os.path.relpath(path, reading.folder)).as_posix()
-    reporter.sources[name] = text.splitlines()
+    reporter.sources[name] = lines_of(text)
     deepest = None
     try:
         with warnings.catch_warnings():
@@ -159,7 +160,7 @@ def _read(path: Path, text: str, reading: Reading) -> Source | None:
         return None
     except (RecursionError, MemoryError):
         line, column = deepest or (1, 0)
-        where = Span(line, column, line, len(text.splitlines()[line - 1].encode()), name)
+        where = Span(line, column, line, len(lines_of(text)[line - 1].encode()), name)
         help = "compute parts of it in statements of their own"
         reporter.add(Mistake(where, "syntax", "an expression is nested too deeply", help))
         return None
