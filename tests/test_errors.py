@@ -182,6 +182,10 @@ MISTAKES = [
     ('def f(x: real["N"]):\n    return x * any(x > 0)', 3, 'unsupported', 'any is not part of the subset', 'np.any('),
     ('def f(x: real["N"]):\n    return x * np.allclose(x, 1)', 3, 'unsupported', 'np.allclose is not', 'np.all(np.abs(a - b) <= tol)'),
     ('def f(x: real["N"]):\n    return np.ndarray(3)', 3, 'unsupported', 'np.ndarray is not', 'np.empty('),
+    ('def f(x: real["N"]):\n    x @= x\n    return x', 3, 'shape', '@= takes a matrix', 'np.dot'),
+    ('def f(x: real["N N"]):\n    x[0] @= x[0]\n    return x', 3, 'shape', '@= takes a matrix', ''),
+    ('def f(x: real["1 N"], w: real["N 1"]):\n    x @= w\n    return x', 3, 'shape', 'the product is (1, 1), not (1, N)', 'z = x @ y'),
+    ('class A(Layer):\n    s: State[real["C"]] = init.zeros()\n    def forward(self, x: real["C"]):\n        self.s = np.mean(x)\n        return x', 4, 'shape', 'the state s has shape (C,), this is ()', 'np.full_like(self.s, value)'),
     ('x = 3', 1 - FIRST, 'layer', 'no layer in this file', '@layer'),
 ]
 # fmt: on

@@ -297,13 +297,15 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
         return self._bind_name(f"self.{attr}", expr, node, target, base=attr)
 
     def _fitting(self, expr: Expr, type: Type, attr: str, node: Any) -> Expr:
-        if expr.type.shape != type.shape and expr.type.rank:
+        if expr.type.shape != type.shape:
             found, declared = construct.shape_text(expr.type.shape), construct.shape_text(type.shape)
             raise self.fail(
                 node,
                 "shape",
                 f"the state {attr} has shape {declared}, this is {found}",
-                "assign a value of the declared shape",
+                "assign a value of the declared shape"
+                if expr.type.rank
+                else f"np.full_like(self.{attr}, value) fills it",
             )
         if expr.type.is_float and not type.is_float:
             raise self.fail(
