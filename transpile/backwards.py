@@ -18,6 +18,7 @@ from .program import (
     Return,
     Span,
 )
+from .signatures import attempt, broken
 from .source import Source
 from .values import Fresh
 
@@ -101,6 +102,27 @@ def checked_backward(
     return _as_gradient(source, node, checked, owners)
 
 
+def check_unsettled(
+    source: Source,
+    node: Any,
+    params: list[Parameter],
+    reporter: Reporter,
+    skip: int,
+    fields: list[Parameter] | None = None,
+    methods: dict[str, tuple[Source, Any]] | None = None,
+) -> None:
+    """A backward whose forward has a mistake: what of its own does not come from that one's results."""
+    known = {p.name: p for p in [*params, *(fields or [])]}
+    taken = [known.get(arg.id) or broken(arg.id, span_of(arg, source.path)) for arg in node.args.args[skip:]]
+    configs = [p for p in params if p.role == "config" and p not in taken]
+    unused = [f for f in fields or [] if f not in taken]
+    stripped = replace_returns(node)
+    attempt(
+        reporter,
+        lambda: check_function(source, stripped, [*taken, *configs], reporter, False, node.name, unused, methods),
+    )
+
+
 def _check_annotated(source: Source, arg: Any, known: Parameter) -> None:
     """What a backward takes has the types that it has in the forward; saying so again is allowed."""
     if arg.annotation is None:
@@ -168,4 +190,12 @@ def _as_gradient(source: Source, node: Any, checked: Function, owners: list[Para
     return replace(checked, body=(*checked.body[:-1], replace(final, values=tuple(values))), results=tuple(results))
 
 
-__all__ = ["backward_inputs", "check_memory", "checked_backward", "cotangents_of", "possible_mode", "replace_returns"]
+__all__ = [
+    "backward_inputs",
+    "check_memory",
+    "check_unsettled",
+    "checked_backward",
+    "cotangents_of",
+    "possible_mode",
+    "replace_returns",
+]

@@ -133,6 +133,7 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
             except Suppressed:
                 if self.source.shipped:
                     raise
+                self._look_inside(node)
                 self._poison(node)
             except TypingError as error:
                 mistake = (
@@ -143,7 +144,20 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
                 if self.source.shipped:  # one mistake a call: what follows in layerc's own code is no one's concern
                     raise mistake from None
                 self.reporter.add(mistake)
+                self._look_inside(node)
                 self._poison(node)
+
+    def _look_inside(self, node: Any) -> None:
+        """The blocks of a statement that has a mistake in its header have their own. What a loop assigns, or gets, may
+        be anything there."""
+        if not isinstance(node, (gast.If, gast.For, gast.While)):
+            return
+        env = self.env
+        if not isinstance(node, gast.If):
+            self.env = {**env, **{name: Broken() for name in target_names([node])}}
+        self.captured(node.body)
+        self.captured(node.orelse)
+        self.env = env
 
     def _poison(self, node: Any) -> None:
         """What a broken statement should have assigned is broken too, without another message."""
