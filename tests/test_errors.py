@@ -186,6 +186,8 @@ MISTAKES = [
     ('def f(x: real["N N"]):\n    x[0] @= x[0]\n    return x', 3, 'shape', '@= takes a matrix', ''),
     ('def f(x: real["1 N"], w: real["N 1"]):\n    x @= w\n    return x', 3, 'shape', 'the product is (1, 1), not (1, N)', 'z = x @ y'),
     ('class A(Layer):\n    s: State[real["C"]] = init.zeros()\n    def forward(self, x: real["C"]):\n        self.s = np.mean(x)\n        return x', 4, 'shape', 'the state s has shape (C,), this is ()', 'np.full_like(self.s, value)'),
+    ('class A(Layer):\n    w: Param[real["C"]] = init.normal(0, -1)\n    def predict(self, x: real["C"]):\n        return x', 2, 'layer', 'init.normal of w: std=-1 is negative', 'std=1.0'),
+    ('class A(Layer):\n    w: Param[real["C"]] = init.uniform(lo=2)\n    def predict(self, x: real["C"]):\n        return x', 2, 'layer', 'init.uniform of w: lo=2 is above hi=1.0', ''),
     ('x = 3', 1 - FIRST, 'layer', 'no layer in this file', '@layer'),
 ]
 # fmt: on
@@ -250,6 +252,27 @@ def test_an_import_in_a_function_is_told_once(tmp_path):
 def test_long_sums_are_no_mistake(tmp_path):
     source = write(tmp_path / "long.py", f'def f(x: real["N"]):\n    return {" + ".join(["x"] * 400)}')
     assert compile_module(read_module(source)).parts
+
+
+WHOLE = [
+    (b"# coding: nosuch\n", "wrong.py:1:1: error[syntax]: unknown encoding: nosuch"),
+    ("x = 'ä'; y = (\n".encode(), "wrong.py:1:14: error[syntax]: '(' was never closed"),
+    ("def f(x):\n    return 'ä\xa0'\n".encode() + b"# \xe4\n", "wrong.py:3:3: error[syntax]: the byte 0xe4 is not UTF-8"),
+    ("from layerc import layer, real\n\n@layer\ndef f(x: real['N']):\n    äö = x; return y\n".encode(), "wrong.py:5:20: error[name]: y is not"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "begin"), WHOLE, ids=[w[1] for w in WHOLE])
+def test_bytes_of_a_file(content, begin, tmp_path):
+    (tmp_path / "wrong.py").write_bytes(content)
+    with pytest.raises(InvalidFile) as caught:
+        read_module(tmp_path / "wrong.py")
+    assert str(caught.value).startswith(begin), str(caught.value)
+    if "[syntax]" in begin:  # told once, where it is, also from a file that imports this one
+        (tmp_path / "user.py").write_text("from layerc import layer, real\nimport wrong\n")
+        with pytest.raises(InvalidFile) as again:
+            read_module(tmp_path / "user.py")
+        assert str(again.value) == str(caught.value)
 
 
 def split(drawn):
