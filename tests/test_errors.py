@@ -188,6 +188,18 @@ MISTAKES = [
     ('class A(Layer):\n    s: State[real["C"]] = init.zeros()\n    def forward(self, x: real["C"]):\n        self.s = np.mean(x)\n        return x', 4, 'shape', 'the state s has shape (C,), this is ()', 'np.full_like(self.s, value)'),
     ('class A(Layer):\n    w: Param[real["C"]] = init.normal(0, -1)\n    def predict(self, x: real["C"]):\n        return x', 2, 'layer', 'init.normal of w: std=-1 is negative', 'std=1.0'),
     ('class A(Layer):\n    w: Param[real["C"]] = init.uniform(lo=2)\n    def predict(self, x: real["C"]):\n        return x', 2, 'layer', 'init.uniform of w: lo=2 is above hi=1.0', ''),
+    ('@layer\ndef f(x: real["N"], i: i64["N"], w: real["N"]):\n    return x * w\n\n@f.backward\ndef b(x, w, dy) -> real["N"]:\n    return dy * w, dy * x', 6, 'backward', '1 gradients are declared, 2 are needed', 'x, w'),
+    ('@layer\ndef f(x: real["N"], i: i64["N"], w: real["N"]):\n    return x * w\n\n@f.backward\ndef b(x, w, dy) -> tuple[real["N"], real["7"]]:\n    return dy * w, dy * x', 6, 'backward', 'the gradient of w is real of shape (N,) here', 'leave the annotation out'),
+    ('@layer\ndef f(x: real["N"], i: i64["N"], w: real["N"]):\n    return x * w\n\n@f.backward\ndef b(x, w, dy) -> tuple[real["N"], f64["N"]]:\n    return dy * w, dy * x', 6, 'annotation', 'not one of', ''),
+    ('@layer\ndef f(x: real["N"], i: i64["N"], w: real["N"]):\n    return x * w\n\n@f.backward\ndef b(x, dy, **kept):\n    return dy, dy * x', 6, 'backward', 'without **kept', 'name each: x, i, w, y, dy'),
+    ('@layer\ndef f(x: real["N"], i: i64["N"], w: real["N"]):\n    return x * w\n\n@f.backward\ndef b(*a):\n    return a', 6, 'backward', 'without *a', ''),
+    ('@layer\ndef f(x: real["N"], i: i64["N"], w: real["N"]):\n    return x * w\n\n@f.backward\ndef b(x, /, w, dy):\n    return dy * w, dy * x', 6, 'backward', 'x stands before a /', 'leave the / out'),
+    ('@layer\ndef f(x: real["N"], i: i64["N"], w: real["N"]):\n    return x * w\n\n@f.backward\ndef b(x, *, w, dy):\n    return dy * w, dy * x', 6, 'backward', 'w stands after a *', 'leave the * out'),
+    ('@layer\ndef f(x: real["N"], i: i64["N"], w: real["N"]):\n    return x * w\n\n@f.backward\ndef b(x, w, dy):\n    return dy * w, np.argsort(x)', 6, 'type', 'the gradient of w is an integer, not real', 'astype'),
+    ('@layer\ndef f(x: real["N"], i: i64["N"], w: real["N"]):\n    return x * w\n\n@f.backward\ndef b(x, w, dy):\n    return dy * w, None, dy * x', 7, 'backward', 'None has no place here', 'one each for: x, w'),
+    ('@layer\ndef f(x: real["N"], i: i64["N"], w: real["N"]):\n    return x * w\n\n@f.backward\ndef b(x, w, dy):\n    if x[0] > 0:\n        return dy * w, None, dy * x\n    return dy * w, None, dy * x', 8, 'backward', 'None has no place here', ''),
+    ('class A(Layer):\n    s: State[real["N"]] = init.zeros()\n    def forward(self, x: real["N"]):\n        return x\n    def backward(self, dy):\n        self.s = dy\n        return dy', 6, 'role', 'a backward cannot assign the state s', 'in forward'),
+    ('class A(Layer):\n    s: State[real["N"]] = init.zeros()\n    def forward(self, x: real["N"]):\n        return x\n    def backward(self, dy):\n        self.s[0] += 1\n        return dy', 6, 'role', 'a backward cannot assign the state s', 'in forward'),
     ('x = 3', 1 - FIRST, 'layer', 'no layer in this file', '@layer'),
 ]
 # fmt: on
