@@ -200,6 +200,12 @@ MISTAKES = [
     ('@layer\ndef f(x: real["N"], i: i64["N"], w: real["N"]):\n    return x * w\n\n@f.backward\ndef b(x, w, dy):\n    if x[0] > 0:\n        return dy * w, None, dy * x\n    return dy * w, None, dy * x', 8, 'backward', 'None has no place here', ''),
     ('class A(Layer):\n    s: State[real["N"]] = init.zeros()\n    def forward(self, x: real["N"]):\n        return x\n    def backward(self, dy):\n        self.s = dy\n        return dy', 6, 'role', 'a backward cannot assign the state s', 'in forward'),
     ('class A(Layer):\n    s: State[real["N"]] = init.zeros()\n    def forward(self, x: real["N"]):\n        return x\n    def backward(self, dy):\n        self.s[0] += 1\n        return dy', 6, 'role', 'a backward cannot assign the state s', 'in forward'),
+    ('def g(x):\n    return x\n\n@layer\ndef f(x: real["N"]):\n    return g(x)\n\ndef g(x):\n    return -x', 8, 'layer', 'g is defined twice, also in line 3', 'a name of its own'),
+    ('@layer\ndef f(x: real["N"]):\n    return x\n\nf = 3', 5, 'layer', 'f is defined twice', 'a name of its own'),
+    ('a, k = 3, 4\n@layer\ndef f(x: real["N"]):\n    return x * k(x)\n\ndef k(x):\n    return x', 6, 'layer', 'k is defined twice, also in line 3', ''),
+    ('class A(Layer):\n    name: int = 3\n    def predict(self, x: real["N"]):\n        return x', 2, 'annotation', 'every layer has its own name', 'rename it'),
+    ('class A(Layer):\n    tops: int = config(3)\n    def predict(self, x: real["N"]):\n        return x', 2, 'annotation', 'every layer has its own tops', 'rename it'),
+    ('def f(x: real["N"]) -> {"x": real["N"], "z": real["N"]}:\n    return x, x', 2, 'annotation', "'x' names an input and an output", 'another name'),
     ('x = 3', 1 - FIRST, 'layer', 'no layer in this file', '@layer'),
 ]
 # fmt: on
@@ -259,6 +265,14 @@ def test_an_import_in_a_function_is_told_once(tmp_path):
     with pytest.raises(InvalidFile, match="at the top of the file") as caught:
         read_module(source)
     assert len(caught.value.mistakes) == 1
+
+
+def test_backwards_need_no_names_of_their_own(tmp_path):
+    text = "".join(
+        f'@layer\ndef {f}(x: real["N"]) -> real["N"]:\n    return x\n\n@{f}.backward\ndef _(dy):\n    return dy\n\n'
+        for f in ("one", "two")
+    )
+    assert len(read_module(write(tmp_path / "named.py", text)).layers) == 2
 
 
 def test_long_sums_are_no_mistake(tmp_path):

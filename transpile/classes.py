@@ -22,6 +22,7 @@ from .signatures import attempt, broken, parameters_of
 from .source import Source
 from .values import Fresh
 
+_OF_EVERY_LAYER = ("name", "bottoms", "tops", "config", "params", "states")
 _CLASS_PARTS = "fields with annotations, batched = True, methods"
 
 
@@ -216,6 +217,8 @@ def _field(source: Source, node: Any, id: str, fresh: Fresh) -> Parameter:
     span = span_of(node, source.path)
     annotation = parse_annotation(node.annotation, source, fresh)
     fresh(id)
+    if annotation.role == "config" and id in _OF_EVERY_LAYER:
+        raise Mistake(span, "annotation", f"every layer has its own {id}: no configuration is called so", "rename it")
     if annotation.role == "random":
         help = f"a method takes it: forward(self, x, {id}: Random)"
         raise Mistake(span, "annotation", f"the field {id} is a random generator", help)

@@ -99,7 +99,7 @@ def mistakes(source: Source) -> Iterator[Mistake]:
             yield from _class_marks(source, node)
         elif id(node) not in seen:
             yield from (_unknown_mark(source, d) for d in node.decorator_list if _meant_layer(source, d))
-    yield from _doubled(source, nodes, layers)
+    yield from _doubled(source, layers)
 
 
 def _is_whole_layer(source: Source, node: Any) -> bool:
@@ -213,12 +213,27 @@ def _class_marks(source: Source, node: Any) -> Iterator[Mistake]:
             yield Mistake(span_of(base, source.path), "layer", f"{base.id} is no layer class", "did you mean Layer?")
 
 
-def _doubled(source: Source, nodes: list[Any], layers: list[Any]) -> Iterator[Mistake]:
-    """Of two definitions of one name, the last would win, and a layer be missed."""
+def _doubled(source: Source, layers: list[Any]) -> Iterator[Mistake]:
+    """Of two meanings of one name, the last would win, and a layer or a helper be missed. Only the backwards of layers
+    need no names of their own."""
     names = {n.name for n in layers}
-    seen: dict[str, Any] = {}
-    for node in nodes:
-        if node.name in seen and node.name in names:
-            message = f"{node.name} is defined twice, also in line {seen[node.name].lineno}"
-            yield Mistake(span_of(node, source.path), "layer", message, "give each layer a name of its own")
-        seen[node.name] = node
+    seen: dict[str, tuple[int, bool]] = {}
+    for name, node, defines in _meanings(source):
+        line, defined = seen.get(name, (0, False))
+        if line and (defines or defined):
+            message = f"{name} is defined twice, also in line {line}"
+            yield Mistake(span_of(node, source.path), "layer", message, "give each a name of its own")
+        if not defines or name in names or not any(_backward_of(d) for d in node.decorator_list):
+            seen[name] = (node.lineno, defines or defined)
+
+
+def _meanings(source: Source) -> Iterator[tuple[str, Any, bool]]:
+    """What the file gives a name to, in order, and whether it is a function or a class."""
+    assignments = [n for n in source.tree.body if isinstance(n, (gast.Assign, gast.AnnAssign)) and n.value is not None]
+    for node in sorted([*source.definitions, *assignments], key=lambda n: n.lineno):
+        if isinstance(node, (gast.FunctionDef, gast.ClassDef)):
+            yield node.name, node, True
+            continue
+        for target in node.targets if isinstance(node, gast.Assign) else [node.target]:
+            for name in (n for n in gast.walk(target) if isinstance(n, gast.Name) and isinstance(n.ctx, gast.Store)):
+                yield name.id, name, False
