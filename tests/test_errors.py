@@ -206,6 +206,16 @@ MISTAKES = [
     ('class A(Layer):\n    name: int = 3\n    def predict(self, x: real["N"]):\n        return x', 2, 'annotation', 'every layer has its own name', 'rename it'),
     ('class A(Layer):\n    tops: int = config(3)\n    def predict(self, x: real["N"]):\n        return x', 2, 'annotation', 'every layer has its own tops', 'rename it'),
     ('def f(x: real["N"]) -> {"x": real["N"], "z": real["N"]}:\n    return x, x', 2, 'annotation', "'x' names an input and an output", 'another name'),
+    ('def f(x: real["N"], y: real["N"]):\n    return np.where(x > 0 and y > 0, x, y)', 3, 'type', 'truth of an array of shape (N,) is ambiguous', '(x > 0) & (y > 0)'),
+    ('def f(x: real["N"]):\n    x.fill(3)\n    return x', 3, 'unsupported', 'no method fill', 'x[...] = v'),
+    ('def f(x: real["N"]):\n    return x.tolist()', 3, 'unsupported', 'no method tolist', 'indexed as they are'),
+    ('def f(x: real["N"]):\n    return x.maxx()', 3, 'unsupported', 'no method maxx', 'did you mean max?'),
+    ('def f(x: real["N"]):\n    return np.interp(x, x, x)', 3, 'unsupported', 'np.interp is not', 'write the weights'),
+    ('def f(x: real["N N"]):\n    return np.linalg.svd(x)', 3, 'unsupported', 'np.linalg.svd is not', 'solve, inv'),
+    ('def g(x, acc=[]):\n    acc.append(x)\n    return np.stack(acc)\n\n@layer\ndef f(x: real["N"]):\n    return g(x)', 7, 'unsupported', 'the default of acc is one list', 'acc = []'),
+    ('class A(Layer):\n    def predict(self, x: real["N"]):\n        return super().predict(x)', 3, 'unsupported', 'super is not part', 'Base.forward(self, x)'),
+    ('from layerc import ode45\nclass A(Layer):\n    def rate(self, t, y):\n        return -y\n    def predict(self, x: real["N"]):\n        return ode45(self.rate, 0.0, 1.0, x)', 6, 'name', 'self.rate is a method', 'lambda t, y: self.rate(t, y)'),
+    ('def f(x: real["N"]):\n    return x + np.expand_dims(0.0, None)', 3, 'type', 'axis must be an integer, not None', ''),
     ('x = 3', 1 - FIRST, 'layer', 'no layer in this file', '@layer'),
 ]
 # fmt: on
@@ -278,6 +288,30 @@ def test_backwards_need_no_names_of_their_own(tmp_path):
 def test_long_sums_are_no_mistake(tmp_path):
     source = write(tmp_path / "long.py", f'def f(x: real["N"]):\n    return {" + ".join(["x"] * 400)}')
     assert compile_module(read_module(source)).parts
+
+
+# A whole file of one mistake: its line, its words, the help
+ONLY = [
+    ("from layerc import *\n\n@layer\ndef f(x: real['N']):\n    return x", 1, "import * is not part", "name what"),
+    ("from layerc import real\n\n@layer\ndef f(x: real['N']):\n    return x", 3, "@layer is not imported", "from layerc import layer"),
+    ("from layerc import real\n\nclass A(Layer):\n    def predict(self, x: real['N']):\n        return x", 3, "Layer is not imported", "from layerc import Layer"),
+    ("from layerc import layer, real\n\n@layer\ndef f(x: real['N']):\n    c = x\n    def g():\n        nonlocal c\n        c = c + 1\n        return c\n    return g()", 7, "Nonlocal is not part", "return the value"),
+    ("from layerc import layer, real\n\nif True:\n    K = 3\n\n@layer\ndef f(x: real['N']):\n    return x * K", 3, "an if gives a meaning", "define K without if"),
+    ("import numpy as np\nfrom layerc import layer, real\n\n@layer\ndef f(x: real['N']):\n    return np.tensorinv(x)", 6, "np.tensorinv is not part", ""),
+    ("import numpy as np\nfrom layerc import layer, real\n\n@layer\ndef f(x: real['N']):\n    return np.ediff1d(x)", 6, "np.ediff1d is not part", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "line", "message", "help"), ONLY, ids=[o[2] for o in ONLY])
+def test_a_mistake_has_no_consequences(text, line, message, help, tmp_path):
+    (tmp_path / "wrong.py").write_text(text + "\n")
+    with pytest.raises(InvalidFile) as caught:
+        read_module(tmp_path / "wrong.py")
+    (mistake,) = caught.value.mistakes
+    assert mistake.span.line == line
+    assert message in mistake.message
+    assert help in mistake.help
+    assert help or not mistake.help
 
 
 WHOLE = [

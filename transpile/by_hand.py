@@ -4,9 +4,6 @@ typed; what is looked for is what fails there for certain."""
 from __future__ import annotations
 
 import builtins
-import importlib
-import importlib.util
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,12 +12,12 @@ import gast
 from . import construct
 from .defaults import Unknown, known
 from .errors import Mistake, span_of
+from .libraries import has, module_of
 from .program import Parameter
 from .source import Source
 from .suggestions import UNDEFINED, nearest
 
 METHODS = ("initialize", "reset_state")
-_MODULES = {"np": "numpy", "math": "math"}
 _MAKERS = ("np.zeros", "np.ones", "np.empty", "np.full")
 
 
@@ -31,7 +28,7 @@ def mistakes(source: Source, node: Any, fields: Sequence[Parameter]) -> Iterator
     for inner in gast.walk(node):
         match inner:
             case gast.Attribute(value=value, attr=attr) if _first(value) not in bound:
-                if (module := _module(source.resolve(value))) is not None and not _has(module, attr):
+                if (module := module_of(source.resolve(value))) is not None and not has(module, attr):
                     message = f"{source.resolve(value)} has no {attr}"
                     yield Mistake(span_of(inner, source.path), "name", message, nearest(attr, dir(module)))
             case gast.Name(id=id, ctx=gast.Load()) if not (id in anywhere or hasattr(builtins, id) or id[0] == "<"):
@@ -63,24 +60,6 @@ def _first(node: Any) -> str:
     while isinstance(node, gast.Attribute):
         node = node.value
     return node.id if isinstance(node, gast.Name) else ""
-
-
-def _module(dotted: str | None) -> Any:
-    """NumPy, one of its modules, or math; None of any other name."""
-    first, _, rest = (dotted or "").partition(".")
-    if first not in _MODULES:
-        return None
-    module = importlib.import_module(_MODULES[first])
-    for attr in filter(None, rest.split(".")):
-        module = getattr(module, attr, None)
-    return module if hasattr(module, "__path__") or hasattr(module, "__spec__") else None
-
-
-def _has(module: Any, attr: str) -> bool:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        inside = hasattr(module, "__path__") and importlib.util.find_spec(f"{module.__name__}.{attr}") is not None
-        return hasattr(module, attr) or inside
 
 
 def _assigned(source: Source, method: Any, target: Any, fields: Sequence[Parameter]) -> Iterator[Mistake]:

@@ -165,6 +165,8 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
             self.env[name] = Broken()
         if isinstance(node, (gast.Import, gast.ImportFrom)):
             self.env |= {alias.asname or alias.name.split(".")[0]: Broken() for alias in node.names}
+        if isinstance(node, (gast.Global, gast.Nonlocal)):
+            self.env |= dict.fromkeys(node.names, Broken())
         if any(isinstance(n, gast.Return) for n in gast.walk(node)):
             self.env[RETURN] = Broken()
 

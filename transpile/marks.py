@@ -146,14 +146,19 @@ def _unknown(source: Source, node: Any) -> Iterator[Mistake]:
 
 def _unknown_mark(source: Source, decorator: Any) -> Mistake:
     text = _text(decorator)
+    where = span_of(decorator, source.path)
+    if text.removesuffix("(...)") in ("layer", "layerc.layer"):
+        return Mistake(where, "layer", f"@{text} is not imported", "from layerc import layer")
     help = "did you mean @layer?" if _meant_layer(source, decorator) else "call it in the body: y = helper(x)"
-    return Mistake(span_of(decorator, source.path), "layer", f"@{text} is not a mark that layerc knows", help)
+    return Mistake(where, "layer", f"@{text} is not a mark that layerc knows", help)
 
 
 def _meant_layer(source: Source, decorator: Any) -> bool:
     """Whether it is @layer misspelt, or Layer for layer."""
     target = decorator.func if isinstance(decorator, gast.Call) else decorator
     if source.resolve(target) == "layerc.Layer":
+        return True
+    if _text(target) == "layerc.layer" and not source.is_lost("layerc"):
         return True
     if isinstance(target, gast.Attribute):
         return (source.resolve(target) or "").startswith("layerc.") and bool(nearest(target.attr, ["layer"]))
@@ -163,6 +168,8 @@ def _meant_layer(source: Source, decorator: Any) -> bool:
 def _close(source: Source, id: str, word: str) -> bool:
     """Whether a name that nothing defines is nearly that word."""
     if source.defined(id) is not None or id in source.imports or id in source.modules:
+        return False
+    if source.is_lost(id):
         return False
     return bool(difflib.get_close_matches(id.lower(), [word.lower()], n=1, cutoff=0.7))
 
@@ -210,7 +217,10 @@ def _class_marks(source: Source, node: Any) -> Iterator[Mistake]:
             yield Mistake(span_of(decorator, source.path), "layer", what, "" if is_known else help)
     for base in [] if is_known else node.bases:
         if source.resolve(base) == "layerc.layer" or (isinstance(base, gast.Name) and _close(source, base.id, "Layer")):
-            yield Mistake(span_of(base, source.path), "layer", f"{base.id} is no layer class", "did you mean Layer?")
+            what, help = f"{base.id} is no layer class", "did you mean Layer?"
+            if base.id == "Layer":
+                what, help = "Layer is not imported", "from layerc import Layer"
+            yield Mistake(span_of(base, source.path), "layer", what, help)
 
 
 def _doubled(source: Source, layers: list[Any]) -> Iterator[Mistake]:

@@ -17,7 +17,7 @@ from . import exits
 from .depth import too_deep
 from .errors import Mistake, Reporter, Suppressed, span_of
 from .lines import lines_of
-from .mutation import harmless_functions
+from .mutation import harmless_functions, target_names
 from .program import Span
 from .suggestions import nearest
 
@@ -371,7 +371,13 @@ def _top_level(source: Source, node: Any, path: Path, reading: Reading) -> None:
         case gast.AnnAssign(target=gast.Name(id=name), value=value):
             if value is not None:
                 source.constants[name] = value
-        case gast.If(body=body, orelse=orelse):  # `if TYPE_CHECKING:` and `if __name__ == "__main__":`
+        case gast.If(test=test, body=body, orelse=orelse):
+            given = target_names([node])
+            if given and not _by_itself(source, test):
+                message = "a name that an if gives a meaning would have it in one run, and not in another"
+                help = f"define {given[0]} without if; configuration is for what changes: k: int = 3"
+                reporter.add(Mistake(span_of(node, source.path), "statement", message, help))
+                source.lost |= set(given)
             for child in [*body, *orelse]:
                 if isinstance(child, (gast.Import, gast.ImportFrom)):
                     _top_level(source, child, path, reading)
@@ -390,6 +396,12 @@ def _top_level(source: Source, node: Any, path: Path, reading: Reading) -> None:
                     "at top level: imports, constants, functions and Layer classes",
                 )
             )
+
+
+def _by_itself(source: Source, test: Any) -> bool:
+    """Whether it is `if TYPE_CHECKING:` or `if __name__ == "__main__":`, whose blocks are no part of the layers."""
+    names = {n.id for n in gast.walk(test) if isinstance(n, gast.Name)}
+    return "__name__" in names or "TYPE_CHECKING" in names or source.resolve(test) == "typing.TYPE_CHECKING"
 
 
 def _canonical(dotted: str) -> str:
