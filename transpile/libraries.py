@@ -17,7 +17,7 @@ def module_of(dotted: str | None) -> Any:
     first, _, rest = (dotted or "").partition(".")
     if first not in _MODULES:
         return None
-    module = importlib.import_module(_MODULES[first])
+    module: Any = importlib.import_module(_MODULES[first])
     for attr in filter(None, rest.split(".")):
         module = getattr(module, attr, None)
     return module if hasattr(module, "__spec__") else None

@@ -134,7 +134,8 @@ def target_names(nodes: list[Any], in_place: Callable[[str], bool] = lambda id: 
 
 
 def _own_nodes(node: Any) -> Iterator[Any]:
-    """All nodes in a statement, without those of functions, classes and comprehensions in it, which have names of their own."""
+    """All nodes in a statement, without those of functions, classes and comprehensions in it: these have names of their
+    own."""
     yield node
     if isinstance(node, (gast.FunctionDef, gast.ClassDef, gast.Lambda, gast.ListComp, gast.GeneratorExp)):
         return
