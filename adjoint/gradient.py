@@ -14,6 +14,7 @@ from ..transpile.backwards import backward_inputs, cotangents_of
 from ..transpile.clean import clean
 from ..transpile.construct import value_of
 from ..transpile.dims import ANY, Dim, Facts
+from ..transpile.lines import lines_of
 from ..transpile.node import remembered
 from ..transpile.primal import primal_block
 from ..transpile.printer import print_function
@@ -74,7 +75,7 @@ def kept(layer: Layer, source: str, path: str) -> Kept | None:
 @remembered
 def _derived(layer: Layer, source: str, path: str) -> tuple[Function, tuple[Stmt, ...]]:
     function = _with_one_name(_with_named_extents(_without_clashes(layer.forward or layer.predict)))
-    sweep, body = _settled(function, f"d_{layer.name}", {path: source.splitlines()})
+    sweep, body = _settled(function, f"d_{layer.name}", {path: lines_of(source)})
     return _finished(function, f"d_{layer.name}", body, layer.predict.doc), tuple(sweep)
 
 

@@ -21,14 +21,15 @@ from layerc.build.writer import write_package
 from layerc.transpile import emit, passes
 from layerc.transpile.depth import deep
 from layerc.transpile.dump import dump as ir_text
-from layerc.transpile.errors import InternalError, Mistake, Reporter
+from layerc.transpile.errors import InternalError, Reporter
 from layerc.transpile.ir import Kernel
 from layerc.transpile.layers import check_file
 from layerc.transpile.lower import ErrorTable, lower
 from layerc.transpile.overwrite import overwrites
 from layerc.transpile.primal import primal
 from layerc.transpile.printer import print_function
-from layerc.transpile.program import Function, Layer, Module, Span
+from layerc.transpile.program import Function, Layer, Module
+from layerc.transpile.source import report_no_utf8
 
 Progress = Callable[[str], None]
 VERSION = "0.1.0"
@@ -101,14 +102,7 @@ def read_module(source: Path) -> Module:
         return check_file(source)
     except UnicodeDecodeError as error:
         reporter = Reporter()
-        reporter.add(
-            Mistake(
-                Span(1, 0, 1, 1, source.name),
-                "syntax",
-                f"the file is not UTF-8: {error.reason}",
-                "save it as UTF-8",
-            )
-        )
+        report_no_utf8(error, source.name, reporter)
         reporter.raise_if_any()
         raise
 

@@ -13,6 +13,7 @@ from layerc.adjoint.keep import Kept
 from layerc.transpile.depth import deep
 from layerc.transpile.errors import InternalError, InvalidFile, Mistake, Reporter
 from layerc.transpile.layers import check_file
+from layerc.transpile.lines import lines_of
 from layerc.transpile.program import Function, Layer, Module
 
 FILE = "gradients.py"
@@ -34,7 +35,7 @@ def gradients_of(module: Module, keep: bool = False) -> Gradients:
     """The gradients of a module's layers. InvalidFile where some cannot be derived: all of these are
     reported.
     """
-    reporter = Reporter({module.path: module.source.splitlines()})
+    reporter = Reporter({module.path: lines_of(module.source)})
     derived: dict[str, Function] = {}
     functions: dict[str, Function] = {}
     sources: dict[str, str] = {}
@@ -79,7 +80,7 @@ def _read_again(text: str, derived: dict[str, Function]) -> dict[str, Function]:
 
 
 def _excerpt(module: Module, function: Function) -> str:
-    return "\n".join(module.source.splitlines()[function.span.line - 1 : function.span.end_line])
+    return "\n".join(lines_of(module.source)[function.span.line - 1 : function.span.end_line])
 
 
 def _check(module: Module, name: str | None, again: bool) -> None:
@@ -94,7 +95,7 @@ def _check(module: Module, name: str | None, again: bool) -> None:
         what = f"the gradient of {names} is not derived, so it is not derived again"
         help = "make its backward a layer of its own, with @layer, and ask for the gradient of that"
     if what:
-        reporter = Reporter({module.path: module.source.splitlines()})
+        reporter = Reporter({module.path: lines_of(module.source)})
         reporter.add(Mistake(asked[0].span, "derivative", what, help))
         reporter.raise_if_any()
 
@@ -115,7 +116,7 @@ def gradient_source(module: Module, name: str | None = None, order: int = 1) -> 
         gradients_of(module)  # reports all mistakes, not the first
         return gradient_file(module)
     layer = next(layer for layer in module.layers if layer.name == name)
-    reporter = Reporter({module.path: module.source.splitlines()})
+    reporter = Reporter({module.path: lines_of(module.source)})
     try:
         return gradient_text(layer, module.source, module.path)
     except Mistake as mistake:

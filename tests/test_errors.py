@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from layerc.build.driver import build, compile_module, read_module
+from layerc.build.gradients import gradients_of
 from layerc.transpile.errors import InvalidFile
 
 HEAD = "import numpy as np\nfrom layerc import Layer, Memory, Param, State, config, init, layer, real, i64, bool_\n"
@@ -185,6 +186,40 @@ MISTAKES = [
     ('def f(x: real["N"]):\n    return x * any(x > 0)', 3, 'unsupported', 'any is not part of the subset', 'np.any('),
     ('def f(x: real["N"]):\n    return x * np.allclose(x, 1)', 3, 'unsupported', 'np.allclose is not', 'np.all(np.abs(a - b) <= tol)'),
     ('def f(x: real["N"]):\n    return np.ndarray(3)', 3, 'unsupported', 'np.ndarray is not', 'np.empty('),
+    ('def f(x: real["N"]):\n    x @= x\n    return x', 3, 'shape', '@= takes a matrix', 'np.dot'),
+    ('def f(x: real["N N"]):\n    x[0] @= x[0]\n    return x', 3, 'shape', '@= takes a matrix', ''),
+    ('def f(x: real["1 N"], w: real["N 1"]):\n    x @= w\n    return x', 3, 'shape', 'the product is (1, 1), not (1, N)', 'z = x @ y'),
+    ('class A(Layer):\n    s: State[real["C"]] = init.zeros()\n    def forward(self, x: real["C"]):\n        self.s = np.mean(x)\n        return x', 4, 'shape', 'the state s has shape (C,), this is ()', 'np.full_like(self.s, value)'),
+    ('class A(Layer):\n    w: Param[real["C"]] = init.normal(0, -1)\n    def predict(self, x: real["C"]):\n        return x', 2, 'layer', 'init.normal of w: std=-1 is negative', 'std=1.0'),
+    ('class A(Layer):\n    w: Param[real["C"]] = init.uniform(lo=2)\n    def predict(self, x: real["C"]):\n        return x', 2, 'layer', 'init.uniform of w: lo=2 is above hi=1.0', ''),
+    ('@layer\ndef f(x: real["N"], i: i64["N"], w: real["N"]):\n    return x * w\n\n@f.backward\ndef b(x, w, dy) -> real["N"]:\n    return dy * w, dy * x', 6, 'backward', '1 gradients are declared, 2 are needed', 'x, w'),
+    ('@layer\ndef f(x: real["N"], i: i64["N"], w: real["N"]):\n    return x * w\n\n@f.backward\ndef b(x, w, dy) -> tuple[real["N"], real["7"]]:\n    return dy * w, dy * x', 6, 'backward', 'the gradient of w is real of shape (N,) here', 'leave the annotation out'),
+    ('@layer\ndef f(x: real["N"], i: i64["N"], w: real["N"]):\n    return x * w\n\n@f.backward\ndef b(x, w, dy) -> tuple[real["N"], f64["N"]]:\n    return dy * w, dy * x', 6, 'annotation', 'not one of', ''),
+    ('@layer\ndef f(x: real["N"], i: i64["N"], w: real["N"]):\n    return x * w\n\n@f.backward\ndef b(x, dy, **kept):\n    return dy, dy * x', 6, 'backward', 'without **kept', 'name each: x, i, w, y, dy'),
+    ('@layer\ndef f(x: real["N"], i: i64["N"], w: real["N"]):\n    return x * w\n\n@f.backward\ndef b(*a):\n    return a', 6, 'backward', 'without *a', ''),
+    ('@layer\ndef f(x: real["N"], i: i64["N"], w: real["N"]):\n    return x * w\n\n@f.backward\ndef b(x, /, w, dy):\n    return dy * w, dy * x', 6, 'backward', 'x stands before a /', 'leave the / out'),
+    ('@layer\ndef f(x: real["N"], i: i64["N"], w: real["N"]):\n    return x * w\n\n@f.backward\ndef b(x, *, w, dy):\n    return dy * w, dy * x', 6, 'backward', 'w stands after a *', 'leave the * out'),
+    ('@layer\ndef f(x: real["N"], i: i64["N"], w: real["N"]):\n    return x * w\n\n@f.backward\ndef b(x, w, dy):\n    return dy * w, np.argsort(x)', 6, 'type', 'the gradient of w is an integer, not real', 'astype'),
+    ('@layer\ndef f(x: real["N"], i: i64["N"], w: real["N"]):\n    return x * w\n\n@f.backward\ndef b(x, w, dy):\n    return dy * w, None, dy * x', 7, 'backward', 'None has no place here', 'one each for: x, w'),
+    ('@layer\ndef f(x: real["N"], i: i64["N"], w: real["N"]):\n    return x * w\n\n@f.backward\ndef b(x, w, dy):\n    if x[0] > 0:\n        return dy * w, None, dy * x\n    return dy * w, None, dy * x', 8, 'backward', 'None has no place here', ''),
+    ('class A(Layer):\n    s: State[real["N"]] = init.zeros()\n    def forward(self, x: real["N"]):\n        return x\n    def backward(self, dy):\n        self.s = dy\n        return dy', 6, 'role', 'a backward cannot assign the state s', 'in forward'),
+    ('class A(Layer):\n    s: State[real["N"]] = init.zeros()\n    def forward(self, x: real["N"]):\n        return x\n    def backward(self, dy):\n        self.s[0] += 1\n        return dy', 6, 'role', 'a backward cannot assign the state s', 'in forward'),
+    ('def g(x):\n    return x\n\n@layer\ndef f(x: real["N"]):\n    return g(x)\n\ndef g(x):\n    return -x', 8, 'layer', 'g is defined twice, also in line 3', 'a name of its own'),
+    ('@layer\ndef f(x: real["N"]):\n    return x\n\nf = 3', 5, 'layer', 'f is defined twice', 'a name of its own'),
+    ('a, k = 3, 4\n@layer\ndef f(x: real["N"]):\n    return x * k(x)\n\ndef k(x):\n    return x', 6, 'layer', 'k is defined twice, also in line 3', ''),
+    ('class A(Layer):\n    name: int = 3\n    def predict(self, x: real["N"]):\n        return x', 2, 'annotation', 'every layer has its own name', 'rename it'),
+    ('class A(Layer):\n    tops: int = config(3)\n    def predict(self, x: real["N"]):\n        return x', 2, 'annotation', 'every layer has its own tops', 'rename it'),
+    ('def f(x: real["N"]) -> {"x": real["N"], "z": real["N"]}:\n    return x, x', 2, 'annotation', "'x' names an input and an output", 'another name'),
+    ('def f(x: real["N"], y: real["N"]):\n    return np.where(x > 0 and y > 0, x, y)', 3, 'type', 'truth of an array of shape (N,) is ambiguous', '(x > 0) & (y > 0)'),
+    ('def f(x: real["N"]):\n    x.fill(3)\n    return x', 3, 'unsupported', 'no method fill', 'x[...] = v'),
+    ('def f(x: real["N"]):\n    return x.tolist()', 3, 'unsupported', 'no method tolist', 'indexed as they are'),
+    ('def f(x: real["N"]):\n    return x.maxx()', 3, 'unsupported', 'no method maxx', 'did you mean max?'),
+    ('def f(x: real["N"]):\n    return np.interp(x, x, x)', 3, 'unsupported', 'np.interp is not', 'write the weights'),
+    ('def f(x: real["N N"]):\n    return np.linalg.svd(x)', 3, 'unsupported', 'np.linalg.svd is not', 'solve, inv'),
+    ('def g(x, acc=[]):\n    acc.append(x)\n    return np.stack(acc)\n\n@layer\ndef f(x: real["N"]):\n    return g(x)', 7, 'unsupported', 'the default of acc is one list', 'acc = []'),
+    ('class A(Layer):\n    def predict(self, x: real["N"]):\n        return super().predict(x)', 3, 'unsupported', 'super is not part', 'Base.forward(self, x)'),
+    ('from layerc import ode45\nclass A(Layer):\n    def rate(self, t, y):\n        return -y\n    def predict(self, x: real["N"]):\n        return ode45(self.rate, 0.0, 1.0, x)', 6, 'name', 'self.rate is a method', 'lambda t, y: self.rate(t, y)'),
+    ('def f(x: real["N"]):\n    return x + np.expand_dims(0.0, None)', 3, 'type', 'axis must be an integer, not None', ''),
     ('x = 3', 1 - FIRST, 'layer', 'no layer in this file', '@layer'),
 ]
 # fmt: on
@@ -246,9 +281,62 @@ def test_an_import_in_a_function_is_told_once(tmp_path):
     assert len(caught.value.mistakes) == 1
 
 
+def test_backwards_need_no_names_of_their_own(tmp_path):
+    text = "".join(
+        f'@layer\ndef {f}(x: real["N"]) -> real["N"]:\n    return x\n\n@{f}.backward\ndef _(dy):\n    return dy\n\n'
+        for f in ("one", "two")
+    )
+    assert len(read_module(write(tmp_path / "named.py", text)).layers) == 2
+
+
 def test_long_sums_are_no_mistake(tmp_path):
     source = write(tmp_path / "long.py", f'def f(x: real["N"]):\n    return {" + ".join(["x"] * 400)}')
     assert compile_module(read_module(source)).parts
+
+
+# A whole file of one mistake: its line, its words, the help
+ONLY = [
+    ("from layerc import *\n\n@layer\ndef f(x: real['N']):\n    return x", 1, "import * is not part", "name what"),
+    ("from layerc import real\n\n@layer\ndef f(x: real['N']):\n    return x", 3, "@layer is not imported", "from layerc import layer"),
+    ("from layerc import real\n\nclass A(Layer):\n    def predict(self, x: real['N']):\n        return x", 3, "Layer is not imported", "from layerc import Layer"),
+    ("from layerc import layer, real\n\n@layer\ndef f(x: real['N']):\n    c = x\n    def g():\n        nonlocal c\n        c = c + 1\n        return c\n    return g()", 7, "Nonlocal is not part", "return the value"),
+    ("from layerc import layer, real\n\nif True:\n    K = 3\n\n@layer\ndef f(x: real['N']):\n    return x * K", 3, "an if gives a meaning", "define K without if"),
+    ("import numpy as np\nfrom layerc import layer, real\n\n@layer\ndef f(x: real['N']):\n    return np.tensorinv(x)", 6, "np.tensorinv is not part", ""),
+    ("import numpy as np\nfrom layerc import layer, real\n\n@layer\ndef f(x: real['N']):\n    return np.ediff1d(x)", 6, "np.ediff1d is not part", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "line", "message", "help"), ONLY, ids=[o[2] for o in ONLY])
+def test_a_mistake_has_no_consequences(text, line, message, help, tmp_path):
+    (tmp_path / "wrong.py").write_text(text + "\n")
+    with pytest.raises(InvalidFile) as caught:
+        read_module(tmp_path / "wrong.py")
+    (mistake,) = caught.value.mistakes
+    assert mistake.span.line == line
+    assert message in mistake.message
+    assert help in mistake.help
+    assert help or not mistake.help
+
+
+WHOLE = [
+    (b"# coding: nosuch\n", "wrong.py:1:1: error[syntax]: unknown encoding: nosuch"),
+    ("x = 'ä'; y = (\n".encode(), "wrong.py:1:14: error[syntax]: '(' was never closed"),
+    ("def f(x):\n    return 'ä\xa0'\n".encode() + b"# \xe4\n", "wrong.py:3:3: error[syntax]: the byte 0xe4 is not UTF-8"),
+    ("from layerc import layer, real\n\n@layer\ndef f(x: real['N']):\n    äö = x; return y\n".encode(), "wrong.py:5:20: error[name]: y is not"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "begin"), WHOLE, ids=[w[1] for w in WHOLE])
+def test_bytes_of_a_file(content, begin, tmp_path):
+    (tmp_path / "wrong.py").write_bytes(content)
+    with pytest.raises(InvalidFile) as caught:
+        read_module(tmp_path / "wrong.py")
+    assert str(caught.value).startswith(begin), str(caught.value)
+    if "[syntax]" in begin:  # told once, where it is, also from a file that imports this one
+        (tmp_path / "user.py").write_text("from layerc import layer, real\nimport wrong\n")
+        with pytest.raises(InvalidFile) as again:
+            read_module(tmp_path / "user.py")
+        assert str(again.value) == str(caught.value)
 
 
 def split(drawn):
@@ -277,6 +365,34 @@ def test_all_mistakes_are_found_in_one_run(tmp_path):
     with pytest.raises(InvalidFile) as caught:
         read_module(source)
     assert [m.span.line - FIRST for m in caught.value.mistakes] == [3, 5, 6, 10]
+
+
+def test_lines_are_those_of_python(tmp_path):
+    """A form feed, U+2028 and the like end no line."""
+    text = """
+        def f(x: real["N"]):
+            h = np.zeros(())  # \u2028 \x1c \x0b
+            for v in x:
+                h = np.sin(h) * v
+            return h
+        \x0c
+        @layer
+        def g(x: real["N"]):
+            return np.exp(x)
+
+        @g.backward
+        def back(x, dy):
+            return np.exp(x) * dy
+        """
+    source = write(tmp_path / "pages.py", text.lstrip("\n"))
+    module = read_module(source)
+    assert module.layers[1].source.startswith('@layer\ndef g(x: real["N"]):')
+    found = gradients_of(module)
+    assert found.sources["g"].startswith("def back(x, dy):")
+    assert f"# {FIRST + 4}: for v in x:" in found.sources["f"]
+    source.write_text(source.read_text().replace("(x) * dy", "(x) * dz"))
+    with pytest.raises(InvalidFile, match=r"\n +16 \|     return np.exp\(x\) \* dz\n"):
+        read_module(source)
 
 
 def test_a_failed_build_leaves_nothing_and_the_older_package_as_it_was(tmp_path):

@@ -167,6 +167,10 @@ class Atoms:
         key = f"self.{attr}"
         if key in self.env:
             return self._name_like(node, key, attr)
+        if attr in self.methods:
+            arguments = ", ".join(a.id for a in self.methods[attr][1].args.args[1:])
+            help = f"as a function: lambda {arguments}: self.{attr}({arguments})"
+            raise self.fail(node, "name", f"self.{attr} is a method, which can only be called here", help)
         fields = [k[5:] for k in self.env if k.startswith("self.")]
         raise self.fail(node, "name", f"the layer has no field {attr}", nearest(attr, fields))
 

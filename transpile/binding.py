@@ -166,7 +166,10 @@ class Binding:
         raise self.fail(given, "type", f"{argument.name} must be known at build time")
 
     def _axes(self: Any, value: Value, node: Any, argument: Argument) -> Any:
-        if isinstance(value, Static) and value.value is None and (argument.default is None or argument.name == "axis"):
+        is_none = isinstance(value, Static) and value.value is None
+        if is_none and argument.kind == "axes" and argument.required:
+            raise self.fail(node, "type", f"{argument.name} must be an integer, not None")
+        if is_none and (argument.default is None or argument.name == "axis"):
             return None
         if isinstance(value, Tuple) and argument.kind == "axes":
             axes = tuple(self._axes(v, node, argument) for v in value.items)

@@ -66,6 +66,10 @@ def check_function(
         reporter.add(mistake)
     if any(m.kind == "role" for m in scratch.mistakes):
         raise Suppressed
+    for key in node.returns.keys if isinstance(node.returns, gast.Dict) else ():
+        if isinstance(key, gast.Constant) and any(key.value == p.name for p in params):
+            message = f"{key.value!r} names an input and an output"
+            reporter.add(Mistake(span_of(key, source.path), "annotation", message, "take another name"))
     everything = [*params, *(fields or [])]
     results, values = results_of(source, node, checker, everything)
     if any(p.role == "broken" for p in everything):

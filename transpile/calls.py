@@ -8,12 +8,13 @@ import gast
 
 from . import construct
 from .errors import Mistake, Suppressed
+from .libraries import exists
 from .operations import BY_SPELLING, ROWS, Row
 from .program import (
     NewAxis,
 )
 from .source import Source, shipped
-from .suggestions import LOOPED, UNDEFINED, UNSUPPORTED, nearest
+from .suggestions import LOOPED, METHODS, UNDEFINED, UNSUPPORTED, nearest
 from .typing import BUILTIN_DTYPES, DTYPES
 from .values import (
     Broken,
@@ -132,7 +133,8 @@ class Calls:
         known = [s for s in BY_SPELLING if not s[0].isupper()]
         if "." in dotted:
             missing = self.source.missing.get(first.id) if isinstance(first, gast.Name) else None
-            help = f"a layer file for it was not found: {missing}" if missing else nearest(dotted, known)
+            misspelt = "" if exists(dotted) else nearest(dotted, known)
+            help = f"a layer file for it was not found: {missing}" if missing else misspelt
             return self.fail(node, "unsupported", f"{dotted} is not part of the subset", help)
         close = nearest(dotted, [*known, *self.env, *self.source.functions])
         return self.fail(node.func, "name", f"{dotted} is not defined", close or UNDEFINED)
@@ -178,7 +180,7 @@ class Calls:
         if row is None and f"np.{attr}" in BY_SPELLING:
             raise self.fail(node, "unsupported", f"arrays have no method {attr} here", f"np.{attr}(...)")
         if row is None or not row.arrays or row.arrays[0] != "a" or row.signature[0].kind != "array":
-            raise self.fail(node, "unsupported", f"arrays have no method {attr} here", nearest(attr, ROWS))
+            raise self.fail(node, "unsupported", f"arrays have no method {attr} here", _instead(attr))
         args = list(node.args)
         if row.name in ("reshape", "transpose") and len(args) > 1:
             args = [gast.Tuple(elts=args, ctx=gast.Load())]
@@ -190,6 +192,11 @@ class Calls:
             return None
         found = self.source.defined(node.id) if isinstance(node, gast.Name) else self.source.member(node)
         return found if found is not None and found[1] in found[0].classes else None
+
+
+def _instead(attr: str) -> str:
+    """Of a method that arrays have not here: what to write, or what it misspells."""
+    return METHODS.get(attr) or ("" if exists(f"np.ndarray.{attr}") else nearest(attr, _OF_ARRAYS))
 
 
 __all__ = ["Calls"]

@@ -7,9 +7,9 @@ from typing import Any
 
 import gast
 
-from . import defaults, extents
+from . import by_hand, defaults, extents
 from .annotations import parse_annotation
-from .backwards import check_memory, checked_backward, possible_mode
+from .backwards import check_memory, check_unsettled, checked_backward, possible_mode
 from .bodies import check_function
 from .errors import Mistake, Reporter, Suppressed, span_of
 from .program import (
@@ -22,6 +22,7 @@ from .signatures import attempt, broken, parameters_of
 from .source import Source
 from .values import Fresh
 
+_OF_EVERY_LAYER = ("name", "bottoms", "tops", "config", "params", "states")
 _CLASS_PARTS = "fields with annotations, batched = True, methods"
 
 
@@ -104,6 +105,16 @@ def class_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
     fresh = Fresh()
     mistakes = len(reporter.mistakes)
     found = _collect(source, node, reporter, fresh)
+    try:
+        return _layer(source, node, found, fresh, reporter, mistakes)
+    finally:
+        for home, method in (found.methods[name] for name in by_hand.METHODS if name in found.methods):
+            for mistake in by_hand.mistakes(home, method, list(found.fields.values())):
+                reporter.add(mistake)
+
+
+def _layer(source: Source, node: Any, found: _Class, fresh: Fresh, reporter: Reporter, mistakes: int) -> Layer:
+    """`mistakes`: how many there were before this class."""
     fields, methods = list(found.fields.values()), found.methods
     if "predict" not in methods and "forward" not in methods:
         if len(reporter.mistakes) > mistakes:
@@ -132,6 +143,9 @@ def class_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
                 made[name] = typed
     predict = made.get("predict", made.get("forward"))
     if len(reporter.mistakes) > mistakes or predict is None:  # None: an inherited mistake, reported with its class
+        if "backward" in methods:
+            home, method = methods["backward"]
+            check_unsettled(home, method, params, reporter, skip=1, fields=fields, methods=methods)
         raise Suppressed
     forward = made.get("forward") if "predict" in made else None
     main = forward or predict
@@ -151,7 +165,6 @@ def class_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
         )
     check_memory(span_of(node, source.path), main, custom)
     mode = possible_mode(mode, main)
-    by_hand = tuple(name for name in ("initialize", "reset_state") if name in methods)
     return Layer(
         node.name,
         "class",
@@ -163,7 +176,7 @@ def class_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
         gast.get_docstring(node) or "",
         source.excerpt(node),
         span_of(node, source.path),
-        by_hand,
+        tuple(name for name in by_hand.METHODS if name in methods),
     )
 
 
@@ -204,6 +217,8 @@ def _field(source: Source, node: Any, id: str, fresh: Fresh) -> Parameter:
     span = span_of(node, source.path)
     annotation = parse_annotation(node.annotation, source, fresh)
     fresh(id)
+    if annotation.role == "config" and id in _OF_EVERY_LAYER:
+        raise Mistake(span, "annotation", f"every layer has its own {id}: no configuration is called so", "rename it")
     if annotation.role == "random":
         help = f"a method takes it: forward(self, x, {id}: Random)"
         raise Mistake(span, "annotation", f"the field {id} is a random generator", help)

@@ -230,8 +230,19 @@ def initial(source: Source, node: Any, id: str) -> tuple[str, tuple[Any, ...]]:
     missing = [a for a, d in takes.items() if d is None and a not in values]
     if missing:
         raise Mistake(span_of(node, source.path), "layer", f"init.{name} needs {missing[0]}", text)
+    if (why := _impossible(name, {**takes, **values})) is not None:
+        raise Mistake(span_of(node, source.path), "layer", f"init.{name} of {id}: {why}", text)
     last = max((k for k, a in enumerate(takes) if a in values), default=-1)
     return name, tuple(values.get(a, d) for a, d in list(takes.items())[: last + 1])
+
+
+def _impossible(name: str, given: Mapping[str, Any]) -> str | None:
+    """Why nothing can be drawn so, which layerc.init says when it is called."""
+    if name == "uniform" and not given["lo"] <= given["hi"]:
+        return f"lo={given['lo']!r} is above hi={given['hi']!r}"
+    if name == "normal" and not given["std"] >= 0:
+        return f"std={given['std']!r} is negative"
+    return None
 
 
 def _number(source: Source, node: Any, id: str) -> float:

@@ -63,13 +63,14 @@ class Reporter:
 
     def draw(self, mistake: Mistake) -> str:
         span = mistake.span
-        head = f"{span.path}:{span.line}:{span.column + 1}: error[{mistake.kind}]: {mistake.message}"
         lines = self.sources.get(span.path, [])
-        if 1 <= span.line <= len(lines):
-            text = lines[span.line - 1].rstrip("\n")
-            end = span.end_column if span.end_line == span.line else len(text)
-            # Columns are counted in UTF-8 bytes by the parser, in characters by a terminal.
-            start = len(text.encode()[: span.column].decode(errors="replace"))
+        known = 1 <= span.line <= len(lines)
+        text = lines[span.line - 1] if known else ""
+        # Columns are counted in UTF-8 bytes by the parser, in characters by editors and terminals.
+        start = len(text.encode()[: span.column].decode(errors="replace")) if known else span.column
+        head = f"{span.path}:{span.line}:{start + 1}: error[{mistake.kind}]: {mistake.message}"
+        if known:
+            end = span.end_column if span.end_line == span.line else len(text.encode())
             width = max(len(text.encode()[:end].decode(errors="replace")) - start, 1)
             lead = "".join("\t" if c == "\t" else " " for c in text[:start])
             head += f"\n{span.line:>5} | {text}\n      | {lead}{'^' * width}"

@@ -227,6 +227,7 @@ class Expressions(Atoms, Operators, Calls, Binding, Subscripts, SpecialCalls):
     def drawn(self) -> dict[str, Value]:
         return {}
 
+    methods: Mapping[str, Any] = {}  # of the class of a method
     assigned: Set[str] = frozenset()  # names that the function around assigns
     truths: Set[str] = frozenset()  # names of Python's own booleans
     boxes: Mapping[str, str] = {}

@@ -134,6 +134,7 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
             except Suppressed:
                 if self.source.shipped:
                     raise
+                self._look_inside(node)
                 self._poison(node)
             except TypingError as error:
                 mistake = (
@@ -144,7 +145,20 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
                 if self.source.shipped:  # one mistake a call: what follows in layerc's own code is no one's concern
                     raise mistake from None
                 self.reporter.add(mistake)
+                self._look_inside(node)
                 self._poison(node)
+
+    def _look_inside(self, node: Any) -> None:
+        """The blocks of a statement that has a mistake in its header have their own. What a loop assigns, or gets, may
+        be anything there."""
+        if not isinstance(node, (gast.If, gast.For, gast.While)):
+            return
+        env = self.env
+        if not isinstance(node, gast.If):
+            self.env = {**env, **{name: Broken() for name in target_names([node])}}
+        self.captured(node.body)
+        self.captured(node.orelse)
+        self.env = env
 
     def _poison(self, node: Any) -> None:
         """What a broken statement should have assigned is broken too, without another message."""
@@ -152,6 +166,8 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
             self.env[name] = Broken()
         if isinstance(node, (gast.Import, gast.ImportFrom)):
             self.env |= {alias.asname or alias.name.split(".")[0]: Broken() for alias in node.names}
+        if isinstance(node, (gast.Global, gast.Nonlocal)):
+            self.env |= dict.fromkeys(node.names, Broken())
         if any(isinstance(n, gast.Return) for n in gast.walk(node)):
             self.env[RETURN] = Broken()
 
@@ -298,13 +314,15 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
         return self._bind_name(f"self.{attr}", expr, node, target, base=attr)
 
     def _fitting(self, expr: Expr, type: Type, attr: str, node: Any) -> Expr:
-        if expr.type.shape != type.shape and expr.type.rank:
+        if expr.type.shape != type.shape:
             found, declared = construct.shape_text(expr.type.shape), construct.shape_text(type.shape)
             raise self.fail(
                 node,
                 "shape",
                 f"the state {attr} has shape {declared}, this is {found}",
-                "assign a value of the declared shape",
+                "assign a value of the declared shape"
+                if expr.type.rank
+                else f"np.full_like(self.{attr}, value) fills it",
             )
         if expr.type.is_float and not type.is_float:
             raise self.fail(

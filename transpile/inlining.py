@@ -157,9 +157,19 @@ class Inlining:
             if id not in bound:
                 if id not in defaults:
                     raise self.fail(node, "type", f"{target.name} needs {id}")
+                self._not_kept(target, id, defaults[id], node)
                 kept = target.defaults
                 bound[id] = kept[id] if kept is not None else self._default(target, defaults[id])
         return bound
+
+    def _not_kept(self: Any, target: Closure, id: str, default: Any, node: Any) -> None:
+        """Python makes a default once: a list that the function changes would be the same at every call."""
+        if not isinstance(default, (gast.List, gast.ListComp)):
+            return
+        written = mutated_names(target.node, target.source.harmless)
+        if id in appended_names(target.node) | popped_names(target.node) | written:
+            message = f"the default of {id} is one list for all calls of {target.name}, which changes it"
+            raise self.fail(node, "unsupported", message, f"make it in the function: {id} = []")
 
     def closure(self: Any, node: Any, name: str) -> Closure:
         """A nested function or a lambda. Its defaults are what they are here."""

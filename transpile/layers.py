@@ -10,11 +10,11 @@ import gast
 
 from . import extents, marks
 from .aliasing import hidden_writes
-from .backwards import check_memory, checked_backward, possible_mode
+from .backwards import check_memory, check_unsettled, checked_backward, possible_mode
 from .bodies import check_function
 from .classes import class_layer
 from .depth import deep
-from .errors import Mistake, Reporter, span_of
+from .errors import Mistake, Reporter, Suppressed, span_of
 from .program import (
     Layer,
     Module,
@@ -79,14 +79,17 @@ def _function_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
     params = parameters_of(source, node, fresh, reporter, skip=0)
     for mistake in extents.mistakes(params, params):
         reporter.add(mistake)
-    function = check_function(
-        source, node, params, reporter, bool(options.get("batched")) or node.name in source.batched, node.name
-    )
+    custom_node = next(iter(marks.backwards(source, node.name)), None)
+    batched = bool(options.get("batched")) or node.name in source.batched
+    function = attempt(reporter, lambda: check_function(source, node, params, reporter, batched, node.name))
+    if function is None:
+        if custom_node is not None:
+            check_unsettled(source, custom_node, params, reporter, skip=0)
+        raise Suppressed
     # The files that layerc writes say themselves which functions take whole batches: also gradients, whose results may
     # be of Params.
     for mistake in extents.unbatched(function) if function.batched and node.name not in source.batched else ():
         reporter.add(mistake)
-    custom_node = next(iter(marks.backwards(source, node.name)), None)
     mode = "none" if "backward" in options else "auto"
     custom = None
     if custom_node is not None:

@@ -99,7 +99,7 @@ def mistakes(source: Source) -> Iterator[Mistake]:
             yield from _class_marks(source, node)
         elif id(node) not in seen:
             yield from (_unknown_mark(source, d) for d in node.decorator_list if _meant_layer(source, d))
-    yield from _doubled(source, nodes, layers)
+    yield from _doubled(source, layers)
 
 
 def _is_whole_layer(source: Source, node: Any) -> bool:
@@ -146,14 +146,19 @@ def _unknown(source: Source, node: Any) -> Iterator[Mistake]:
 
 def _unknown_mark(source: Source, decorator: Any) -> Mistake:
     text = _text(decorator)
+    where = span_of(decorator, source.path)
+    if text.removesuffix("(...)") in ("layer", "layerc.layer"):
+        return Mistake(where, "layer", f"@{text} is not imported", "from layerc import layer")
     help = "did you mean @layer?" if _meant_layer(source, decorator) else "call it in the body: y = helper(x)"
-    return Mistake(span_of(decorator, source.path), "layer", f"@{text} is not a mark that layerc knows", help)
+    return Mistake(where, "layer", f"@{text} is not a mark that layerc knows", help)
 
 
 def _meant_layer(source: Source, decorator: Any) -> bool:
     """Whether it is @layer misspelt, or Layer for layer."""
     target = decorator.func if isinstance(decorator, gast.Call) else decorator
     if source.resolve(target) == "layerc.Layer":
+        return True
+    if _text(target) == "layerc.layer" and not source.is_lost("layerc"):
         return True
     if isinstance(target, gast.Attribute):
         return (source.resolve(target) or "").startswith("layerc.") and bool(nearest(target.attr, ["layer"]))
@@ -163,6 +168,8 @@ def _meant_layer(source: Source, decorator: Any) -> bool:
 def _close(source: Source, id: str, word: str) -> bool:
     """Whether a name that nothing defines is nearly that word."""
     if source.defined(id) is not None or id in source.imports or id in source.modules:
+        return False
+    if source.is_lost(id):
         return False
     return bool(difflib.get_close_matches(id.lower(), [word.lower()], n=1, cutoff=0.7))
 
@@ -210,15 +217,33 @@ def _class_marks(source: Source, node: Any) -> Iterator[Mistake]:
             yield Mistake(span_of(decorator, source.path), "layer", what, "" if is_known else help)
     for base in [] if is_known else node.bases:
         if source.resolve(base) == "layerc.layer" or (isinstance(base, gast.Name) and _close(source, base.id, "Layer")):
-            yield Mistake(span_of(base, source.path), "layer", f"{base.id} is no layer class", "did you mean Layer?")
+            what, help = f"{base.id} is no layer class", "did you mean Layer?"
+            if base.id == "Layer":
+                what, help = "Layer is not imported", "from layerc import Layer"
+            yield Mistake(span_of(base, source.path), "layer", what, help)
 
 
-def _doubled(source: Source, nodes: list[Any], layers: list[Any]) -> Iterator[Mistake]:
-    """Of two definitions of one name, the last would win, and a layer be missed."""
+def _doubled(source: Source, layers: list[Any]) -> Iterator[Mistake]:
+    """Of two meanings of one name, the last would win, and a layer or a helper be missed. Only the backwards of layers
+    need no names of their own."""
     names = {n.name for n in layers}
-    seen: dict[str, Any] = {}
-    for node in nodes:
-        if node.name in seen and node.name in names:
-            message = f"{node.name} is defined twice, also in line {seen[node.name].lineno}"
-            yield Mistake(span_of(node, source.path), "layer", message, "give each layer a name of its own")
-        seen[node.name] = node
+    seen: dict[str, tuple[int, bool]] = {}
+    for name, node, defines in _meanings(source):
+        line, defined = seen.get(name, (0, False))
+        if line and (defines or defined):
+            message = f"{name} is defined twice, also in line {line}"
+            yield Mistake(span_of(node, source.path), "layer", message, "give each a name of its own")
+        if not defines or name in names or not any(_backward_of(d) for d in node.decorator_list):
+            seen[name] = (node.lineno, defines or defined)
+
+
+def _meanings(source: Source) -> Iterator[tuple[str, Any, bool]]:
+    """What the file gives a name to, in order, and whether it is a function or a class."""
+    assignments = [n for n in source.tree.body if isinstance(n, (gast.Assign, gast.AnnAssign)) and n.value is not None]
+    for node in sorted([*source.definitions, *assignments], key=lambda n: n.lineno):
+        if isinstance(node, (gast.FunctionDef, gast.ClassDef)):
+            yield node.name, node, True
+            continue
+        for target in node.targets if isinstance(node, gast.Assign) else [node.target]:
+            for name in (n for n in gast.walk(target) if isinstance(n, gast.Name) and isinstance(n.ctx, gast.Store)):
+                yield name.id, name, False

@@ -128,15 +128,16 @@ def target_names(nodes: list[Any], in_place: Callable[[str], bool] = lambda id: 
                     found.append(id)
                 case gast.Attribute(value=gast.Name(id="self"), attr=attr, ctx=gast.Store()):
                     found.append(f"self.{attr}")
-                case gast.FunctionDef(name=name):
+                case gast.FunctionDef(name=name) | gast.ClassDef(name=name):
                     found.append(name)
     return found
 
 
 def _own_nodes(node: Any) -> Iterator[Any]:
-    """All nodes in a statement, without those of functions and comprehensions in it, which have names of their own."""
+    """All nodes in a statement, without those of functions, classes and comprehensions in it: these have names of their
+    own."""
     yield node
-    if isinstance(node, (gast.FunctionDef, gast.Lambda, gast.ListComp, gast.GeneratorExp)):
+    if isinstance(node, (gast.FunctionDef, gast.ClassDef, gast.Lambda, gast.ListComp, gast.GeneratorExp)):
         return
     for child in gast.iter_child_nodes(node):
         yield from _own_nodes(child)

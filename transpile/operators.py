@@ -253,16 +253,16 @@ class Operators:
         if isinstance(node, gast.BoolOp):
             return self.as_expr(self._boolean(type(node.op).__name__, node.values, node, exact), node)
         expr = self.typed(node)
-        if exact and (expr.type.rank or expr.type.dtype != "bool"):
-            what = "`and` and `or` give one of their operands; here these are no truths"
-            raise self.fail(node, "type", what, "say which one is meant: k if k else 2")
         if expr.type.rank and expr.type.shape != (construct.ONE,) * expr.type.rank:
             raise self.fail(
                 node,
                 "type",
                 f"the truth of an array of shape {construct.shape_text(expr.type.shape)} is ambiguous",
-                "use np.any or np.all; elementwise: np.where, & and |",
+                "elementwise: np.where, and & | with parentheses: (x > 0) & (y > 0); of them all: np.any, np.all",
             )
+        if exact and (expr.type.rank or expr.type.dtype != "bool"):
+            what = "`and` and `or` give one of their operands; here these are no truths"
+            raise self.fail(node, "type", what, "say which one is meant: k if k else 2")
         if expr.type.rank:
             expr = construct.index(expr, [At(const(0))] * expr.type.rank)
         return expr if expr.type.dtype == "bool" else construct.call("not_equal", expr, const(0))

@@ -16,7 +16,8 @@ import gast
 from . import exits
 from .depth import too_deep
 from .errors import Mistake, Reporter, Suppressed, span_of
-from .mutation import harmless_functions
+from .lines import lines_of
+from .mutation import harmless_functions, target_names
 from .program import Span
 from .suggestions import nearest
 
@@ -64,7 +65,7 @@ class Source:
 
     @property
     def lines(self) -> list[str]:
-        return self.text.splitlines()
+        return lines_of(self.text)
 
     @cached_property
     def harmless(self) -> set[str]:
@@ -142,8 +143,8 @@ def read(path: Path, reporter: Reporter, text: str | None = None) -> Source | No
 
 def _read(path: Path, text: str, reading: Reading) -> Source | None:
     reporter = reading.reporter
-    name = Path(os.path.relpath(path, reading.folder)).as_posix()
-    reporter.sources[name] = text.splitlines()
+    name = _shown(path, reading)
+    reporter.sources[name] = lines_of(text)
     deepest = None
     try:
         with warnings.catch_warnings():
@@ -155,11 +156,11 @@ def _read(path: Path, text: str, reading: Reading) -> Source | None:
             _compiled(text, name)
         exits.rewrite(tree)
     except (SyntaxError, ValueError) as error:  # ValueError: a NUL byte
-        reporter.add(_no_python(error, name))
+        reporter.add(_no_python(error, name, text))
         return None
     except (RecursionError, MemoryError):
         line, column = deepest or (1, 0)
-        where = Span(line, column, line, len(text.splitlines()[line - 1].encode()), name)
+        where = Span(line, column, line, len(lines_of(text)[line - 1].encode()), name)
         help = "compute parts of it in statements of their own"
         reporter.add(Mistake(where, "syntax", "an expression is nested too deeply", help))
         return None
@@ -170,11 +171,26 @@ def _read(path: Path, text: str, reading: Reading) -> Source | None:
     return source
 
 
+def _shown(path: Path, reading: Reading) -> str:
+    """A file's name in messages: from where the compiled one lies."""
+    return Path(os.path.relpath(path, reading.folder)).as_posix()
+
+
+def report_no_utf8(error: UnicodeDecodeError, name: str, reporter: Reporter) -> None:
+    """A byte that ends no character of UTF-8, where it stands."""
+    reporter.sources[name] = lines_of(error.object.decode(errors="replace"))
+    before = lines_of(error.object[: error.start].decode() + "?")
+    line, column = len(before), len(before[-1].encode()) - 1
+    where = Span(line, column, line, column + 3, name)
+    what = f"the byte {error.object[error.start]:#04x} is not UTF-8: {error.reason}"
+    reporter.add(Mistake(where, "syntax", what, f"save {Path(name).name} as UTF-8"))
+
+
 def _compiled(text: str, name: str) -> None:
-    """What Python finds only when it compiles: a name both global and local. Whether there is a loop to break is for
-    the checker to find, with all other mistakes; `loose_exit` is for what it does not look at."""
+    """What Python finds only when it compiles: a name both global and local, an unknown `coding:`. Whether there is a
+    loop to break is for the checker to find, with all other mistakes; `loose_exit` is for what it does not look at."""
     try:
-        compile(text, name, "exec", dont_inherit=True)
+        compile(text.encode(), name, "exec", dont_inherit=True)
     except SyntaxError as error:
         if "loop" not in (error.msg or ""):
             raise
@@ -185,12 +201,14 @@ def loose_exit(source: Source) -> Mistake | None:
     try:
         compile(source.text, source.path, "exec", dont_inherit=True)
     except SyntaxError as error:
-        return _no_python(error, source.path)
+        return _no_python(error, source.path, source.text)
     return None
 
 
-def _no_python(error: SyntaxError | ValueError, name: str) -> Mistake:
-    line, column = getattr(error, "lineno", 1) or 1, max((getattr(error, "offset", 1) or 1) - 1, 0)
+def _no_python(error: SyntaxError | ValueError, name: str, text: str) -> Mistake:
+    line, offset = getattr(error, "lineno", 1) or 1, max((getattr(error, "offset", 1) or 1) - 1, 0)
+    written = [*lines_of(text), ""]
+    column = len(written[min(line, len(written)) - 1][:offset].encode())  # offsets count characters, spans bytes
     message = getattr(error, "msg", None) or str(error)
     return Mistake(Span(line, column, line, column + 1, name), "syntax", message)
 
@@ -245,9 +263,12 @@ def _layer_file(dotted: str, node: Any, source: Source, path: Path, reading: Rea
     if known not in reading.done:
         try:
             text = file.read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeError) as error:
+        except OSError as error:
             raise Mistake(span_of(node, source.path), "import", f"cannot read {file.name}: {error}") from None
-        reading.done[known] = _read(file, text, reading)
+        except UnicodeDecodeError as error:
+            report_no_utf8(error, _shown(file, reading), reading.reporter)
+            text = None
+        reading.done[known] = None if text is None else _read(file, text, reading)
     if reading.done[known] is None:
         raise Suppressed
     return reading.done[known]
@@ -350,7 +371,13 @@ def _top_level(source: Source, node: Any, path: Path, reading: Reading) -> None:
         case gast.AnnAssign(target=gast.Name(id=name), value=value):
             if value is not None:
                 source.constants[name] = value
-        case gast.If(body=body, orelse=orelse):  # `if TYPE_CHECKING:` and `if __name__ == "__main__":`
+        case gast.If(test=test, body=body, orelse=orelse):
+            given = target_names([node])
+            if given and not _by_itself(source, test):
+                message = "a name that an if gives a meaning would have it in one run, and not in another"
+                help = f"define {given[0]} without if; configuration is for what changes: k: int = 3"
+                reporter.add(Mistake(span_of(node, source.path), "statement", message, help))
+                source.lost |= set(given)
             for child in [*body, *orelse]:
                 if isinstance(child, (gast.Import, gast.ImportFrom)):
                     _top_level(source, child, path, reading)
@@ -369,6 +396,12 @@ def _top_level(source: Source, node: Any, path: Path, reading: Reading) -> None:
                     "at top level: imports, constants, functions and Layer classes",
                 )
             )
+
+
+def _by_itself(source: Source, test: Any) -> bool:
+    """Whether it is `if TYPE_CHECKING:` or `if __name__ == "__main__":`, whose blocks are no part of the layers."""
+    names = {n.id for n in gast.walk(test) if isinstance(n, gast.Name)}
+    return "__name__" in names or "TYPE_CHECKING" in names or source.resolve(test) == "typing.TYPE_CHECKING"
 
 
 def _canonical(dotted: str) -> str:

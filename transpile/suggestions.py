@@ -20,6 +20,26 @@ UNSUPPORTED = {
     "np.fft": "is complex -- write sums with np.cos and np.sin: the subset has real numbers only",
     "np.vectorize": "runs Python for every element -- write the function on arrays, or a for loop",
     "np.apply_along_axis": "runs Python for every row -- loop over the axis: for i in range(x.shape[0])",
+    "np.interp": f"{_ELSE} -- write the weights: (1 - w) * y[i] + w * y[i + 1]",
+    "np.linalg": f"{_ELSE} -- of np.linalg: solve, inv, cholesky, det, norm",
+    "np.trim_zeros": f"{_BY_VALUE} -- use np.where(mask, x, 0)",
+    "np.intersect1d": f"{_BY_VALUE} -- of each element: np.any(x[:, None] == y[None, :], axis=1)",
+    "np.union1d": f"{_BY_VALUE} -- np.sort(np.concatenate([x, y])), and compare neighbours",
+    "np.setdiff1d": f"{_BY_VALUE} -- of each element: np.any(x[:, None] == y[None, :], axis=1)",
+    "np.isin": f"{_ELSE} -- np.any(x[:, None] == y[None, :], axis=1)",
+    "np.searchsorted": f"{_ELSE} -- np.sum(a[None, :] < v[:, None], axis=1)",
+    "np.digitize": f"{_ELSE} -- np.sum(bins[None, :] <= x[:, None], axis=1)",
+    "np.convolve": f"{_ELSE} -- for k in range(w.shape[0]): y += w[-1 - k] * x[k : k + n]",
+    "np.correlate": f"{_ELSE} -- for k in range(w.shape[0]): y += w[k] * x[k : k + n]",
+    "np.kron": f"{_ELSE} -- a[:, None, :, None] * b[None, :, None, :], reshaped",
+    "np.cross": f"{_ELSE} -- np.stack of a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]",
+    "np.partition": f"{_ELSE} -- np.sort(x)",
+    "np.argpartition": f"{_ELSE} -- np.argsort(x)",
+    "np.piecewise": f"{_ELSE} -- np.where(a, x, np.where(b, y, z))",
+    "np.choose": f"{_ELSE} -- np.where(a, x, np.where(b, y, z))",
+    "np.copyto": f"{_ELSE} -- y[...] = x",
+    "np.put": f"{_ELSE} -- x[i] = v",
+    "super": f"{_ELSE} -- name the class: Base.forward(self, x)",
     "any": f"{_ELSE} -- np.any(m), or a or b of two scalars",
     "all": f"{_ELSE} -- np.all(m), or a and b of two scalars",
     "sorted": f"{_ELSE} -- np.sort(x)",
@@ -66,6 +86,16 @@ UNSUPPORTED = {
 }
 
 
+# Methods of arrays that are left out, and no function is called so.
+METHODS = {
+    "fill": "x[...] = v",
+    "itemset": "x[i] = v",
+    "resize": "np.reshape(x, shape); of another size: y = np.zeros(shape), and y[:n] = x",
+    "tolist": "arrays are looped over and indexed as they are",
+    "view": "x.astype(...) converts the elements",
+    "conjugate": "the subset has real numbers only",
+}
+
 # Builtins that are for loops, and how they are called there.
 LOOPED = {
     "range": "for i in range(stop), range(start, stop) or range(start, stop, step); np.arange(n) is an array",
@@ -90,8 +120,11 @@ SYNTAX = {
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f"did you mean {close[0].removeprefix('self.')}?" if close else ""
+    """The name that this one misspells, of those with the same module before them; a bare one may be a field."""
+    scope, _, last = name.rpartition(".")
+    inside = {k.rpartition(".")[2]: k for k in known if k.rpartition(".")[0] in (scope, scope or "self")}
+    close = difflib.get_close_matches(last, list(inside), n=1, cutoff=0.75)
+    return f"did you mean {inside[close[0]]}?" if close else ""
 
 
 UNDEFINED = "define it above, import it, or take it as an argument"

@@ -81,6 +81,8 @@ class Writes:
     ) -> None:
         """array[items] op= value, through views down to the array itself."""
         span = self.span(node)
+        if op == "matmul":
+            value, op = self._product_in_place(construct.index(array, items), value, node), None
         while not isinstance(array, Name):
             shown = self.through(array, items, value, op, node, scatter)
             if shown is None:
@@ -122,6 +124,18 @@ class Writes:
                 binds,
             )
         )
+
+    def _product_in_place(self: Any, part: Expr, value: Expr, node: Any) -> Expr:
+        """part @= value, which NumPy takes of matrices only, and where the product has the shape of the part."""
+        product = self.apply(ROWS["matmul"], [part, value], {}, node)
+        if value.type.rank < 2:
+            help = "np.dot(x, y) is the sum of the products of two vectors"
+            raise self.fail(node, "shape", "@= takes a matrix on its right, or a stack of them", help)
+        if product.type.shape != part.type.shape:
+            shown = construct.shape_text(product.type.shape), construct.shape_text(part.type.shape)
+            help = "give the product a name of its own: z = x @ y"
+            raise self.fail(node, "shape", f"@= keeps the shape: the product is {shown[0]}, not {shown[1]}", help)
+        return product
 
     def _places(self: Any, base: Any) -> Expr:
         """What is written into, of target[...]."""

@@ -12,6 +12,8 @@ import tokenize
 from collections.abc import Iterator
 from html import escape
 
+from layerc.transpile.lines import lines_of
+
 _Piece = tuple[int, int, int, int, str]  # line, column, end line, end column, class
 _TYPES = {
     *("real", "f32", "f64", "i32", "i64", "bool_", "Param", "State", "Memory", "Random", "Layer"),
@@ -37,7 +39,7 @@ _C_TOKEN = re.compile(
 
 def python(text: str) -> list[str]:
     """Lines of HTML; plain ones where Python's own tokenizer does not get through."""
-    lines = text.splitlines()
+    lines = lines_of(text)
     try:
         return _painted(lines, list(_python_pieces(text)))
     except (tokenize.TokenError, SyntaxError):
@@ -46,7 +48,7 @@ def python(text: str) -> list[str]:
 
 def c(text: str) -> list[str]:
     starts = [0]
-    for line in text.splitlines(keepends=True):
+    for line in lines_of(text, keepends=True):
         starts.append(starts[-1] + len(line))
     pieces: list[_Piece] = []
     row = 0
@@ -58,7 +60,7 @@ def c(text: str) -> list[str]:
             end += 1
         if kind := _c_kind(match):
             pieces.append((row, match.start() - starts[row], end, match.end() - starts[end], kind))
-    return _painted(text.splitlines(), pieces)
+    return _painted(lines_of(text), pieces)
 
 
 def _c_kind(match: re.Match[str]) -> str:

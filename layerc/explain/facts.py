@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from layerc.build.driver import Part, Stages, compile_module
 from layerc.transpile import emit, ir, passes
 from layerc.transpile.dims import Dim
+from layerc.transpile.lines import lines_of
 from layerc.transpile.program import Layer, Module, Parameter
 
 
@@ -50,7 +51,7 @@ def _kernel(part: Part) -> KernelFacts:
         c=text,
         nests=_nests(part.kernel.body, final.batch),
         fused=_nests(seen["fuse"].body, final.batch),
-        loops=sum(line.lstrip().startswith("for (") for line in text.splitlines()),
+        loops=sum(line.lstrip().startswith("for (") for line in lines_of(text)),
         temps=len(temps := _temps(part.kernel)),
         kept=sum(any(_root(t) == _root(left) for left in _temps(final)) for t in temps),
     )

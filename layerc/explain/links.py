@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from layerc.transpile.lines import lines_of
 from layerc.transpile.program import (
     Assign,
     Comment,
@@ -83,7 +84,7 @@ def _by_comments(text: str, comments_only: bool = False) -> dict[int, Lines]:
     """From the text alone: the group under `# 45: ...` belongs to line 45."""
     found: dict[int, Lines] = {}
     line = 0
-    for at, written in enumerate(text.splitlines(), 1):
+    for at, written in enumerate(lines_of(text), 1):
         quoted = re.match(r"\s*# (\d+): ", written)
         line = int(quoted[1]) if quoted else line
         if line and written.strip() and (quoted or not comments_only):
@@ -93,7 +94,7 @@ def _by_comments(text: str, comments_only: bool = False) -> dict[int, Lines]:
 
 def sweep(text: str) -> int:
     """The first line of a gradient's text that is about derivatives: those before repeat the forward."""
-    for at, written in enumerate(text.splitlines(), 1):
+    for at, written in enumerate(lines_of(text), 1):
         if re.match(r"\s*# \d+: |\s*d_\w+(\[.*\])? [-+*]?= ", written):
             return at
     return 0
@@ -167,7 +168,7 @@ _WRITE = re.compile(
 
 def c_lines(text: str, found: Names) -> dict[int, Lines]:
     """For lines of a C function, from 1: the lines of the Python source that their names come from."""
-    lines = [_read(line) for line in text.splitlines()]
+    lines = [_read(line) for line in lines_of(text)]
     for line in lines:
         line.lines = _named(line, found)
     _fed(lines)

@@ -13,6 +13,7 @@ from layerc.adjoint.gradient import gradient
 from layerc.build.driver import VERSION, signature
 from layerc.explain import colour, links
 from layerc.explain.facts import Argument, Facts, KernelFacts, arguments, facts
+from layerc.transpile.lines import lines_of
 from layerc.transpile.program import Function, Layer, Module
 
 MARK = '<meta name="generator" content="layerc explain">'  # the first bytes of a page say whose it is
@@ -102,7 +103,7 @@ def _nothing(layer: Layer) -> str:
 
 def _forward(module: Module, layer: Layer, linked: Iterable[int]) -> list[_Row]:
     """The layer's own lines, and before or after them those of the functions that it calls."""
-    lines, html = module.source.splitlines(), colour.python(module.source)
+    lines, html = lines_of(module.source), colour.python(module.source)
     wanted = set(range(_first(lines, layer.span.line), layer.span.end_line + 1))
     if layer.custom is not None:  # shown as the gradient
         wanted -= set(range(_first(lines, layer.custom.span.line), layer.custom.span.end_line + 1))
@@ -143,7 +144,7 @@ def _gradient(module: Module, layer: Layer, found: Facts) -> tuple[list[_Row], d
     function, text = gradients.functions[layer.name], gradients.sources[layer.name]
     if layer.custom is not None:
         start, lines = function.span.line, colour.python(module.source)
-        shown = range(_first(module.source.splitlines(), start), function.span.end_line + 1)
+        shown = range(_first(lines_of(module.source), start), function.span.end_line + 1)
         return [_Row(n, lines[n - 1], gradient=frozenset({n})) for n in shown], {}
     origin = links.gradient_lines(gradient(layer, module.source, module.path), text, module.path)
     begin, start = links.sweep(text), function.span.line - 1
