@@ -9,11 +9,11 @@ all others mean the same in both.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ..dims import ANY, Atom, Dim, Facts, nonnegative
-from ..ir import Check, For, Kernel, Load, Stmt
+from ..ir import Buffer, Check, For, Kernel, Load, Stmt
 from .tree import Access, Body, accesses, has, roots
 
 EVERY = frozenset({-1, 0, 1})
@@ -27,15 +27,22 @@ class Memory:
     root: Mapping[str, str]
     shape: Mapping[str, tuple[Dim, ...]]
     facts: Facts
+    named: frozenset[str] = frozenset()  # the variables that extents of buffers name
 
     @staticmethod
     def of(kernel: Kernel) -> Memory:
         # A configuration integer may be negative; a symbol without a fact is an extent.
         facts = {s.name: ANY for s in kernel.scalars}
-        return Memory(roots(kernel), {b.name: b.shape for b in kernel.buffers}, facts)
+        return Memory(roots(kernel), {}, facts).beside(kernel.buffers)
+
+    def beside(self, made: Iterable[Buffer]) -> Memory:
+        """With more buffers, none of them an alias of those that are known."""
+        shape = {b.name: b.shape for b in made}
+        named = self.named.union(name for extents in shape.values() for d in extents for name in d.symbols())
+        return replace(self, root={**{n: n for n in shape}, **self.root}, shape={**self.shape, **shape}, named=named)
 
     def inside(self, loop: For) -> Memory:
-        return Memory(self.root, self.shape, {**self.facts, loop.var: (loop.lo, loop.hi - 1)})
+        return replace(self, facts={**self.facts, loop.var: (loop.lo, loop.hi - 1)})
 
     def same_place(self, a: Access, b: Access) -> bool:
         return self.root.get(a.buffer, a.buffer) == self.root.get(b.buffer, b.buffer)

@@ -80,20 +80,15 @@ def _joined(placed: list[Stmt], second: For, memory: Memory, fusible: Legal) -> 
 def merged(first: For, second: For, memory: Memory) -> For:
     """Both under the variable of the first, or of the second if extents of temporaries name that."""
     kind = "seq" if "seq" in (first.kind, second.kind) else "map"
-    var = second.var if second.var in _named(memory) else first.var
+    var = second.var if second.var in memory.named else first.var
     bodies = [substitute(x.body, {x.var: Dim.of(var)}) if x.var != var else x.body for x in (first, second)]
     return replace(first, var=var, body=bodies[0] + bodies[1], kind=kind)
-
-
-def _named(memory: Memory) -> set[str]:
-    """The variables that extents of buffers name."""
-    return {name for shape in memory.shape.values() for extent in shape for name in extent.symbols()}
 
 
 def fusible(first: For, second: For, memory: Memory) -> bool:
     if (first.lo, first.hi) != (second.lo, second.hi) or has((first, second), Check, Grow, While):
         return False
-    if {first.var, second.var} <= _named(memory):
+    if {first.var, second.var} <= memory.named:
         return False
     if first.kind != second.kind and not (_is_nest(first) and _is_nest(second)):
         return False  # one of them could be vectorised, the other not

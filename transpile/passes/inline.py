@@ -12,10 +12,12 @@ written from there to them.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from ..dims import Dim
 from ..ir import Buffer, Cast, Expr, For, Kernel, Load, Op, Product, Stmt, Store
+from ..node import remembered
 from ..operations import flops
 from .fold import simplify
 from .tidy import drop_idle
@@ -23,6 +25,7 @@ from .tree import (
     Access,
     Body,
     accesses,
+    bodies,
     buffers,
     loads,
     map_all,
@@ -76,15 +79,9 @@ def _inline(kernel: Kernel, refused: set[str]) -> Kernel:
 def _candidate(kernel: Kernel, refused: set[str]) -> tuple[str, Kernel | None] | None:
     table, root = buffers(kernel), roots(kernel)
     aliased = {b.alias for b in kernel.buffers if b.alias} | {b.name for b in kernel.buffers if b.alias}
-    stores: dict[str, int] = {}
-    order: list[str] = []
-    whole: set[str] = set()  # a product takes arrays
-    for stmt in walk(kernel.body):
-        if isinstance(stmt, Product):
-            whole |= {a.buffer for a in accesses((stmt,))}
-        elif isinstance(stmt, Store):
-            stores[stmt.buffer] = stores.get(stmt.buffer, 0) + 1
-            order.append(stmt.buffer)
+    order = [name for stmt in kernel.body for name in _stored(stmt)]
+    stores = Counter(order)
+    whole = {name for stmt in kernel.body for name in _multiplied(stmt)}
     fixed = read_from_dims(kernel) | aliased | refused | whole
     for name in order:
         if table[name].kind == "temp" and stores[name] == 1 and name not in fixed:
@@ -93,6 +90,20 @@ def _candidate(kernel: Kernel, refused: set[str]) -> tuple[str, Kernel | None] |
                 kernel, body=body, buffers=tuple(b for b in kernel.buffers if b.name != name)
             )
     return None
+
+
+@remembered
+def _stored(stmt: Stmt) -> tuple[str, ...]:
+    """The buffers of the stores in a statement, in order."""
+    own = (stmt.buffer,) if isinstance(stmt, Store) else ()
+    return own + tuple(name for body in bodies(stmt) for inner in body for name in _stored(inner))
+
+
+@remembered
+def _multiplied(stmt: Stmt) -> frozenset[str]:
+    """The buffers that products in it touch: a product takes arrays."""
+    own = {a.buffer for a in accesses((stmt,))} if isinstance(stmt, Product) else set()
+    return frozenset(own.union(*(_multiplied(inner) for body in bodies(stmt) for inner in body)))
 
 
 def _in_body(body: Body, buffer: Buffer, root: dict[str, str]) -> Body | None:

@@ -71,17 +71,10 @@ class _State:
             place = loop.lo + Dim.of(var) * rows + k
             copies += self.copy(substitute(loop.body, {loop.var: place}), private)
         main = replace(loop, var=var, lo=Dim.of(0), hi=count, body=tuple(copies))
-        main = replace(main, body=fuse_body(main.body, self.extended(memory).inside(main), _alike))
+        main = replace(main, body=fuse_body(main.body, memory.beside(self.made).inside(main), _alike))
         # What is left of a batch is too little for threads: seq leaves them to the loops inside it.
         kind = "seq" if self.kernel.batch is not None and loop.hi == Dim.of(self.kernel.batch) else loop.kind
         return main, replace(loop, lo=loop.lo + count * rows, body=self.copy(loop.body, private), kind=kind)
-
-    def extended(self, memory: Memory) -> Memory:
-        return Memory(
-            {**memory.root, **{b.name: b.name for b in self.made}},
-            {**memory.shape, **{b.name: b.shape for b in self.made}},
-            memory.facts,
-        )
 
     def private(self, loop: For, old: For) -> set[str]:
         """Temporaries that are used in this loop only (those that inner copies made among them)."""

@@ -349,16 +349,19 @@ def buffers(kernel: Kernel) -> dict[str, Buffer]:
 
 def read_from_dims(kernel: Kernel) -> set[str]:
     """Buffers that some Dim reads an integer from: their values cannot be replaced by expressions."""
-    found = set()
-    for stmt in walk(kernel.body):
-        dims = list(own_dims(stmt))
-        if isinstance(stmt, Product):
-            dims += [*stmt.index, *stmt.left.index, *stmt.right.index]
-        for expr in own_exprs(stmt):
-            for part in parts(expr):
-                dims += part.index if isinstance(part, Load) else [part.dim] if isinstance(part, Int) else []
-        found |= {load.buffer for d in dims for load in dim_loads(d)}
-    return found
+    return {name for stmt in kernel.body for name in _read_from_dims(stmt)}
+
+
+@remembered
+def _read_from_dims(stmt: Stmt) -> frozenset[str]:
+    dims = list(own_dims(stmt))
+    if isinstance(stmt, Product):
+        dims += [*stmt.index, *stmt.left.index, *stmt.right.index]
+    for expr in own_exprs(stmt):
+        for part in parts(expr):
+            dims += part.index if isinstance(part, Load) else [part.dim] if isinstance(part, Int) else []
+    found = {load.buffer for d in dims for load in dim_loads(d)}
+    return frozenset(found.union(*(_read_from_dims(s) for body in bodies(stmt) for s in body)))
 
 
 class Names:
