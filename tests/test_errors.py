@@ -289,6 +289,19 @@ def test_backwards_need_no_names_of_their_own(tmp_path):
     assert len(read_module(write(tmp_path / "named.py", text)).layers) == 2
 
 
+def test_a_gradient_may_be_a_number(tmp_path):
+    text = """
+        @layer
+        def f(x: real["N"], s: real) -> real["N"]:
+            return x
+
+        @f.backward
+        def b(x, dy) -> tuple[real["_"], real[""]]:
+            return dy, 0
+        """
+    assert read_module(write(tmp_path / "constant.py", text)).layers[0].custom
+
+
 def test_long_sums_are_no_mistake(tmp_path):
     source = write(tmp_path / "long.py", f'def f(x: real["N"]):\n    return {" + ".join(["x"] * 400)}')
     assert compile_module(read_module(source)).parts

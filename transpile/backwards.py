@@ -13,6 +13,8 @@ from .annotations import parse_annotation
 from .bodies import check_function
 from .errors import Mistake, Reporter, Suppressed, span_of
 from .program import (
+    Call,
+    Expr,
     Function,
     Parameter,
     Result,
@@ -229,6 +231,13 @@ def replace_returns(node: Any) -> Any:
     return copied
 
 
+def _is_number(expr: Expr) -> bool:
+    """Whether it is one of Python's own integers, as 0 is, which fits what is real."""
+    while isinstance(expr, Call) and expr.op == "cast":
+        expr = expr.args[0]
+    return expr.type.dtype == "int"
+
+
 def _as_gradient(source: Source, node: Any, checked: Function, owners: Sequence[Parameter]) -> Function:
     """The backward with its results named. Gradients of states may come last; nobody asks for them."""
     differentiable = [p for p in owners if p.role in ("input", "param") and p.type.is_float]
@@ -255,7 +264,8 @@ def _as_gradient(source: Source, node: Any, checked: Function, owners: Sequence[
                 f" not {construct.shape_text(owner.type.shape)}",
                 f"it has the shape of {owner.name}: sum over the other axes, or broadcast",
             )
-        if (whole := {"bool": "boolean", "i32": "an integer", "i64": "an integer"}.get(value.type.dtype)) is not None:
+        whole = {"bool": "boolean", "i32": "an integer", "i64": "an integer"}.get(value.type.dtype)
+        if whole is not None and not _is_number(value):
             help = "convert it: .astype(real)"
             raise Mistake(where, "type", f"the gradient of {owner.name} is {whole}, not {owner.type.dtype}", help)
         values[k] = construct.cast(value, owner.type.dtype)

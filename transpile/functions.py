@@ -25,7 +25,7 @@ from .fold import fold
 from .inlining import Inlining
 from .iteration import Iteration
 from .joins import Joins
-from .lists import Items, Key, Lists, Plan
+from .lists import Items, Key, Lists, Plan, appended_names, popped_names
 from .lowering.facts import assumed
 from .masks import explained
 from .mutation import target_names
@@ -161,8 +161,8 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
         self.env = env
 
     def _poison(self, node: Any) -> None:
-        """What a broken statement should have assigned is broken too, without another message."""
-        for name in target_names([node]):
+        """What a broken statement should have assigned, or put into a list, is broken too, without another message."""
+        for name in (*target_names([node]), *appended_names(node), *popped_names(node)):
             self.env[name] = Broken()
         if isinstance(node, (gast.Import, gast.ImportFrom)):
             self.env |= {alias.asname or alias.name.split(".")[0]: Broken() for alias in node.names}

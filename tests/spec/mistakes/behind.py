@@ -38,6 +38,20 @@ def exits(x: real["N"]):
 
 
 @layer
+def lists(x: real["N"]):
+    ys = []
+    for i in range(undefined):  # E name: undefined is not defined
+        ys.append(x)
+    zs = []
+    for i in range(3):
+        if x > 0:  # E type: the truth of an array
+            zs.append(x)
+    us = []
+    us.append(np.nope(x))  # E unsupported: np.nope is not part
+    return np.stack(ys) + np.stack(zs) + np.stack(us)
+
+
+@layer
 def forward(x: real["N"], w: Param[real["N"]], *, k: int = 3):
     return np.nope(x * w * k)  # E unsupported: np.nope is not part
 
