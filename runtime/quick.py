@@ -38,7 +38,8 @@ class Quick(NamedTuple):
 
 
 def quick(launch: "Launch", given: Sequence[Array], order: Sequence[int]) -> Quick:
-    """given: (shape, dtype) of each array it will be called with; order: which of them each argument of the kernel is."""
+    """given: (shape, dtype) of each array it will be called with; order: which of them each argument of the kernel
+    is."""
     library = launch.library
     if _quick is None or launch.seed_at is not None or not isinstance(library, Library) or library.entry is None:
         return Quick()
