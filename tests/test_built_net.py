@@ -226,7 +226,7 @@ def test_top_and_no_solver(tmp_path, capsys):
     assert not hasattr(built, "train_step")
     with pytest.raises(NotImplementedError):
         built._net.train_step(x)
-    assert main(["build", f"{tmp_path}/net.py:net", "--top", "nothing"]) == 1
+    assert main(["build", f"{tmp_path}/net.py:net", "--top", "nothing"]) == 2
     assert "no blob 'nothing'" in capsys.readouterr().err
 
 
