@@ -58,7 +58,8 @@ def time_layer(
 
 def manifest_of(layer: Any) -> Mapping[str, Any]:
     """Of a function or class of a built package."""
-    manifest: Mapping[str, Any] = (layer.compiled if isinstance(layer, type) else layer).manifest
+    described = getattr(layer, "compiled", layer)
+    manifest: Mapping[str, Any] = described.manifest
     return manifest
 
 
