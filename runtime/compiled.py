@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 
 from layerc.runtime import arrays as ar
 from layerc.runtime import initializers, seeds, streams
-from layerc.runtime.acceleration import checked
+from layerc.runtime.acceleration import AUTO
 from layerc.runtime.call import Described, evaluate
 from layerc.runtime.core import Call, Core
 from layerc.runtime.kernel import Case
@@ -212,7 +212,7 @@ class CompiledClass:
     # -- calls -------------------------------------------------------------------------------------------
 
     def __call__(
-        self, *inputs: Any, out: Any = None, batch: bool | None = None, acceleration: str = "auto", **options: Any
+        self, /, *inputs: Any, out: Any = None, batch: bool | None = None, acceleration: str = AUTO, **options: Any
     ) -> Any:
         """Inference: `predict` on one example or a batch. States are read, never written.
 
@@ -221,14 +221,14 @@ class CompiledClass:
         """
         known = self._known
         last = known.last
-        if last is not None and out is None and batch is None and acceleration == "auto" and not options:
+        if last is not None and out is None and batch is None and acceleration is AUTO and not options:
             outputs = last.quick_predict(*inputs, *known.now())
             if outputs is not NotImplemented:
                 return outputs if last.predict.all_public else last.predict.result(outputs)
         return self._evaluate("predict", inputs, out, batch, options, acceleration)[0]
 
     def vjp(
-        self, *inputs: Any, out: Any = None, batch: bool | None = None, acceleration: str = "auto", **options: Any
+        self, /, *inputs: Any, out: Any = None, batch: bool | None = None, acceleration: str = AUTO, **options: Any
     ) -> tuple[Any, ClassPullback]:
         """Training: `forward`, which may update the states, and the pullback at the states before it."""
         core = self.compiled.core
@@ -236,7 +236,7 @@ class CompiledClass:
             raise no_gradient(self._where)
         known = self._known
         last = known.last
-        if last is not None and out is None and batch is None and acceleration == "auto" and not options:
+        if last is not None and out is None and batch is None and acceleration is AUTO and not options:
             read = (*inputs, *known.now())
             made = last.quick_forward(*read)
             if made is not NotImplemented:
@@ -260,9 +260,10 @@ class CompiledClass:
     ) -> tuple[Any, Case, Sequence[np.ndarray], Sequence[np.ndarray], Call | None]:
         """The result, and what a pullback needs: the case, all arrays and outputs, the call."""
         compiled, known = self.compiled, self._known
-        if acceleration != "auto" and checked(self._where, acceleration) == "none":
+        if acceleration is not AUTO and compiled.core.acceleration(self._where, acceleration) == "none":
             compiled = compiled.interpreted
         core = compiled.core
+        inputs, options = self._without_generator(core, method, inputs, options)
         found = None if options or compiled is not self.compiled else known.find(inputs, batch)
         call: Call | None = None
         arrays: Sequence[np.ndarray]
@@ -314,6 +315,17 @@ class CompiledClass:
         for arrays in (self.params, self.states):
             values.update(arrays.complete())
         return core.prepare(self._where, values, self.config, batch, self._ranks, seed)
+
+    def _without_generator(
+        self, core: Core, method: str, inputs: Sequence[Any], options: Mapping[str, Any]
+    ) -> tuple[Sequence[Any], Mapping[str, Any]]:
+        """The inputs alone: a generator given by position, as the signature has it, goes to the options."""
+        at, names = core.generator_at, core.input_names
+        if at is None or not self._draws(method) or len(inputs) + sum(n in names for n in options) <= len(names):
+            return inputs, options
+        if core.random in options:
+            raise TypeError(f"{self._where}: argument {core.random!r} is given twice")
+        return (*inputs[:at], *inputs[at + 1 :]), {**options, str(core.random): inputs[at]}
 
     def _new_reference(self) -> Any:
         return getattr(self.compiled.package.source_module(), self.compiled.name)(name=self.name, **self.config)
