@@ -175,6 +175,22 @@ class CompiledLayer(_Compiled):
             raise ValueError(f"{owner}: field input={self.input!r}: some inputs are examples, some whole batches")
         return answers != {False}
 
+    def setup(self, backend: Any, inputs: list[Blob], diffs: Any) -> LayerState:
+        self._check_examples(inputs)
+        return super().setup(backend, inputs, diffs)
+
+    def forward(self, backend: Any, state: LayerState, inputs: list[Blob]) -> None:
+        self._check_examples(inputs)
+        super().forward(backend, state, inputs)
+
+    def _check_examples(self, inputs: list[Blob]) -> None:
+        """BadInput for bottoms whose examples are not of the shapes that `input=` says."""
+        for name, shape, blob in zip(self.ports.inputs, self.input or (), inputs):
+            if tuple(blob.shape[1:]) != shape:
+                raise BadInput(
+                    f"field input={self.input!r} says {shape} for an example of {name}, not {blob.shape[1:]}"
+                )
+
     def _check_backward(self, owner: str, ports: Ports) -> None:
         wanted = self.backward_fn.manifest["parameters"]
         cotangents = set(ports.cotangents.values())

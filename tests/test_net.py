@@ -642,6 +642,9 @@ def test_rank_rule(L):
     """Wolfram's: the input's rank is that declared: one example; one less: the function takes the batch."""
     example = CompiledLayer(L.scale, name="y", bottoms=["x", "by"], input=[(6,), ()])
     assert example.ports.batched
+    wrong = CompiledLayer(L.mish, name="y", bottoms=["x"], input=(4,))
+    with pytest.raises(ValueError, match=r"'y' .*blob 'x' \(1, 6\).*input=\(\(4,\),\) says \(4,\).*not \(6,\)"):
+        placed(wrong)
     with pytest.raises(ValueError, match="rank 3"):
         CompiledLayer(L.scale, name="y", bottoms=["x", "by"], input=[(6, 2, 2), ()])
 
