@@ -9,7 +9,7 @@ from typing import Any
 
 from layerc.build import guard, net_c
 from layerc.build.compiler import Compiler, Unit, find
-from layerc.build.writer import UnusableOutput, put, target_of
+from layerc.build.writer import UnusableOutput, native_entry, put, target_of
 
 WEIGHTS = "weights.safetensors"
 
@@ -74,14 +74,7 @@ class _Library:
         self.compiler.build(self.units, self.library, workshop)
         (workshop / self.library).replace(into / self.library)
         shutil.rmtree(workshop)
-        return {
-            "inputs": self.digest,
-            "library": hashlib.sha256((into / self.library).read_bytes()).hexdigest(),
-            "compiler": self.compiler.version,
-            "flags": [*self.compiler.flags, *self.compiler.native],
-            "openmp": self.compiler.openmp,
-            "portable": False,
-        }
+        return native_entry(self.digest, into / self.library, self.compiler, portable=False)
 
 
 _TRAINING = ("train_step", "set_learning_rate", "set_momentum")

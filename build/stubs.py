@@ -97,13 +97,14 @@ def _class_stub(layer: Layer) -> str:
     called = [*inputs, "*", "out: Any = None", _BATCH, _ACCELERATION]
     wiring = ["name: str | None = None", "bottoms: Iterable[str] = ()", "tops: Iterable[str] = ()"]
     settings = [option for option in _options(layer) if not option.endswith("...")]
+    named = [*settings, *_net_options(layer)]
     return "\n".join(
         [
             f"class {layer['name']}(CompiledClass):",
             _docstring(layer),
             *(f"    {field.partition(' =')[0]}" for field in settings),
             "",
-            _method("__init__", [*wiring, *(["*", *settings] if settings else [])], "None"),
+            _method("__init__", [*wiring, *(["*", *named] if named else [])], "None"),
             _method("__call__", called, result, _NARROWER),
             _method("vjp", called, f"tuple[{result}, ClassPullback]", _NARROWER),
         ]
@@ -139,6 +140,22 @@ def _options(layer: Layer) -> list[str]:
         elif p["role"] == "random":
             options.append(f"{p['name']}: Any = ...")
     return options
+
+
+def _net_options(layer: Layer) -> list[str]:
+    """What a net reads; a field of the layer's own may be called so, and comes first."""
+    own = {p["name"] for p in layer["parameters"] if p["role"] == "config"}
+    params = [p["name"] for p in layer["parameters"] if p["role"] == "param"]
+    options = {"param_key": "str | None = None"} if params else {}
+    for p in params:
+        options |= {f"{p}_{key}": "Any = ..." for key in ("init", "regu", "cons")}
+        options |= {f"{p}_{key}": "float = 1.0" for key in ("lr", "decay")}
+    made = [o for o in layer["methods"]["predict"]["outputs"] if o["role"] == "output"]
+    if any(o["dtype"] not in ("i32", "i64", "bool") for o in made) and any(
+        p["role"] == "input" for p in layer["parameters"]
+    ):
+        options["neuron"] = "Any = ..."
+    return [f"{name}: {kind}" for name, kind in options.items() if name not in own]
 
 
 def _result(layer: Layer) -> str:

@@ -12,6 +12,7 @@ import importlib
 import io
 import json
 import os
+import re
 import secrets
 import shutil
 import sys
@@ -147,14 +148,20 @@ class _Native:
         self.compiler.build(self.units, LIBRARY, workshop)
         os.replace(workshop / LIBRARY, into / LIBRARY)
         shutil.rmtree(workshop)
-        return {
-            "inputs": self.digest,
-            "library": hashlib.sha256((into / LIBRARY).read_bytes()).hexdigest(),
-            "compiler": self.compiler.version,
-            "flags": [*self.compiler.flags, *self.compiler.native],
-            "openmp": self.compiler.openmp,
-            "portable": not self.compiler.native,
-        }
+        return native_entry(self.digest, into / LIBRARY, self.compiler, portable=not self.compiler.native)
+
+
+def native_entry(inputs: str, library: Path, compiler: Compiler, portable: bool) -> dict[str, Any]:
+    """The manifest's "native": what a library was made of, by digest, what it came to, and how."""
+    return {
+        "inputs": inputs,
+        "library": hashlib.sha256(library.read_bytes()).hexdigest(),
+        "size": library.stat().st_size,
+        "compiler": compiler.version,
+        "flags": [*compiler.flags, *compiler.native],
+        "openmp": compiler.openmp,
+        "portable": portable,
+    }
 
 
 def _wrapper(header: str, cdef: str, guard_text: str) -> str:
@@ -181,10 +188,27 @@ def target_of(path: Path | str) -> Path:
 
 
 def _is_package(directory: Path) -> bool:
+    """By the manifest or, where that is lost or corrupt, by an `__init__.py` that loads a package, among nothing
+    but files that packages have."""
+    if "layers" in _manifest_of(directory):
+        return True
+    loads = re.search(
+        rb"^from layerc\.runtime\.\w+ import load as _load$", _bytes(directory / "__init__.py") or b"", re.M
+    )
+    return loads is not None and all(_USUAL.fullmatch(entry.name) for entry in directory.iterdir())
+
+
+_LOADS = re.compile(rb"^from layerc\.runtime\.\w+ import load as _load$", re.MULTILINE)
+_USUAL = re.compile(r"__pycache__|manifest\.json|weights\.safetensors|_\w+\.abi3\.so|lib\w+\.so|.*\.(py|pyi|c|h)")
+
+
+def _manifest_of(directory: Path) -> dict[str, Any]:
+    """The manifest; empty where there is none that can be read."""
     try:
-        return "layers" in json.loads(directory.joinpath("manifest.json").read_bytes())
-    except (OSError, ValueError, TypeError):
-        return False
+        manifest = json.loads(directory.joinpath("manifest.json").read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return manifest if isinstance(manifest, dict) else {}
 
 
 def _still_good(target: Path, inputs: Native) -> dict[str, Any] | None:
@@ -274,8 +298,7 @@ def _swap(fresh: Path, target: Path) -> None:
 
 def _files_of(package: Path) -> set[str]:
     """What layerc itself may have put into a package besides the files that every package has."""
-    manifest = _bytes(package / "manifest.json")
-    stem = Path(json.loads(manifest).get("source", "")).stem if manifest else ""
+    stem = Path(_manifest_of(package).get("source", "")).stem
     return {"__pycache__", f"{stem}.c", f"{stem}.h"}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from layerc.runtime.check import Report
 from layerc.runtime.shapes import parse
-from layerc.timing import imported
+from layerc.timing import imported, manifest_of
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -20,12 +20,11 @@ def reports(package: Path, names: list[str], shapes: Shapes, config: Mapping[str
     module = imported(package)
     for name in names:
         layer: Any = getattr(module, name)
-        is_class = isinstance(layer, type)
-        manifest = layer.compiled.manifest if is_class else layer.manifest
+        manifest = manifest_of(layer)
         known = {p["name"]: p for p in manifest["parameters"]}
         settings = {n: v for n, v in config.items() if n in known and known[n]["role"] == "config"}
         examples, observations = _examples(manifest, {n: s for n, s in shapes.items() if n in known})
-        if is_class:
+        if manifest["kind"] == "class":
             yield layer(name=name, **settings).check(observations=observations, **examples)
         else:
             yield layer.check(observations=observations, **examples, **settings)

@@ -175,6 +175,8 @@ def _is_done(options: argparse.Namespace) -> bool:
     from layerc.build.unchanged import default_output, is_unchanged
 
     source = Path(options.file)
+    if not source.is_file():
+        return False
     target = Path(options.output) if options.output else default_output(source)
     wanted = {key: getattr(options, key) for key in ("f32_only", "checked", "portable")}
     if not is_unchanged(source, target, {**wanted, "keep": True}):

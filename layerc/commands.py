@@ -154,10 +154,7 @@ def check(options: argparse.Namespace) -> None:
     module, name = _module(options.file)
     driver.compile_module(module)  # what only the gradients and the loop nests find
     layers = _layers(module, name)
-    shapes, config = _shapes(options.shapes), _config(options.config)
-    known = {p.name for layer in layers for p in layer.params}
-    if strange := [n for n in (*shapes, *config) if n not in known]:
-        raise Usage(f"no argument {strange[0]}; there is {', '.join(sorted(known))}")
+    shapes, config = _values(options, layers)
     for layer in layers:
         print(driver.signature(layer))
         for function in (layer.predict, layer.forward, layer.custom):
@@ -187,6 +184,8 @@ def _test(
                 failed += not report.passed
         except (ValueError, TypeError) as error:  # shapes and configuration that do not fit the layer
             raise Usage(str(error)) from None
+        except MemoryError as error:
+            raise _too_large(error) from None
         except (IndexError, AssertionError, ArithmeticError) as error:  # a line of the file that no values suit
             raise Failed(f"{error}\n  so it raises {type(error).__name__} for all values that were tried") from None
     if failed:
@@ -203,6 +202,10 @@ def explain(options: argparse.Namespace) -> None:
         raise Usage(f"{target} is a directory; name a file in it")
     if not target.parent.is_dir():
         raise Usage(f"there is no directory {target.parent}")
+    if target.exists() and not target.is_file():
+        raise Usage(f"{target} is no ordinary file; name another with -o")
+    if target.exists() and target.samefile(source):
+        raise Usage(f"{target} is the layer file itself; name another with -o")
     if not options.output and target.exists() and MARK not in target.read_text("utf-8", "replace")[:500]:
         raise Usage(f"{target} is no page of layerc; name another file with -o")
     _replace(target, page(module, name))
@@ -251,6 +254,8 @@ def info(options: argparse.Namespace) -> None:
             _print_net(manifest["net"])
     except (ValueError, KeyError) as error:
         raise Usage(f"{path} cannot be read ({error}); build the package again") from None
+    except (TypeError, AttributeError, IndexError):
+        raise Usage(f"{path} is no manifest of layerc; build the package again") from None
 
 
 def _print_net(net: dict[str, Any]) -> None:
@@ -292,18 +297,33 @@ def bench(options: argparse.Namespace) -> None:
     from layerc.timing import time_layer
 
     path, name = _split(options.file)
-    module, _ = _module(options.file)
-    shapes, config = _shapes(options.shapes), _config(options.config)
+    layers = _layers(_module(options.file)[0], name)
+    shapes, config = _values(options, layers)
     with tempfile.TemporaryDirectory(prefix="layerc-bench-") as folder, _Progress() as progress:
         package = driver.build(path, Path(folder) / "bench_compiled", progress=progress)
         lines: list[str] = []
-        for layer in _layers(module, name):
+        for layer in layers:
             progress(f"timing {layer.name}")
             try:
                 lines += time_layer(package, layer.name, shapes, config, options.dtype, options.threads)
             except (ValueError, TypeError) as error:  # shapes and configuration that do not fit the layer
                 raise Usage(str(error)) from None
+            except MemoryError as error:
+                raise _too_large(error) from None
     print("\n".join(lines))
+
+
+def _values(options: argparse.Namespace, layers: list[Layer]) -> tuple[dict[str, tuple[int, ...]], dict[str, Any]]:
+    """What --shapes and --config say; Usage for names that are no arguments of these layers."""
+    shapes, config = _shapes(options.shapes), _config(options.config)
+    known = {p.name for layer in layers for p in layer.params}
+    if strange := [n for n in (*shapes, *config) if n not in known]:
+        raise Usage(f"no argument {strange[0]}; there is {', '.join(sorted(known))}")
+    return shapes, config
+
+
+def _too_large(error: MemoryError) -> Usage:
+    return Usage(f"arrays of these --shapes find no room in memory ({error or 'out of memory'})")
 
 
 def _shapes(words: list[str]) -> dict[str, tuple[int, ...]]:

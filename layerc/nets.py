@@ -39,6 +39,8 @@ def build(
     found = _run(script)
     net = _named(script, found, name, Net, "net")
     teacher = _teacher(script, found, solver)
+    if top is not None and top not in net.graph.last:
+        raise NoSuch(f"{script}:{name}: no blob {top!r}; there is {', '.join(map(repr, net.graph.last))}")
     tell(f"rehearsing {net.name}")
     try:
         made = plan.data(schedule(net, teacher, top))

@@ -29,7 +29,7 @@ def time_layer(
     """
     set_num_threads(threads)
     layer = getattr(imported(package), name)
-    manifest = layer.manifest
+    manifest = manifest_of(layer)
     arrays, batched = _arrays(manifest, shapes, config, np.dtype(dtype))
     if manifest["kind"] == "class":
         settings = {p["name"]: config[p["name"]] for p in manifest["parameters"] if p["name"] in config}
@@ -54,6 +54,13 @@ def time_layer(
         both = _seconds(lambda: call.vjp(*values, **options)[1](*seeds))
         lines += [f"  backward  {_shown(_seconds(lambda: pullback(*seeds)))}", f"  both      {_shown(both)}"]
     return lines
+
+
+def manifest_of(layer: Any) -> Mapping[str, Any]:
+    """Of a function or class of a built package."""
+    described = getattr(layer, "compiled", layer)
+    manifest: Mapping[str, Any] = described.manifest
+    return manifest
 
 
 def imported(package: Path) -> Any:

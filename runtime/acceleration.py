@@ -8,7 +8,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
-CHOICES = ("auto", "none")
+AUTO = "auto"
+CHOICES = (AUTO, "none")
 
 _none: ContextVar[bool] = ContextVar("none", default=False)
 _AS_IT_IS = nullcontext()

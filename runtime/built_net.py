@@ -5,7 +5,6 @@ y = N.predict(x);  loss = N.train_step(x, label);  N.params["ip1.weight"];  N.sa
 other = N.open()          # another net of the kind, with arrays of its own
 """
 
-import json
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,9 +13,9 @@ from typing import Any
 import cffi
 import numpy as np
 
-from layerc.runtime import threads
+from layerc.runtime import manifest, threads
 
-FORMAT = 1
+_AGAIN = "build the net again"
 _ERRORS: dict[str, type[Exception]] = {
     "MEMORY": MemoryError,
     "ARGUMENT": ValueError,
@@ -31,22 +30,17 @@ _ERRORS: dict[str, type[Exception]] = {
 def load(file: str) -> Callable[[], "BuiltNet"]:
     """What opens nets of the package whose `__init__.py` is `file`. ImportError, saying what to do, if none can be."""
     directory = Path(file).parent
-    path = directory / "manifest.json"
-    try:
-        manifest = json.loads(path.read_bytes())
-        net = manifest["net"]
-    except (OSError, ValueError, KeyError) as error:
-        raise ImportError(f"{path}: cannot be read ({error}); build the net again") from None
-    if manifest.get("format") != FORMAT:
-        raise ImportError(f"{directory}: built by layerc {manifest.get('layerc')}; build the net again")
+    told = manifest.read(directory, ("net",), _AGAIN)
+    net = told["net"]
     ffi = cffi.FFI()
     ffi.cdef(f"{net['cdef']}\nconst char *{net['prefix']}_missing_feature(void);")
     library = directory / f"lib{net['prefix']}.so"
     try:
+        manifest.check_size(library, told, _AGAIN)
         functions = ffi.dlopen(str(library))
-    except OSError as error:
-        raise ImportError(f"{library}: cannot be loaded here ({error}); build the net again") from None
-    missing = getattr(functions, f"{net['prefix']}_missing_feature")()
+        missing = getattr(functions, f"{net['prefix']}_missing_feature")()
+    except (OSError, AttributeError) as error:
+        raise ImportError(f"{library}: cannot be loaded here ({error}); {_AGAIN}") from None
     if missing:
         raise ImportError(f"{library}: built for a CPU with {ffi.string(missing).decode()}, which this one lacks")
     return lambda: BuiltNet(net, ffi, functions, directory / "weights.safetensors")

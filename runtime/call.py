@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from layerc.runtime import arrays as ar
-from layerc.runtime.acceleration import checked, is_none
+from layerc.runtime.acceleration import AUTO, is_none
 from layerc.runtime.core import Call, Core, key_of, settings_key
 from layerc.runtime.generator import Random
 from layerc.runtime.inferred import inferred
@@ -257,7 +257,7 @@ class CompiledFunction(Described):
     """A layer function of a built package."""
 
     def __call__(
-        self, *arrays: Any, out: Any = None, batch: bool | None = None, acceleration: str = "auto", **options: Any
+        self, /, *arrays: Any, out: Any = None, batch: bool | None = None, acceleration: str = AUTO, **options: Any
     ) -> Any:
         """Evaluate: on one example where the ranks are the declared ones, on a batch where they are one more.
 
@@ -269,7 +269,7 @@ class CompiledFunction(Described):
         ValueError for shapes, TypeError for types; IndexError, AssertionError, ZeroDivisionError from
         inside the layer. All name the layer, and the argument or the line.
         """
-        if acceleration != "auto":
+        if acceleration is not AUTO:
             return self._under(acceleration)(*arrays, out=out, batch=batch, **options)
         core = self.core
         last = core.last
@@ -291,13 +291,13 @@ class CompiledFunction(Described):
         return evaluate(core.name, call.case.predict, call.arrays, addresses, out, call)[0]
 
     def vjp(
-        self, *arrays: Any, out: Any = None, batch: bool | None = None, acceleration: str = "auto", **options: Any
+        self, /, *arrays: Any, out: Any = None, batch: bool | None = None, acceleration: str = AUTO, **options: Any
     ) -> tuple[Any, Pullback]:
         """Evaluate, and return the result with its pullback. Arguments and errors as in a call.
 
         NotImplementedError if the author disabled the gradient.
         """
-        if acceleration != "auto":
+        if acceleration is not AUTO:
             return self._under(acceleration).vjp(*arrays, out=out, batch=batch, **options)
         core = self.core
         if "backward" not in core.methods:
@@ -325,7 +325,7 @@ class CompiledFunction(Described):
         return result, Pullback(core.name, case, arrays, outputs, call)
 
     def _under(self, acceleration: str) -> "CompiledFunction":
-        return self.interpreted if checked(self.core.name, acceleration) == "none" else self
+        return self.interpreted if self.core.acceleration(self.core.name, acceleration) == "none" else self
 
     def _rehearse(self, tape: "Tape", method: str, arrays: Sequence[Any]) -> tuple[Any, Any]:
         """In a rehearsal: the result and the pullback, both on the tape."""

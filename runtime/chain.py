@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from layerc.runtime.compiled_layer import as_layer
 from layerc.runtime.data import Input, MemoryData
 from layerc.runtime.layer import Layer
 from layerc.runtime.topology import TopologyError, titled
@@ -13,7 +12,7 @@ DATA, LABEL = "data", "label"
 
 def wired(layers: Sequence[Layer], data: Sequence[Any] | None, batch_size: int, shuffle: bool) -> list[Layer]:
     """The layers with names and wires, behind a source of `data` (None: placeholders)."""
-    reads_label = any(_reads_label(as_layer(layer)) for layer in layers)
+    reads_label = any(map(_reads_label, layers))
     if data is None:
         tops = [DATA, LABEL] if reads_label else [DATA]
         source: Layer = Input([None] * len(tops), name=DATA, tops=tops)
@@ -23,7 +22,7 @@ def wired(layers: Sequence[Layer], data: Sequence[Any] | None, batch_size: int, 
     chained = [source]
     counts: dict[str, int] = {}
     last = DATA
-    for layer in map(as_layer, layers):
+    for layer in layers:
         kind = type(layer).__name__.lower() if not hasattr(layer, "chain_name") else layer.chain_name
         counts[kind] = counts.get(kind, 0) + 1
         name = layer.name if layer.is_named else f"{kind}{counts[kind]}"

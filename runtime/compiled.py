@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 
 from layerc.runtime import arrays as ar
 from layerc.runtime import initializers, seeds, streams
-from layerc.runtime.acceleration import checked
+from layerc.runtime.acceleration import AUTO
 from layerc.runtime.call import Described, evaluate
 from layerc.runtime.core import Call, Core
 from layerc.runtime.kernel import Case
@@ -78,6 +78,7 @@ class CompiledClass:
     bottoms: tuple[str, ...]
     tops: tuple[str, ...]
     config: dict[str, Any]
+    net_options: dict[str, Any]
     params: NamedArrays
     states: NamedArrays
     _where: str
@@ -91,11 +92,15 @@ class CompiledClass:
     def __init__(
         self, name: str | None = None, bottoms: Iterable[str] = (), tops: Iterable[str] = (), **fields: Any
     ) -> None:
-        """fields: the configuration. TypeError for unknown or missing ones, ValueError for bad values."""
+        """fields: the configuration, and what a net reads: `param_key`, `neuron` and, for each param `p`,
+        `p_init, p_regu, p_cons, p_lr, p_decay`. TypeError for unknown or missing ones, ValueError for bad values."""
         core = self.compiled.core
         name = core.name.lower() if name is None else name
         where = f"{core.name} {name!r}"
-        config = core.settings.read(where, fields, "field")
+        options = {key: value for key, value in fields.items() if key not in core.settings.names}
+        if options:
+            self._know(where, options)
+        config = core.settings.read(where, {k: v for k, v in fields.items() if k not in options}, "field")
         wires = {"bottoms": _names(bottoms), "tops": _names(tops)}
         self.__dict__.update(config, name=name, **wires, config=config, _where=where, _ranks=None, _initialized=None)
         self.__dict__["_first_states"] = {}
@@ -103,6 +108,21 @@ class CompiledClass:
         self.__dict__["states"] = NamedArrays(where, core, "state")
         self.__dict__.update(_seed=seeds.root(0, name), _evaluations=0)
         self.__dict__["_known"] = Known(core, self.params, self.states)
+        self.__dict__["net_options"] = options
+        if options:  # each in its one form, or refused, as for any layer of a net
+            from layerc.runtime.compiled_layer import as_layer
+
+            made = as_layer(self)
+            self.__dict__["net_options"] = {key: getattr(made, key) for key in options}
+
+    def _know(self, where: str, options: Mapping[str, Any]) -> None:
+        """TypeError for keywords that a net knows nothing of either."""
+        from layerc.runtime.compiled_layer import net_keywords  # the nets are loaded where they are used
+
+        known = [*self.compiled.core.settings.names, *net_keywords(type(self))]
+        for key in options:
+            if key not in known:
+                raise TypeError(f"{where}: no field {key!r}; it takes {', '.join(known) or 'none'}")
 
     def __setattr__(self, key: str, value: Any) -> None:
         hint = '; use .params["..."] and .states["..."] for arrays' if key in self.compiled.core.array_names else ""
@@ -158,13 +178,17 @@ class CompiledClass:
         if "initialize" in compiled.manifest.get("by_hand", ()):
             reference = self._new_reference()
             reference.initialize(*examples, seed=seed, dtype=element)
-            return {**reference.params, **reference.states}
+            first = {**reference.params, **reference.states}
+            for name in first:
+                given = self.net_options.get(f"{name}_init")
+                if given is not None:
+                    rng = streams.generator(seed, self.name, name)
+                    first[name] = given.draw(rng, first[name].shape, first[name].dtype)
+            return first
         first = {}
         for parameter in compiled.manifest["parameters"]:
-            name, start = parameter["name"], parameter.get("init")
-            if core.roles[name] == "state" and start is None:
-                start = {"name": "zeros", "args": []}
-            if core.roles[name] not in ("param", "state") or start is None:
+            name, start = parameter["name"], self._start(parameter)
+            if start is None:
                 continue
             dtype = element if core.dtypes[name] == "real" else ar.DTYPES[core.dtypes[name]]
             try:
@@ -172,13 +196,23 @@ class CompiledClass:
             except KeyError as error:
                 raise ValueError(f"{self._where}: initialize: nothing gives {error.args[0]} of {name!r}") from None
             rng = streams.generator(seed, self.name, name)
-            first[name] = _INITIALIZERS[start["name"]](*start["args"]).draw(rng, shape, dtype)
+            first[name] = start.draw(rng, shape, dtype)
         return first
+
+    def _start(self, parameter: Mapping[str, Any]) -> Any:
+        """The initializer of a param or state: the user's, else the file's; None where neither gives one."""
+        role, start = self.compiled.core.roles[parameter["name"]], parameter.get("init")
+        given = self.net_options.get(f"{parameter['name']}_init")
+        if role not in ("param", "state") or given is not None:
+            return given
+        if start is None:
+            return initializers.Constant(0.0) if role == "state" else None
+        return _INITIALIZERS[start["name"]](*start["args"])
 
     # -- calls -------------------------------------------------------------------------------------------
 
     def __call__(
-        self, *inputs: Any, out: Any = None, batch: bool | None = None, acceleration: str = "auto", **options: Any
+        self, /, *inputs: Any, out: Any = None, batch: bool | None = None, acceleration: str = AUTO, **options: Any
     ) -> Any:
         """Inference: `predict` on one example or a batch. States are read, never written.
 
@@ -187,14 +221,14 @@ class CompiledClass:
         """
         known = self._known
         last = known.last
-        if last is not None and out is None and batch is None and acceleration == "auto" and not options:
+        if last is not None and out is None and batch is None and acceleration is AUTO and not options:
             outputs = last.quick_predict(*inputs, *known.now())
             if outputs is not NotImplemented:
                 return outputs if last.predict.all_public else last.predict.result(outputs)
         return self._evaluate("predict", inputs, out, batch, options, acceleration)[0]
 
     def vjp(
-        self, *inputs: Any, out: Any = None, batch: bool | None = None, acceleration: str = "auto", **options: Any
+        self, /, *inputs: Any, out: Any = None, batch: bool | None = None, acceleration: str = AUTO, **options: Any
     ) -> tuple[Any, ClassPullback]:
         """Training: `forward`, which may update the states, and the pullback at the states before it."""
         core = self.compiled.core
@@ -202,7 +236,7 @@ class CompiledClass:
             raise no_gradient(self._where)
         known = self._known
         last = known.last
-        if last is not None and out is None and batch is None and acceleration == "auto" and not options:
+        if last is not None and out is None and batch is None and acceleration is AUTO and not options:
             read = (*inputs, *known.now())
             made = last.quick_forward(*read)
             if made is not NotImplemented:
@@ -226,9 +260,10 @@ class CompiledClass:
     ) -> tuple[Any, Case, Sequence[np.ndarray], Sequence[np.ndarray], Call | None]:
         """The result, and what a pullback needs: the case, all arrays and outputs, the call."""
         compiled, known = self.compiled, self._known
-        if acceleration != "auto" and checked(self._where, acceleration) == "none":
+        if acceleration is not AUTO and compiled.core.acceleration(self._where, acceleration) == "none":
             compiled = compiled.interpreted
         core = compiled.core
+        inputs, options = self._without_generator(core, method, inputs, options)
         found = None if options or compiled is not self.compiled else known.find(inputs, batch)
         call: Call | None = None
         arrays: Sequence[np.ndarray]
@@ -281,6 +316,17 @@ class CompiledClass:
             values.update(arrays.complete())
         return core.prepare(self._where, values, self.config, batch, self._ranks, seed)
 
+    def _without_generator(
+        self, core: Core, method: str, inputs: Sequence[Any], options: Mapping[str, Any]
+    ) -> tuple[Sequence[Any], Mapping[str, Any]]:
+        """The inputs alone: a generator given by position, as the signature has it, goes to the options."""
+        at, names = core.generator_at, core.input_names
+        if at is None or not self._draws(method) or len(inputs) + sum(n in names for n in options) <= len(names):
+            return inputs, options
+        if core.random in options:
+            raise TypeError(f"{self._where}: argument {core.random!r} is given twice")
+        return (*inputs[:at], *inputs[at + 1 :]), {**options, str(core.random): inputs[at]}
+
     def _new_reference(self) -> Any:
         return getattr(self.compiled.package.source_module(), self.compiled.name)(name=self.name, **self.config)
 
@@ -315,7 +361,7 @@ class CompiledClass:
         self.__dict__["_known"] = Known(self.compiled.core, self.params, self.states)
 
     def __repr__(self) -> str:
-        fields = "".join(f", {name}={value!r}" for name, value in self.config.items())
+        fields = "".join(f", {name}={value!r}" for name, value in {**self.config, **self.net_options}.items())
         return f"{type(self).__name__}(name={self.name!r}{fields})"
 
 

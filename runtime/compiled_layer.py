@@ -175,6 +175,22 @@ class CompiledLayer(_Compiled):
             raise ValueError(f"{owner}: field input={self.input!r}: some inputs are examples, some whole batches")
         return answers != {False}
 
+    def setup(self, backend: Any, inputs: list[Blob], diffs: Any) -> LayerState:
+        self._check_examples(inputs)
+        return super().setup(backend, inputs, diffs)
+
+    def forward(self, backend: Any, state: LayerState, inputs: list[Blob]) -> None:
+        self._check_examples(inputs)
+        super().forward(backend, state, inputs)
+
+    def _check_examples(self, inputs: list[Blob]) -> None:
+        """BadInput for bottoms whose examples are not of the shapes that `input=` says."""
+        for name, shape, blob in zip(self.ports.inputs, self.input or (), inputs):
+            if tuple(blob.shape[1:]) != shape:
+                raise BadInput(
+                    f"field input={self.input!r} says {shape} for an example of {name}, not {blob.shape[1:]}"
+                )
+
     def _check_backward(self, owner: str, ports: Ports) -> None:
         wanted = self.backward_fn.manifest["parameters"]
         cotangents = set(ports.cotangents.values())
@@ -223,16 +239,14 @@ class CompiledLayer(_Compiled):
 class CompiledClassLayer(_Compiled):
     """A compiled class layer of a package, as the net runs it: made by `as_layer` of the user's object.
 
-    Beside its own fields it takes, for each of its Params `p`, `p_init, p_regu, p_cons, p_lr, p_decay`;
-    they start
-    with the file's `init`.
+    Beside its own fields it takes what `net_keywords` says; its Params start with the file's `init`.
     """
 
     origin: Any
 
     def __init__(self, origin: Any, **changes: Any) -> None:
         given = {"name": origin.name, "bottoms": origin.bottoms, "tops": origin.tops or None}
-        given |= getattr(origin, "net_options", {})
+        given |= origin.net_options
         self._set("origin", origin)
         super().__init__(**{**given, **changes})
 
@@ -342,7 +356,15 @@ def _class_for(kind: Any) -> type[CompiledClassLayer]:
     """The net's class for a package's class: it takes the keywords of its Params."""
     parameters = kind.compiled.manifest["parameters"]
     names = tuple(p["name"] for p in parameters if p["role"] == "param")
-    return type(kind.__name__, (CompiledClassLayer,), {"param_names": names, "has_param": bool(names)})
+    ports = Ports(kind.compiled, {})
+    has = {"has_param": bool(names), "has_neuron": bool(ports.inputs) and ports.makes_floats()}
+    return type(kind.__name__, (CompiledClassLayer,), {"param_names": names, **has})
+
+
+def net_keywords(kind: Any) -> list[str]:
+    """What a package's class takes for the net: `param_key` and `p_init, p_regu, p_cons, p_lr, p_decay` of each
+    Param `p`; `neuron` where it makes floats."""
+    return [key for key in _class_for(kind)._keywords() if key not in ("name", "bottoms", "tops")]
 
 
 def _example_shapes(value: Any) -> tuple[tuple[int, ...], ...]:
@@ -358,4 +380,4 @@ def _no_regu() -> Any:
     return NoRegu()
 
 
-__all__ = ["REQUIRED", "CompiledClassLayer", "CompiledLayer", "as_layer"]
+__all__ = ["REQUIRED", "CompiledClassLayer", "CompiledLayer", "as_layer", "net_keywords"]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from layerc.runtime import arrays as ar
+from layerc.runtime.acceleration import checked
 from layerc.runtime.interpreted import Interpreted
 from layerc.runtime.kernel import Case, Launch, is_public
 from layerc.runtime.library import Library
@@ -61,6 +62,9 @@ class Call:
         return next((export for export in self.exports if export), None)
 
 
+_OPTIONS = ("out", "batch", "acceleration")  # what every call takes by keyword
+
+
 class Core:
     """One layer of a package: its kernels and the rules for calling them."""
 
@@ -80,6 +84,8 @@ class Core:
         self.input_names = tuple(p["name"] for p in arrays if p["role"] == "input")
         self.settings = Settings([p for p in parameters if p["role"] == "config"])
         self.random: str | None = next((p["name"] for p in parameters if p["role"] == "random"), None)
+        called = [p["name"] for p in parameters if p["role"] in ("input", "random")]
+        self.generator_at = None if self.random is None else called.index(self.random)  # among the inputs of a class
         outputs = self.methods["forward"]["outputs"]
         self.output_names = tuple(o["name"] for o in outputs)
         # The forward of a training, which may leave more for its pullback.
@@ -130,8 +136,19 @@ class Core:
             (values if name in self.positional else rest)[name] = value
         for name in self.array_names:
             if name not in values:
-                raise TypeError(f"{where}: argument {name!r} is missing")
+                raise self.missing(where, name)
         return values, rest
+
+    def missing(self, where: str, name: str) -> TypeError:
+        """The error for an argument that is not given; one by keyword may have been taken for a call's own."""
+        hint = f"; give it by position: {name}= is an option of every call" if name in _OPTIONS else ""
+        return TypeError(f"{where}: argument {name!r} is missing{hint}")
+
+    def acceleration(self, where: str, choice: Any) -> str:
+        """Of a call. TypeError for what was meant as an argument of this name, ValueError for no choice."""
+        if "acceleration" in self.array_names and not isinstance(choice, str):
+            raise self.missing(where, "acceleration")
+        return checked(where, choice)
 
     def inputs(self, where: str, args: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs of a class layer by name. TypeError where they do not add up."""
@@ -142,6 +159,9 @@ class Core:
                 reason = f"argument {name!r} is given twice" if name in values else f"no argument {name!r}"
                 raise TypeError(f"{where}: {reason}; it takes {', '.join(names)}")
         values.update(options)
+        for name in names:
+            if name in _OPTIONS and name not in values:
+                raise self.missing(where, name)
         if len(args) > len(names) or len(values) < len(names):
             raise TypeError(
                 f"{where}: takes {len(names)} inputs ({', '.join(names)}), got {max(len(args), len(values))}"

@@ -20,7 +20,9 @@ class SubMean:
     mean: Any
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        return x - np.asarray(self.mean, dtype=x.dtype if x.dtype.kind == "f" else None)
+        mean = np.asarray(self.mean, dtype=x.dtype if x.dtype.kind == "f" else None)
+        _check_spread("SubMean: mean", mean, x)
+        return x - mean
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,16 @@ class Scale:
     scale: float
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        return x * np.asarray(self.scale, dtype=x.dtype if x.dtype.kind == "f" else None)
+        scale = np.asarray(self.scale, dtype=x.dtype if x.dtype.kind == "f" else None)
+        _check_spread("Scale: scale", scale, x)
+        return x * scale
+
+
+def _check_spread(what: str, values: np.ndarray, batch: np.ndarray) -> None:
+    """ValueError unless the values broadcast to the batch's shape."""
+    tail = batch.shape[batch.ndim - values.ndim :] if values.ndim <= batch.ndim else None
+    if tail is None or any(n not in (1, m) for n, m in zip(values.shape, tail)):
+        raise ValueError(f"{what} of shape {values.shape} does not broadcast against a batch of shape {batch.shape}")
 
 
 class DataTransformers:

@@ -32,7 +32,7 @@ def for_forward(net: "Net", data: Mapping[str, Any] | None) -> Given:
             raise ValueError(f"blob {graph.wires[empty[0]].name!r} is a placeholder: give it data={{blob: array}}")
         return {}
     given: Given = {}
-    for blob, array in data.items():
+    for blob, array in _by_blob("data", data).items():
         w = wire_of(net, blob, first=True)
         if not graph.steps[graph.wires[w].maker].layer.is_source:
             raise ValueError(f"blob {blob!r} is made by layer {graph.maker(w).name!r}; data= is for sources")
@@ -41,6 +41,13 @@ def for_forward(net: "Net", data: Mapping[str, Any] | None) -> Given:
     if missing:
         raise ValueError(f"data= lacks an array for blob {', '.join(map(repr, missing))}")
     return given
+
+
+def _by_blob(argument: str, value: Any) -> Mapping[str, Any]:
+    """TypeError for arrays without the names of their blobs."""
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{argument}= takes {{blob: array}}, not {type(value).__name__}")
+    return value
 
 
 def _fed(net: "Net") -> list[int]:
@@ -112,13 +119,13 @@ def batches(net: "Net", data: Sequence[Any], batch_size: int | None) -> Iterator
 
 
 def seed_wires(net: "Net", seed: Mapping[str, Any] | None) -> list[int]:
-    return [wire_of(net, blob) for blob in seed or {}]
+    return [wire_of(net, blob) for blob in _by_blob("seed", {} if seed is None else seed)]
 
 
 def seeds(net: "Net", seed: Mapping[str, Any] | None) -> Given:
     """Gradients imposed on blobs, each of its blob's shape."""
     found: Given = {}
-    for blob, dy in (seed or {}).items():
+    for blob, dy in _by_blob("seed", {} if seed is None else seed).items():
         w = wire_of(net, blob)
         target = net.track.blobs[w]
         if target.dtype.kind != "f":

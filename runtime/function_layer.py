@@ -8,6 +8,7 @@ from layerc.runtime.blob import Blob
 from layerc.runtime.fields import Field, field
 from layerc.runtime.layer import Builtin, LayerState
 from layerc.runtime.stand_in import StandIn
+from layerc.runtime.topology import titled
 
 
 class FunctionLayer(Builtin):
@@ -48,7 +49,7 @@ class FunctionLayer(Builtin):
     def forward(self, backend: Any, state: LayerState, inputs: list[Blob]) -> None:
         made = self._call(inputs)
         if len(made) != len(state.blobs):
-            raise ValueError(f"fn gave {len(made)} arrays, and {len(state.blobs)} before")
+            raise ValueError(f"{titled(self)}: fn gave {len(made)} arrays, and {len(state.blobs)} before")
         for blob, array in zip(state.blobs, made):
             blob.data = array
 
@@ -57,10 +58,10 @@ class FunctionLayer(Builtin):
         found = self.backward_fn(*(x.data for x in inputs), *dys)
         found = tuple(found) if isinstance(found, tuple | list) else (found,)
         if len(found) != len(inputs):
-            raise ValueError(f"backward gave {len(found)} gradients for {len(inputs)} bottoms")
+            raise ValueError(f"{titled(self)}: backward gave {len(found)} gradients for {len(inputs)} bottoms")
         for dx, gradient in zip(diffs, found):
             if dx and gradient is not None:
-                dx.data = gradient
+                dx.data = self._numbers("backward", gradient)
 
     def _call(self, inputs: list[Blob]) -> tuple[np.ndarray, ...]:
         """fn's arrays, floats in the float type of the bottoms. The bottoms are handed out read-only."""
@@ -74,5 +75,12 @@ class FunctionLayer(Builtin):
         made = self.fn(*arrays)
         floats = [x.dtype for x in inputs if x.dtype.kind == "f"] or [np.dtype(np.float32)]
         made = tuple(made) if isinstance(made, tuple | list) else (made,)
-        made = tuple(a if isinstance(a, StandIn) else np.asarray(a) for a in made)
+        made = tuple(self._numbers("fn", a) for a in made)
         return tuple(a if a.dtype.kind in "iu" else a.astype(floats[0], copy=False) for a in made)
+
+    def _numbers(self, what: str, value: Any) -> Any:
+        """An array that the user's function gave. TypeError for what is none."""
+        array = value if isinstance(value, StandIn) else np.asarray(value)
+        if array.dtype.kind not in "fiub":
+            raise TypeError(f"{titled(self)}: {what} gave {value!r}, which is no array of numbers")
+        return array

@@ -50,7 +50,7 @@ class HDF5Data(BatchedData):
             else:
                 found.append(path)
         if not found:
-            raise ValueError(f"{self.source[0]} lists no file")
+            raise ValueError(self._told(f"{self.source[0]} lists no file"))
         return found
 
     def _open(self) -> list[Any]:
@@ -60,8 +60,11 @@ class HDF5Data(BatchedData):
         try:
             for path in self._paths():
                 if not path.is_file():
-                    raise FileNotFoundError(f"layer {self.name!r} (HDF5Data): there is no file {path}")
-                opened.append(file(path, "r"))
+                    raise FileNotFoundError(self._told(f"there is no file {path}"))
+                try:
+                    opened.append(file(path, "r"))
+                except OSError as error:
+                    raise OSError(self._told(f"{path} cannot be read: {error}")) from None
         except BaseException:
             _close(opened)
             raise
@@ -71,27 +74,38 @@ class HDF5Data(BatchedData):
     def float_types(self) -> list[np.dtype]:
         files = self._open()
         try:
-            return [d.dtype for top in self.tops if (d := files[0].get(top)) is not None and d.dtype.kind == "f"]
+            found = [getattr(files[0].get(top), "dtype", None) for top in self.tops]
+            return [dtype for dtype in found if dtype is not None and dtype.kind == "f"]
         finally:
             _close(files)
 
     def setup(self, backend: Any, inputs: list[Blob], diffs: Any) -> LayerState:
         files = self._open()
         try:
-            columns = [Column([_dataset(file, top) for file in files], self.chunk_size) for top in self.tops]
-            for file, *sizes in zip(files, *(column.sizes for column in columns)):
-                if len(set(sizes)) != 1:
-                    raise ValueError(
-                        f"the datasets {list(self.tops)} of {file.filename} have different lengths: {sizes}"
-                    )
-            if not len(columns[0]):
-                raise ValueError("the files have no samples")
+            columns = self._columns(files)
             state = self.first_state(backend, columns)
         except BaseException:
             _close(files)
             raise
         state.opened, state.files = columns, files
         return state
+
+    def _columns(self, files: Sequence[Any]) -> list["Column"]:
+        """One for each top. ValueError for files that do not hold them, all of one length."""
+        try:
+            columns = [Column([_dataset(file, top) for file in files], self.chunk_size) for top in self.tops]
+        except ValueError as error:
+            raise ValueError(self._told(str(error))) from None
+        for file, *sizes in zip(files, *(column.sizes for column in columns)):
+            if len(set(sizes)) != 1:
+                text = f"the datasets {list(self.tops)} of {file.filename} have different lengths: {sizes}"
+                raise ValueError(self._told(text))
+        if not len(columns[0]):
+            raise ValueError(self._told(f"no samples in {', '.join(file.filename for file in files)}"))
+        return columns
+
+    def _told(self, text: str) -> str:
+        return f"layer {self.name!r} (HDF5Data): {text}"
 
     def columns(self, state: LayerState) -> Sequence[Any]:
         return state.opened

@@ -22,6 +22,9 @@ class Named(dict[str, Any]):
         super().__init__(items)
         self.what = what
 
+    def __setitem__(self, key: str, value: Any) -> None:
+        raise TypeError(f"a {self.what} cannot be replaced: [{key!r}].data[...] = v sets the values of its array")
+
     def __missing__(self, key: str) -> Any:
         raise KeyError(f"no {self.what} {key!r}; there is {', '.join(map(repr, self)) or 'none'}")
 
@@ -98,6 +101,7 @@ class Holdings:
         return [s for s in self.track.states if s is not None]
 
     def _check_arrays(self) -> None:
+        self._check_open()
         if not self.knows_arrays:
             raise RuntimeError(f"net {self.name!r} learns its shapes at its first call; there has been none yet")
 
@@ -132,6 +136,8 @@ class Holdings:
 
     def match(self, pattern: str) -> list[Parameter]:
         """Parameters whose layer, or `layer.param`, the pattern matches; ValueError if there are none."""
+        if not isinstance(pattern, str):
+            raise TypeError(f"a pattern of parameters is a text, not {pattern!r}")
         found = {
             id(p): p
             for name, p in self.named_parameters().items()
@@ -166,14 +172,14 @@ class Holdings:
         """Multiplies the solver's rate for what matches; 0 freezes."""
         self._check_set_up()
         for p in self.match(pattern):
-            p.lr = _factor(factor)
+            p.lr = factor
         self.refresh()
 
     def set_l2_factor(self, pattern: str, factor: float) -> None:
         """Multiplies the regularizer of what matches."""
         self._check_set_up()
         for p in self.match(pattern):
-            p.decay = _factor(factor)
+            p.decay = factor
 
     # -- statistics ----------------------------------------------------------------------------------------
 
@@ -224,9 +230,3 @@ class _Storage:
 def _may_hold_arrays(layer: Layer) -> bool:
     ports = getattr(layer, "ports", None)
     return layer.has_param or bool(ports and ports.states) or not (layer.is_builtin or layer.is_sink)
-
-
-def _factor(value: float) -> float:
-    if not value >= 0:
-        raise ValueError(f"a factor must be 0 or more, got {value!r}")
-    return float(value)

@@ -302,6 +302,8 @@ def implements(layer: Layer, method: str) -> bool:
 
 def _initializer(value: Any) -> Any:
     """An initializer; a number or an array means these values."""
+    if isinstance(value, type):
+        raise TypeError(f"is a class; write {value.__name__}()")
     if hasattr(value, "draw"):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):

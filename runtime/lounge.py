@@ -83,12 +83,21 @@ class CoffeeLounge:
 
 
 def _read(path: Path) -> list[tuple[int, str, float]]:
-    """The rows of a file; of one iteration and name the last one counts."""
+    """The rows of a file; of one iteration and name the last one counts. ValueError for a file of another kind."""
+    try:
+        return _rows(path)
+    except (ValueError, KeyError, TypeError, AttributeError, csv.Error, OSError) as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
+        raise ValueError(f"{path} is no lounge's file: {error}") from None
+
+
+def _rows(path: Path) -> list[tuple[int, str, float]]:
     if path.suffix == ".csv":
         with open(path, newline="") as file:
             rows = list(csv.reader(file))
         if rows and rows[0] != _HEADER:
-            raise ValueError(f"{path} is no lounge's file: its header is {','.join(rows[0])}")
+            raise ValueError(f"its header is {','.join(rows[0])}")
         last = {(int(at), name): float(value) for at, name, value in rows[1:]}
         return [(at, name, value) for (at, name), value in last.items()]
     found = []

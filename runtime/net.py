@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,8 @@ class Net(Holdings):
         acceleration: str = "auto",
     ) -> None:
         self.name, self.seed, self.force_backward = name, seed, force_backward
+        if not isinstance(force_backward, bool | np.bool_):
+            raise TypeError(f"net {name!r}: force_backward={force_backward!r} must be True or False")
         self.workers = ALONE
         self._closed = True  # until it stands
         listed = [_checked_layer(layer) for layer in layers]
@@ -80,7 +83,8 @@ class Net(Holdings):
 
         data: [X, labels]; None: placeholders, whose shapes are found at the first call.
         """
-        return cls(name, chain.wired(layers, data, batch_size, shuffle), **net_keywords)
+        listed = [_checked_layer(layer) for layer in layers]
+        return cls(name, chain.wired(listed, data, batch_size, shuffle), **net_keywords)
 
     # -- setting up ----------------------------------------------------------------------------------------
 
@@ -140,6 +144,7 @@ class Net(Holdings):
         self._check_open()
         if phase not in ("train", "predict"):
             raise ValueError(f'phase={phase!r} must be "train" or "predict"')
+        _check_coefficient(regu_coef)
         given = feeding.for_forward(self, data)
         self._set_up(given)
         self._has_run = False
@@ -163,6 +168,7 @@ class Net(Holdings):
         TopologyError where no loss or seed reaches an unfrozen parameter, or a layer in between cannot do bp.
         """
         self._check_ran()
+        _check_coefficient(regu_coef)
         seeds = feeding.seeds(self, seed)
         analysis = self._analysis(seeds)
         analysis.check()
@@ -374,6 +380,7 @@ class Net(Holdings):
         onnx_export.write(self, path, self._output(top))
 
     def __str__(self) -> str:
+        self._check_open()
         return describe.table(self)
 
     def __repr__(self) -> str:
@@ -421,6 +428,11 @@ def _checked_layer(layer: Any) -> Layer:
             f"a net takes layers, not {type(layer).__name__} {layer!r}; CompiledLayer(fn) makes one of a function"
         )
     return layer
+
+
+def _check_coefficient(regu_coef: Any) -> None:
+    if isinstance(regu_coef, bool) or not isinstance(regu_coef, Real):
+        raise TypeError(f"regu_coef={regu_coef!r} must be a number")
 
 
 def _float_type(layers: Sequence[Layer], dtype: Any) -> np.dtype:

@@ -3,7 +3,6 @@
 import contextlib
 import importlib.machinery
 import importlib.util
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -11,13 +10,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from layerc.runtime import manifest
 from layerc.runtime.call import CompiledFunction
 from layerc.runtime.compiled import CompiledClass, class_of
 from layerc.runtime.core import Core
 from layerc.runtime.interpreted import Interpreted, entry_of
 from layerc.runtime.library import Library
 
-FORMAT = 1
+_AGAIN = "build the package again"
 _SUFFIXES = (".abi3.so", ".pyd")
 _seen: dict[Path, list[str]] = {}  # digests of the libraries loaded from each path
 
@@ -27,7 +27,7 @@ class Package:
 
     def __init__(self, name: str, directory: Path) -> None:
         self.name, self.directory = name, directory
-        self.manifest = _manifest(directory)
+        self.manifest = manifest.read(directory, ("module", "errors", "layers"), _AGAIN)
         self.library = Library(_native(name, directory, self.manifest), self.manifest["errors"])
         self._layers = {layer["name"]: layer for layer in self.manifest["layers"]}
         self._source: ModuleType | None = None
@@ -76,25 +76,14 @@ def load(module_name: str, file: str) -> Package:
     return Package(module_name, Path(file).parent)
 
 
-def _manifest(directory: Path) -> dict[str, Any]:
-    path = directory / "manifest.json"
-    try:
-        manifest: dict[str, Any] = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise ImportError(f"{path}: cannot be read ({error}); build the package again") from None
-    if manifest.get("format") != FORMAT:
-        made = manifest.get("layerc", "another version")
-        raise ImportError(f"{directory}: built by layerc {made}, which this one cannot read; build the package again")
-    return manifest
-
-
-def _native(name: str, directory: Path, manifest: dict[str, Any]) -> Any:
+def _native(name: str, directory: Path, told: dict[str, Any]) -> Any:
     """The library's module. Its name holds the library's digest: built again, it is loaded again."""
-    module = manifest["module"]
+    module = told["module"]
     path = next((p for p in (directory / f"{module}{suffix}" for suffix in _SUFFIXES) if p.is_file()), None)
     if path is None:
-        raise ImportError(f"{directory}: the compiled library is missing; build the package again")
-    digest = manifest.get("native", {}).get("library", "")[:16]
+        raise ImportError(f"{directory}: the compiled library is missing; {_AGAIN}")
+    manifest.check_size(path, told, _AGAIN)
+    digest = told.get("native", {}).get("library", "")[:16]
     full = f"{name}.{digest}.{module}" if digest else f"{name}.{module}"
     if full in sys.modules and sys.modules[full].__spec__.loader.path == _spelling(path, digest):  # type: ignore[union-attr]
         return sys.modules[full]
@@ -105,7 +94,9 @@ def _native(name: str, directory: Path, manifest: dict[str, Any]) -> Any:
         native = importlib.util.module_from_spec(spec)
         loader.exec_module(native)
     except ImportError as error:
-        raise ImportError(f"{path}: cannot be loaded here ({error}); build the package again") from None
+        raise ImportError(f"{path}: cannot be loaded here ({error}); {_AGAIN}") from None
+    if lost := _kernels(told) - {*dir(native.lib)}:
+        raise ImportError(f"{path}: is of another package (it has no {min(lost)}); {_AGAIN}")
     missing = native.lib.lc_missing_feature()
     if missing:
         feature = native.ffi.string(missing).decode()
@@ -114,6 +105,12 @@ def _native(name: str, directory: Path, manifest: dict[str, Any]) -> Any:
         )
     sys.modules[full] = native
     return native
+
+
+def _kernels(told: dict[str, Any]) -> set[str]:
+    """What a library must have."""
+    methods = (method for layer in told["layers"] for method in layer["methods"].values())
+    return {"lc_missing_feature", *(kernel for method in methods for kernel in method["kernels"].values())}
 
 
 def _spelling(path: Path, digest: str) -> str:

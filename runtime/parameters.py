@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,27 @@ class Parameter:
         if isinstance(self._gradient, NullBlob):
             self._gradient = np.zeros(self.shape, self.data.dtype)
         self._gradient[...] = self._fitting(value, "gradient")
+
+    @property
+    def lr(self) -> float:
+        return self._lr
+
+    @lr.setter
+    def lr(self, value: float) -> None:
+        self._lr = self._factor("lr", value)
+
+    @property
+    def decay(self) -> float:
+        return self._decay
+
+    @decay.setter
+    def decay(self, value: float) -> None:
+        self._decay = self._factor("decay", value)
+
+    def _factor(self, what: str, value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, Real) or not float(value) >= 0:
+            raise ValueError(f"{what} of parameter {self.name!r} must be a number, 0 or more, not {value!r}")
+        return float(value)
 
     @property
     def frozen(self) -> bool:

@@ -2,7 +2,8 @@
 updates done."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from numbers import Integral, Real
 from typing import Any, Protocol
 
 from layerc.runtime.symbolic import choose, cos
@@ -20,6 +21,9 @@ class Fixed:
 
     base: float
 
+    def __post_init__(self) -> None:
+        _check(self)
+
     def __call__(self, it: int) -> float:
         return self.base
 
@@ -33,7 +37,7 @@ class Step:
     stepsize: int
 
     def __post_init__(self) -> None:
-        _positive(self, "stepsize")
+        _check(self, "stepsize")
 
     def __call__(self, it: int) -> float:
         return self.base * self.gamma ** (it // self.stepsize)
@@ -46,6 +50,9 @@ class Exp:
     base: float
     gamma: float
 
+    def __post_init__(self) -> None:
+        _check(self)
+
     def __call__(self, it: int) -> float:
         return self.base * self.gamma**it
 
@@ -57,6 +64,9 @@ class Inv:
     base: float
     gamma: float
     power: float
+
+    def __post_init__(self) -> None:
+        _check(self)
 
     def __call__(self, it: int) -> float:
         return self.base * (1 + self.gamma * it) ** -self.power
@@ -71,7 +81,7 @@ class Linear:
     n_iter: int
 
     def __post_init__(self) -> None:
-        _positive(self, "n_iter")
+        _check(self, "n_iter")
 
     def __call__(self, it: int) -> float:
         straight = lambda: self.base + (self.end - self.base) * it / self.n_iter  # noqa: E731
@@ -87,7 +97,7 @@ class Cosine:
     end: float = 0.0
 
     def __post_init__(self) -> None:
-        _positive(self, "n_iter")
+        _check(self, "n_iter")
 
     def __call__(self, it: int) -> float:
         half = lambda: self.end + (self.base - self.end) * (1 + cos(math.pi * it / self.n_iter)) / 2  # noqa: E731
@@ -98,7 +108,7 @@ class Staged:
     """Stages (n, policy): each lasts n iterations, the last for ever. A policy sees the total iteration."""
 
     def __init__(self, *stages: tuple[int, Any]) -> None:
-        if not stages or not all(isinstance(s, tuple) and len(s) == 2 and s[0] >= 0 for s in stages):
+        if not stages or not all(isinstance(s, tuple) and len(s) == 2 and _is_count(s[0]) for s in stages):
             raise ValueError(f"Staged takes (n_iter, policy) pairs, got {stages!r}")
         self.stages = tuple((int(n), as_policy(policy, "Staged")) for n, policy in stages)
 
@@ -126,7 +136,7 @@ class CappedStep:
     max: float
 
     def __post_init__(self) -> None:
-        _positive(self, "stepsize")
+        _check(self, "stepsize")
 
     def __call__(self, it: int) -> float:
         rate = self.base * self.gamma ** (it // self.stepsize)
@@ -143,7 +153,7 @@ class CappedLinear:
     max: float
 
     def __post_init__(self) -> None:
-        _positive(self, "stepsize")
+        _check(self, "stepsize")
 
     def __call__(self, it: int) -> float:
         rate = self.base + (it // self.stepsize) * self.gamma
@@ -165,6 +175,7 @@ class DecayOnValidation:
     higher_better: bool = True
 
     def __post_init__(self) -> None:
+        _check(self)
         self.rate = self.base
         self.before: tuple[int, float] | None = None  # iteration and value of the last validation
 
@@ -208,6 +219,19 @@ def as_policy(value: Any, owner: str) -> Policy:
     return Fixed(number)
 
 
-def _positive(policy: Any, field: str) -> None:
-    if not getattr(policy, field) > 0:
-        raise ValueError(f"{type(policy).__name__}: {field}={getattr(policy, field)!r} must be positive")
+def _is_count(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0
+
+
+def _check(policy: Any, *positive: str) -> None:
+    """ValueError unless the numbers are numbers, the base not negative and these fields positive."""
+    for field in fields(policy):
+        value = getattr(policy, field.name)
+        if field.type not in (float, int):
+            continue
+        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+            raise ValueError(f"{type(policy).__name__}: {field.name}={value!r} must be a number")
+        if field.name == "base" and value < 0:
+            raise ValueError(f"{type(policy).__name__}: base={value!r} must be 0 or more")
+        if field.name in positive and value <= 0:
+            raise ValueError(f"{type(policy).__name__}: {field.name}={value!r} must be positive")

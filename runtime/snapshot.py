@@ -83,6 +83,8 @@ def restore(solver: "Solver", net: "Net", source: Any) -> bool:
     ValueError for a snapshot of another kind of solver, or of a net that this one is not.
     """
     path = Path(source)
+    if not path.exists():
+        raise FileNotFoundError(f"load_from={str(source)!r}: there is no file or folder of this name")
     if path.is_dir():
         paths = found(path)
         if not paths:

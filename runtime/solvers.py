@@ -4,6 +4,7 @@ Each update is one compiled kernel over the parameters, which lie side by side i
 """
 
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -79,6 +80,7 @@ class Solver:
         self.stops = Stops(self.options)
         self.history: dict[str, np.ndarray] = {}
         self.updates: dict[int, int] = {}  # by id of the parameter
+        self.has_begun = False
 
     @property
     def kind(self) -> str:
@@ -112,7 +114,10 @@ class Solver:
     def init(self, net: "Net") -> None:
         """Begin training: fresh history, or that of `load_from`. TopologyError for a net that cannot be
         trained."""
+        if not hasattr(net, "check_trainable"):
+            raise TypeError(f"{self.kind}: a solver trains a net, not {type(net).__name__} {net!r}")
         net.check_trainable()
+        self._check_watched(net)
         if self.options["max_epoch"] is not None and not _has_epochs(net):
             raise ValueError(f"{self.kind}: max_epoch never comes: net {net.name!r} has no data layer")
         self._set_factors(net)
@@ -128,12 +133,35 @@ class Solver:
         if not resumed:
             self._have_breaks(net, lambda b: b.every_n_iter is not None)
         self.state.stop_reason = self.stops.reason(self.state.iter, self.state.epoch)
+        self.has_begun = True
+
+    def _check_watched(self, net: "Net") -> None:
+        """ValueError for a `target` or `patience` that would wait for a statistic that nothing makes."""
+        known = {"obj_val", *net.statistics()}
+        if self._validates:
+            known |= {f"validation.{name}" for name in net.statistics()}
+        by_hand = tuple(f"{layer.name}." for layer in net.layers if layer.has_stats and not layer.is_builtin)
+        for option in ("target", "patience"):
+            watched = self.options[option]
+            if watched and watched[0] not in known and not watched[0].startswith(by_hand):
+                there = ", ".join(sorted(known))
+                raise ValueError(
+                    f"{self.kind}: option {option}={watched!r}: no statistic {watched[0]!r}; there is {there}"
+                )
+
+    @property
+    def _validates(self) -> bool:
+        from layerc.runtime.coffee import ValidationPerformance
+
+        return any(isinstance(b, ValidationPerformance) for b in self.breaks)
 
     def step(self, net: "Net") -> float:
         """One iteration; returns its objective, regularizer included, before the update.
 
         FloatingPointError where that is NaN; the parameters are then as before.
         """
+        if not self.has_begun:
+            raise RuntimeError(f"{self.kind}: step needs init(net) before it")
         objective = self.iterate(net, self.options["regu_coef"])
         self._constrain(net)
         epoch = self.state.epoch
@@ -175,9 +203,9 @@ class Solver:
 
     def validated(self, net: "Net", statistics: dict[str, float]) -> None:
         """A `ValidationPerformance` has these statistics."""
-        seen = {**statistics, "obj_val": self.state.obj_val}
-        self.stops.see_patience(seen)
-        self.stops.see_target(statistics)
+        seen = {**statistics, **{f"validation.{name}": value for name, value in statistics.items()}}
+        self.stops.see_patience({**seen, "obj_val": self.state.obj_val})
+        self.stops.see_target(seen)
         if isinstance(self.lr, DecayOnValidation) and self.lr.statistic in statistics:
             better = self.lr.observe(self.state.iter, statistics[self.lr.statistic])
             folders = [b.folder for b in self.breaks if isinstance(b, snapshot.Snapshot)]
@@ -186,9 +214,7 @@ class Solver:
 
     def _watch(self, net: "Net") -> None:
         """What the criteria see at every iteration."""
-        from layerc.runtime.coffee import ValidationPerformance
-
-        validates = any(isinstance(b, ValidationPerformance) for b in self.breaks)
+        validates = self._validates
         target, patience = self.options["target"], self.options["patience"]
         if target and (target[0] == "obj_val" or not validates):
             self.stops.see_target({**net.statistics(), "obj_val": self.state.obj_val})
@@ -375,6 +401,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "tolerance": lambda v: _is_number(v) and v >= 0,
     "epsilon": lambda v: _is_number(v) and v >= 0,
     "target": lambda v: len(v) == 2 and isinstance(v[0], str) and _is_number(v[1]),
+    "load_from": lambda v: isinstance(v, str | os.PathLike),
     "patience": lambda v: len(v) == 2 and isinstance(v[0], str) and isinstance(v[1], int) and v[1] > 0,
     **dict.fromkeys(
         ("lr_factors", "decay_factors"),

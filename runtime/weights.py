@@ -29,15 +29,18 @@ def collect(net: "Net") -> Tensors:
 def put(net: "Net", tensors: Mapping[str, np.ndarray], strict: bool = True) -> None:
     """Set parameters and states by name. ValueError naming all that is wrong, before anything is changed."""
     have = {name: np.asarray(value) for name, value in tensors.items()}
-    want = {name: a.shape for name, a in collect(net).items()}
+    held = collect(net)
+    want = {name: a.shape for name, a in held.items()}
     missing = [name for name in want if name not in have]
     unexpected = [name for name in have if name not in want]
     shapes = [f"{n} {have[n].shape} instead of {want[n]}" for n in want if n in have and have[n].shape != want[n]]
-    if strict and (missing or unexpected or shapes):
+    kinds = [f"{n} {have[n].dtype}" for n in want if n in have and have[n].dtype.kind != held[n].dtype.kind]
+    if strict and (missing or unexpected or shapes or kinds):
         parts = [("missing", missing), ("unexpected", unexpected), ("of another shape", shapes)]
+        parts += [("of another type", kinds)]
         text = "; ".join(f"{what}: {', '.join(names)}" for what, names in parts if names)
         raise ValueError(f"the weights do not fit net {net.name!r}: {text}")
-    fitting = {n: a for n, a in have.items() if want.get(n) == a.shape}
+    fitting = {n: a for n, a in have.items() if want.get(n) == a.shape and a.dtype.kind == held[n].dtype.kind}
     for name, p in net.named_parameters().items():
         if name in fitting:
             p.data[...] = fitting[name]

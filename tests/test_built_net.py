@@ -187,6 +187,25 @@ def test_weights_of_another_float_type(opened, tmp_path):
         np.testing.assert_array_equal(p, wide[k].astype(np.float32))
 
 
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda d: (d / "libnet.so").write_bytes((d / "libnet.so").read_bytes()[:5000]), "when built"),
+        (lambda d: (d / "libnet.so").unlink(), "cannot be loaded here"),
+        (lambda d: (d / "manifest.json").write_text("[]"), "it is no manifest"),
+        (lambda d: (d / "manifest.json").write_text('{"format": 1}'), "it has no 'net'"),
+    ],
+)
+def test_damaged_packages(mlp, tmp_path, damage, message):
+    shutil.copytree(mlp[0], tmp_path / "built")
+    damage(tmp_path / "built")
+    with pytest.raises(ImportError, match=f"{message}.*; build the net again"):
+        package(tmp_path / "built")
+    script = mlp[0].parent / "net.py"
+    assert main(["build", f"{script}:net", "-o", f"{tmp_path}/built"]) == 0
+    assert package(tmp_path / "built").predict(mlp[1]["DATA"][0]).shape[0] == len(mlp[1]["DATA"][0])
+
+
 def test_damaged_files_never_crash(mlp, opened, tmp_path):
     good = (mlp[0] / "weights.safetensors").read_bytes()
     before, rng, path = tensors(opened), np.random.default_rng(0), tmp_path / "w.safetensors"
@@ -226,7 +245,7 @@ def test_top_and_no_solver(tmp_path, capsys):
     assert not hasattr(built, "train_step")
     with pytest.raises(NotImplementedError):
         built._net.train_step(x)
-    assert main(["build", f"{tmp_path}/net.py:net", "--top", "nothing"]) == 1
+    assert main(["build", f"{tmp_path}/net.py:net", "--top", "nothing"]) == 2
     assert "no blob 'nothing'" in capsys.readouterr().err
 
 

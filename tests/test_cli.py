@@ -64,6 +64,9 @@ USAGE = [
     ("build", "required"),
     ("build {folder}/none.py", "there is no file"),
     ("build {folder}", "is a directory"),
+    ("build .", "is a directory"),
+    ("build /", "is a directory"),
+    ("build ./:net", "is a directory"),
     ("build {good} --frob", "unrecognized"),
     ("build {good} --dump frob", "there is no stage frob"),
     ("build {good} -o {good}", "there is a file of this name"),
@@ -76,6 +79,10 @@ USAGE = [
     ("info {folder}", "no manifest.json"),
     ("bench {good} --shapes x", "NAME=VALUE"),
     ("bench {good} --shapes x=a", "integers"),
+    ("bench {good} --shapes x=3 zz=4", "no argument zz; there is x"),
+    ("bench {good} --shapes x=3 --config zz=4", "no argument zz; there is x"),
+    ("bench {good}:twice --shapes x=900000000,900000000", "no room in memory"),
+    ("bench {good}:twice --shapes x=-3", "negative"),
 ]
 
 
@@ -240,6 +247,49 @@ def test_bench_takes_the_shapes_of_parameters(capsys, tmp_path):
     assert "give --shapes weight=..." in capsys.readouterr().err
     assert main(["bench", str(path), "--shapes", "x=4,3", "weight=2,3"]) == 0
     assert "bias (2,)" in capsys.readouterr().out
+
+
+CLASS = """
+from layerc import Layer, Param, config, init, real
+
+
+class Scale(Layer):
+    factor: Param[real["D"]] = init.ones()
+    power: int = config(2)
+
+    def predict(self, x: real["D"]) -> real["D"]:
+        return self.factor * x ** self.power
+"""
+
+
+def test_bench_of_a_class_layer(capsys, tmp_path):
+    path = tmp_path / "scale.py"
+    path.write_text(CLASS)
+    status, out, err = run(capsys, "bench", f"{path}:Scale", "--shapes", "x=8,5", "--config", "power=3")
+    assert (status, err) == (0, "")
+    assert "Scale  x (8, 5)" in out
+    assert "backward" in out
+
+
+def test_no_file_at_all(capsys):
+    status, _, err = run(capsys, "build", "")
+    assert status == 2
+    assert "is a directory" in err
+
+
+LAYER = '{"name": "f", "signature": "f()", "doc": 3, "kind": [], "parameters": 3, "methods": []}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[]", "3", "null", "{", "{}", '{"net": []}', '{"source": "a", "layerc": 1, "layers": 3}']
+    + [f'{{"source": "a", "layerc": 1, "native": {native}, "layers": [{LAYER}]}}' for native in ("[]", "{}")],
+)
+def test_info_of_what_is_no_manifest(capsys, tmp_path, text):
+    (tmp_path / "manifest.json").write_text(text)
+    status, _, err = run(capsys, "info", tmp_path)
+    assert status == 2
+    assert "build the package again" in err
 
 
 def test_bench_says_which_shapes_it_needs(capsys, good):

@@ -568,3 +568,66 @@ def test_a_call_fails_with_the_place(name, args, options, kind, line, parts, com
 def test_the_edge_of_what_is_allowed(name, args, compiled):
     layer = getattr(compiled, name)
     np.testing.assert_array_equal(layer(*args), layer.reference(*args))
+
+
+OPTIONS = """
+from layerc import Layer, Param, init, layer, real
+
+
+@layer
+def out(x: real["N"], out: real["N"]) -> real["N"]:
+    return x + out
+
+
+@layer
+def batch(x: real["N"], batch: real["N"]) -> real["N"]:
+    return x + batch
+
+
+@layer
+def acceleration(x: real["N"], acceleration: real["N"]) -> real["N"]:
+    return x + acceleration
+
+
+@layer
+def self(x: real["N"], self: real["N"]) -> real["N"]:
+    return x + self
+
+
+class Scale(Layer):
+    factor: Param[real["N"]] = init.ones()
+
+    def predict(self, x: real["N"], out: real["N"], acceleration: real["N"]) -> real["N"]:
+        return self.factor * x + out + acceleration
+"""
+
+
+@pytest.fixture(scope="module")
+def named_as_options(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("options")
+    (folder / "named_as_options.py").write_text(OPTIONS)
+    made = build(folder / "named_as_options.py")
+    sys.path.insert(0, str(folder))
+    yield importlib.import_module(made.name)
+    sys.path.remove(str(folder))
+
+
+@pytest.mark.parametrize("name", ["out", "batch", "acceleration"])
+def test_an_argument_called_like_an_option_of_every_call(name, named_as_options):
+    x, scale, text = np.ones(3), named_as_options.Scale(), f"argument '{name}' is missing; give it by position"
+    fn = getattr(named_as_options, name)
+    scale.initialize((3,), (3,), (3,), dtype=np.float64)
+    np.testing.assert_array_equal(fn(x, x), x + x)
+    np.testing.assert_array_equal(scale(x, x, x), 3 * x)
+    for call in (fn, fn.vjp):
+        with pytest.raises(TypeError, match=text):
+            call(x, **{name: x})
+    for call in (scale, scale.vjp) if name != "batch" else ():
+        with pytest.raises(TypeError, match="give it by position"):
+            call(x, x, **{name: x})
+
+
+def test_an_argument_called_self(named_as_options):
+    x = np.ones(3)
+    np.testing.assert_array_equal(named_as_options.self(x, self=x), x + x)
+    np.testing.assert_array_equal(named_as_options.self.vjp(x, self=x)[0], x + x)

@@ -295,6 +295,9 @@ def test_another_file_is_not_overwritten_by_chance(capsys, small):
         ("{file}:none", 2, "has no layer none"),
         ("{file} -o {folder}", 2, "is a directory"),
         ("{file} -o {folder}/none/a.html", 2, "there is no directory"),
+        ("{file} -o {file}", 2, "is the layer file itself"),
+        ("{file} -o {folder}/../{folder.name}/layers.py", 2, "is the layer file itself"),
+        ("{file} -o /dev/null", 2, "is no ordinary file"),
         ("{bad}", 1, "error["),
     ],
 )

@@ -552,6 +552,55 @@ def test_compiled_class(L):
     assert net.predict(X[:3]).shape == (3, 4)
 
 
+def srelu(L, name, bottom, **options):
+    return L.SReLU(name=name, bottoms=[bottom], tops=[name], **options)
+
+
+@pytest.mark.parametrize("of_layer", [{}, {"left_slope_init": Constant(0.5)}])
+def test_compiled_classes_share(L, of_layer):
+    shared = [srelu(L, "y", "a", param_key="k", **of_layer), srelu(L, "z", "y", param_key="k", **of_layer)]
+    net = placed(ip("a", "x", 4), *shared, SumLoss(name="l", bottoms=["z"]))
+    assert net.params["y"]["left_slope"] is net.params["z"]["left_slope"]
+    check_gradients(net, FEED, tol=1e-5)
+
+
+def test_compiled_class_options(L):
+    """lr, init, regularizer and neuron of a compiled class layer act as those of any other."""
+    regu, neuron = L2Regu(3.0), Neurons.Tanh()
+    first = ip("a", "x", 4, weight_regu=L2Regu(0))
+    frozen = srelu(L, "y", "a", left_slope_lr=0, left_slope_init=0.25, right_slope_regu=regu, neuron=neuron)
+    net = placed(first, frozen, SumLoss(name="l", bottoms=["y"]))
+    left, right = net.params["y"]["left_slope"], net.params["y"]["right_slope"]
+    assert left.frozen
+    assert (left.data == 0.25).all()
+    plain = placed(first, srelu(L, "y", "a", left_slope_init=0.25), SumLoss(name="l", bottoms=["y"]))
+    np.testing.assert_allclose(net.predict(X), np.tanh(plain.predict(X)))
+    net.forward(data=FEED)
+    assert net.forward(regu_coef=0.5, data=FEED) - net.forward(data=FEED) == pytest.approx(1.5 * np.sum(right.data**2))
+    check_gradients(net, FEED, tol=1e-5, regu_coef=0.5)
+    alone = srelu(L, "y", "x", left_slope_init=0.25)
+    alone.initialize((4,))
+    assert (alone.params["left_slope"] == 0.25).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "text"),
+    [
+        ({"left_slope_lr": -1}, ValueError, "SReLU 'y': field left_slope_lr=-1"),
+        ({"left_slope_init": Constant}, ValueError, r"SReLU 'y': field left_slope_init=.*write Constant\(\)"),
+        ({"left_slope_regu": 3}, ValueError, "SReLU 'y': field left_slope_regu=3"),
+        ({"left_slope_cons": 3}, ValueError, "SReLU 'y': field left_slope_cons=3"),
+        ({"left_slope_decay": "a"}, ValueError, "SReLU 'y': field left_slope_decay='a'"),
+        ({"neuron": 3}, ValueError, "SReLU 'y': field neuron=3"),
+        ({"param_key": 3}, ValueError, "SReLU 'y': field param_key=3"),
+        ({"slope_lr": 1}, TypeError, "SReLU 'y': no field 'slope_lr'; it takes .*left_slope_lr"),
+    ],
+)
+def test_compiled_class_options_refused(L, options, kind, text):
+    with pytest.raises(kind, match=text):
+        srelu(L, "y", "x", **options)
+
+
 def test_compiled_class_states(L):
     net = placed(
         L.Running(name="r", bottoms=["x"], tops=["y"], rate=0.25),
@@ -593,6 +642,9 @@ def test_rank_rule(L):
     """Wolfram's: the input's rank is that declared: one example; one less: the function takes the batch."""
     example = CompiledLayer(L.scale, name="y", bottoms=["x", "by"], input=[(6,), ()])
     assert example.ports.batched
+    wrong = CompiledLayer(L.mish, name="y", bottoms=["x"], input=(4,))
+    with pytest.raises(ValueError, match=r"'y' .*blob 'x' \(1, 6\).*input=\(\(4,\),\) says \(4,\).*not \(6,\)"):
+        placed(wrong)
     with pytest.raises(ValueError, match="rank 3"):
         CompiledLayer(L.scale, name="y", bottoms=["x", "by"], input=[(6, 2, 2), ()])
 

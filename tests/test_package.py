@@ -17,6 +17,7 @@ from layerc.build import compiler as cc
 from layerc.build import portable
 from layerc.build.compiler import CompilerFailed, NoCompiler, NoPythonHeader
 from layerc.build.writer import UnusableOutput
+from layerc.runtime import updates_compiled
 
 FILES = [
     *("__init__.py", "__init__.pyi", "_native.abi3.so", "_source.py", "gradients.py"),
@@ -327,6 +328,11 @@ def test_built_again_in_one_process(tmp_path):
     [
         (lambda d: (d / "manifest.json").unlink(), "manifest.json: cannot be read"),
         (lambda d: (d / "manifest.json").write_text("{"), "manifest.json: cannot be read"),
+        (lambda d: (d / "manifest.json").write_text("[]"), "manifest.json: cannot be read (it is no manifest)"),
+        (lambda d: (d / "manifest.json").write_text('{"format": 1}'), "manifest.json: cannot be read (it has no"),
+        (lambda d: _cut(d / "_native.abi3.so"), "when built); build the package again"),
+        (lambda d: _foreign(d / "_native.abi3.so"), "when built); build the package again"),
+        (lambda d: (_foreign(d / "_native.abi3.so"), _edit(d, native={})), "is of another package"),
         (lambda d: _edit(d, format=99), "which this one cannot read; build the package again"),
         (lambda d: (d / "_native.abi3.so").unlink(), "the compiled library is missing"),
         (lambda d: (d / "_native.abi3.so").write_bytes(b"junk"), "cannot be loaded here"),
@@ -343,6 +349,30 @@ def test_damaged_packages(built, tmp_path, damage, message):
             print(error)
     """
     assert message in run(code, tmp_path)
+
+
+LOST = [None, "", "[]", '"layers"', "null", "{}"]
+
+
+@pytest.mark.parametrize("text", LOST)
+def test_a_package_without_its_manifest_is_built_again(target, text):
+    build(target)
+    before, path = contents(target), target / "manifest.json"
+    path.unlink() if text is None else path.write_text(text)
+    build(target)
+    assert contents(target) == before
+    path.write_text("[]")
+    (target / "notes.txt").write_text("mine")
+    with pytest.raises(UnusableOutput, match="holds other files"):
+        build(target)
+
+
+def _cut(library):
+    library.write_bytes(library.read_bytes()[:8192])
+
+
+def _foreign(library):
+    shutil.copy(Path(updates_compiled.__file__).parent / library.name, library)
 
 
 def _edit(directory, **changes):

@@ -350,6 +350,9 @@ def test_class_layers(built: Any) -> None:
         ours.initialize(shape, seed=3, dtype=np.float64)
         np.testing.assert_array_equal(ours.vjp(x)[0], drawn[0])
         np.testing.assert_array_equal(ours.vjp(x, rng=9)[0], ours.vjp(x, rng=Random(9))[0])
+        np.testing.assert_array_equal(ours.vjp(x, 9)[0], ours.vjp(x, rng=9)[0])
+        with pytest.raises(TypeError, match="'rng' is given twice"):
+            ours.vjp(x, 9, rng=9)
         assert ours.check(shape).passed, str(ours.check(shape))
     drop = L.Drop()
     drop.initialize((4, 3))

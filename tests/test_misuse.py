@@ -1,0 +1,201 @@
+"""Wrong calls of nets, solvers and their parts: each says which part, and what it was given."""
+
+import re
+
+import h5py
+import numpy as np
+import pytest
+
+from layerc.runtime import (
+    SGD,
+    Accuracy,
+    CoffeeLounge,
+    Constant,
+    DataTransformers,
+    FunctionLayer,
+    Gaussian,
+    HDF5Data,
+    InnerProduct,
+    Input,
+    LRPolicy,
+    MemoryData,
+    Net,
+    Orthogonal,
+    Parameter,
+    SoftmaxLoss,
+    Uniform,
+    ValidationPerformance,
+    Xavier,
+)
+
+X, T = np.arange(40.0).reshape(10, 4) / 40, np.arange(10) % 3
+
+
+def net_of(*more, **keywords):
+    source = MemoryData([X, T], 5, name="data", **keywords)
+    ip, bottoms = InnerProduct(3, name="ip", bottoms=["data"]), ["ip", "label"]
+    return Net(
+        "n", [source, ip, *more, SoftmaxLoss(name="loss", bottoms=bottoms), Accuracy(name="accuracy", bottoms=bottoms)]
+    )
+
+
+def seen():
+    net = net_of()
+    net.forward()
+    return net
+
+
+def function(fn, backward=None):
+    return net_of(FunctionLayer(fn, backward, name="f", bottoms=["data"], tops=["f"]))
+
+
+def pulled(backward):
+    net = Net("n", [Input([(4,)], ["x"], name="in"), FunctionLayer(lambda x: x, backward, name="f", bottoms=["x"])])
+    net.force_backward = True
+    net.forward(data={"x": X})
+    net.backward(seed={"f": X})
+
+
+def closed():
+    net = net_of()
+    net.shutdown()
+    return net
+
+
+def replaced():
+    net_of().params["ip"]["weight"] = 3
+
+
+def validated(statistic):
+    solver = SGD(patience=(statistic, 2))
+    solver.add(ValidationPerformance([X, T], every_n_iter=1))
+    solver.solve(net_of())
+
+
+CALLS = {
+    "target": (lambda: SGD(target=("acuracy.accuracy", 0.5)).solve(net_of()), ValueError, "target=.*accuracy.accuracy"),
+    "patience": (lambda: SGD(patience=("zz", 2)).solve(net_of()), ValueError, "patience=.*'zz'; there is .*loss.loss"),
+    "patience at init": (lambda: SGD(patience=("zz", 2)).init(net_of()), ValueError, "patience="),
+    "patience of a validation": (lambda: validated("validation.zz"), ValueError, "validation.accuracy.accuracy"),
+    "initializer class": (lambda: InnerProduct(3, weight_init=Xavier), ValueError, "weight_init.*write Xavier"),
+    "orthogonal": (lambda: Orthogonal(gain="a"), ValueError, "Orthogonal: gain='a'"),
+    "gaussian": (lambda: Gaussian(std="a"), ValueError, "Gaussian: std='a'"),
+    "uniform": (lambda: Uniform("a", 1), ValueError, "Uniform: low='a'"),
+    "constant": (lambda: Constant("a"), ValueError, "Constant: value='a'"),
+    "step first": (lambda: SGD(max_iter=1).step(net_of()), RuntimeError, r"SGD: step needs init\(net\)"),
+    "no net": (lambda: SGD(max_iter=1).solve(None), TypeError, "SGD: .*NoneType"),
+    "data": (lambda: net_of().forward(data=X), TypeError, "data= takes {blob: array}, not ndarray"),
+    "seed": (lambda: seen().backward(seed=X), TypeError, "seed= takes {blob: array}, not ndarray"),
+    "seed of both": (lambda: net_of().forward_backward(seed=X), TypeError, "seed= takes {blob: array}"),
+    "regu_coef": (lambda: net_of().forward(regu_coef="a"), TypeError, "regu_coef='a'"),
+    "regu_coef back": (lambda: seen().backward(regu_coef="a"), TypeError, "regu_coef='a'"),
+    "freeze": (lambda: net_of().freeze(3), TypeError, "not 3"),
+    "chain": (lambda: Net.chain("c", [3]), TypeError, "not int 3"),
+    "load_from nothing": (
+        lambda: SGD(max_iter=1, load_from="s/no").solve(net_of()),
+        FileNotFoundError,
+        "load_from.*s/no",
+    ),
+    "load_from": (lambda: SGD(load_from=3), ValueError, "load_from=3"),
+    "mean": (
+        lambda: net_of(transformers=[("data", DataTransformers.SubMean(np.ones(3)))]),
+        ValueError,
+        r"SubMean: mean of shape \(3,\).*\(5, 4\)",
+    ),
+    "fn none": (lambda: function(lambda x: None), TypeError, r"layer 'f' \(FunctionLayer\): fn gave None"),
+    "fn text": (lambda: function(lambda x: "a"), TypeError, r"layer 'f' \(FunctionLayer\): fn gave array\('a'|'a'"),
+    "gradients": (lambda: pulled(lambda x, dy: (dy, dy)), ValueError, "layer 'f'.*2 gradients for 1"),
+    "no gradient": (lambda: pulled(lambda x, dy: "a"), TypeError, "layer 'f'.*backward gave 'a'"),
+    "rate": (lambda: LRPolicy.Fixed(-1), ValueError, "Fixed: base=-1"),
+    "rate text": (lambda: LRPolicy.Exp("a", 1), ValueError, "Exp: base='a'"),
+    "decay text": (lambda: LRPolicy.Inv(0.1, "a", 1), ValueError, "Inv: gamma='a'"),
+    "stages": (lambda: LRPolicy.Staged(("a", 1.0)), ValueError, "Staged takes"),
+    "factor": (
+        lambda: setattr(net_of().params["ip"]["weight"], "lr", "a"),
+        ValueError,
+        "lr of parameter 'weight'.*'a'",
+    ),
+    "negative decay": (lambda: Parameter("w", (3,), decay=-1), ValueError, "decay of parameter 'w'.*-1"),
+    "a parameter": (replaced, TypeError, r"\['weight'\]\.data\[\.\.\.\] = v"),
+    "force_backward": (lambda: Net("n", [], force_backward="a"), TypeError, "force_backward='a'"),
+    "text after": (lambda: str(closed()), RuntimeError, "shut down"),
+    "blobs after": (lambda: closed().blobs, RuntimeError, "shut down"),
+    "params after": (lambda: closed().params, RuntimeError, "shut down"),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_wrong_calls(name):
+    call, kind, text = CALLS[name]
+    with pytest.raises(kind, match=text):
+        call()
+
+
+def test_patience_may_name_what_a_validation_records():
+    solver = SGD(lr=0.0, patience=("validation.accuracy.accuracy", 3))
+    solver.add(ValidationPerformance([X, T], every_n_iter=2))
+    solver.solve(net_of())
+    assert (solver.state.iter, solver.state.stop_reason) == (6, "patience")
+
+
+def test_weights_of_another_type(tmp_path):
+    net, path = net_of(), tmp_path / "w.h5"
+    net.save(path)
+    before = net.params["ip"]["weight"].data.copy()
+    with h5py.File(path, "a") as file:
+        del file["ip/weight"]
+        file["ip/weight"] = np.ones((4, 3), np.int32)
+    with pytest.raises(ValueError, match=r"of another type: ip\.weight int32"):
+        net.load(path)
+    net.load(path, strict=False)
+    np.testing.assert_array_equal(net.params["ip"]["weight"].data, before)
+
+
+# content of the file | kind | part of what is said, which always names layer and file
+FILES = {
+    "junk": (b"junk", OSError, "cannot be read"),
+    "empty": ({"data": X[:0], "label": T[:0]}, ValueError, "no samples"),
+    "unequal": ({"data": X, "label": T[:4]}, ValueError, "different lengths"),
+    "missing": ({"data": X}, ValueError, "no dataset 'label'"),
+    "text": ({"data": X, "label": b"three"}, ValueError, "no array of numbers"),
+    "group": ({"data/x": X, "label": T}, ValueError, "no dataset 'data'"),
+}
+
+
+def put(path, content):
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+        return
+    with h5py.File(path, "w") as file:
+        for name, array in content.items():
+            file[name] = array
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_data_files(tmp_path, name):
+    content, kind, text = FILES[name]
+    put(tmp_path / "a.h5", content)
+    with pytest.raises(kind, match=f"layer 'd' .*{text}") as caught:
+        Net("n", [HDF5Data(tmp_path / "a.h5", 2, name="d", tops=["data", "label"])])
+    assert "a.h5" in str(caught.value)
+
+
+LOUNGES = {
+    "header.csv": b"a,b\n",
+    "short.csv": b"iter,name,value\n1\n",
+    "text.csv": b"iter,name,value\n1,a,b\n",
+    "bytes.csv": b"\xff\xfe\x00",
+    "junk.h5": b"junk",
+    "other.h5": {"x": X},
+    "empty.h5": {"x/y": X},
+    "odd.h5": {"x/iter": X, "x/value": X},
+}
+
+
+@pytest.mark.parametrize("name", LOUNGES)
+def test_broken_lounges(tmp_path, name):
+    put(tmp_path / name, LOUNGES[name])
+    solver = SGD(max_iter=1)
+    solver.lounge = CoffeeLounge(tmp_path / name)
+    with pytest.raises(ValueError, match=f"{re.escape(name)} is no lounge's file"):
+        solver.solve(net_of())
