@@ -192,9 +192,7 @@ def _is_package(directory: Path) -> bool:
     but files that packages have."""
     if "layers" in _manifest_of(directory):
         return True
-    loads = re.search(
-        rb"^from layerc\.runtime\.\w+ import load as _load$", _bytes(directory / "__init__.py") or b"", re.M
-    )
+    loads = _LOADS.search(_bytes(directory / "__init__.py") or b"")
     return loads is not None and all(_USUAL.fullmatch(entry.name) for entry in directory.iterdir())
 
 
