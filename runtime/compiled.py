@@ -109,11 +109,11 @@ class CompiledClass:
         self.__dict__.update(_seed=seeds.root(0, name), _evaluations=0)
         self.__dict__["_known"] = Known(core, self.params, self.states)
         self.__dict__["net_options"] = options
-        if options:  # each in its one form, or refused, as for any layer of a net
+        if options:  # each in its one form, or refused, as for any layer of a net; None: the default
             from layerc.runtime.compiled_layer import as_layer
 
-            made = as_layer(self)
-            self.__dict__["net_options"] = {key: getattr(made, key) for key in options}
+            made, given = as_layer(self), [key for key, value in options.items() if value is not None]
+            self.__dict__["net_options"] = {key: getattr(made, key) for key in given}
 
     def _know(self, where: str, options: Mapping[str, Any]) -> None:
         """TypeError for keywords that a net knows nothing of either."""
@@ -183,7 +183,7 @@ class CompiledClass:
                 given = self.net_options.get(f"{name}_init")
                 if given is not None:
                     rng = streams.generator(seed, self.name, name)
-                    first[name] = given.draw(rng, first[name].shape, first[name].dtype)
+                    first[name] = self._drawn(name, given, rng, first[name].shape, first[name].dtype)
             return first
         first = {}
         for parameter in compiled.manifest["parameters"]:
@@ -196,8 +196,15 @@ class CompiledClass:
             except KeyError as error:
                 raise ValueError(f"{self._where}: initialize: nothing gives {error.args[0]} of {name!r}") from None
             rng = streams.generator(seed, self.name, name)
-            first[name] = start.draw(rng, shape, dtype)
+            first[name] = self._drawn(name, start, rng, shape, dtype)
         return first
+
+    def _drawn(self, name: str, start: Any, rng: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        try:
+            drawn: np.ndarray = start.draw(rng, shape, dtype)
+        except ValueError as error:
+            raise ValueError(f"{self._where}: initialize: {name!r}: {error}") from None
+        return drawn
 
     def _start(self, parameter: Mapping[str, Any]) -> Any:
         """The initializer of a param or state: the user's, else the file's; None where neither gives one."""

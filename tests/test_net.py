@@ -578,6 +578,10 @@ def test_compiled_class_options(L):
     net.forward(data=FEED)
     assert net.forward(regu_coef=0.5, data=FEED) - net.forward(data=FEED) == pytest.approx(1.5 * np.sum(right.data**2))
     check_gradients(net, FEED, tol=1e-5, regu_coef=0.5)
+    chained = Net.chain("c", [L.SReLU(param_key=None), L.SReLU(param_key=None)], data=[X])
+    assert chained.params["srelu1"]["left_slope"] is not chained.params["srelu2"]["left_slope"]
+    with pytest.raises(ValueError, match="SReLU 'y': initialize: 'left_slope': Array of shape"):
+        srelu(L, "y", "x", left_slope_init=[1.0, 2.0]).initialize((4,))
     alone = srelu(L, "y", "x", left_slope_init=0.25)
     alone.initialize((4,))
     assert (alone.params["left_slope"] == 0.25).all()
