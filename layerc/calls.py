@@ -185,6 +185,12 @@ class _Example:
             kinds = inferred.get() if len(inferred.get()) == len(values) else ("real",) * len(values)
             return [self._inferred(y, kind, declared) for y, kind in zip(values, kinds)]
         expected = len(signature.outputs) + signature.memory
+        if isinstance(result, dict):
+            names = [name for name, _ in signature.outputs]
+            if sorted(map(str, result)) != sorted(names):
+                got = ", ".join(map(str, result))
+                raise ValueError(f"{signature.name}: returned {got}, its return annotation names {', '.join(names)}")
+            result = tuple(result[name] for name in names)
         if signature.single and not signature.memory:
             result = (result,)
         if not isinstance(result, tuple) or len(result) not in (expected, expected - signature.memory):

@@ -120,9 +120,10 @@ class _Run:
             fields = {n: seen.pop(n) for n in list(seen) if core.roles.get(n) in ("param", "state")}
             found, states = written(**self.case.config).as_written(self.name, fields, seen, self.dtype)
             new = [states[o.get("of", o["name"])] for o in self.method["outputs"] if o["role"] == "state"]
-            return [*_as_tuple(found), *new]
+            return [*_as_tuple(found, core.public), *new]
         given = _taken(written, {**self.case.config, **seen})
-        return _as_tuple(written.as_written(given, self.dtype) if hasattr(written, "as_written") else written(**given))
+        found = written.as_written(given, self.dtype) if hasattr(written, "as_written") else written(**given)
+        return _as_tuple(found, core.public)
 
     def _pulled(self, known: dict[str, Any]) -> Any:
         core = self.core
@@ -142,7 +143,8 @@ def _taken(function: Callable[..., Any], known: Mapping[str, Any]) -> dict[str, 
     return {name: known[name] for name in inspect.signature(function).parameters if name in known}
 
 
-def _as_tuple(found: Any) -> Sequence[Any]:
+def _as_tuple(found: Any, names: Sequence[str] = ()) -> Sequence[Any]:
+    """`names`: of the outputs, which a dictionary gives by name."""
     if isinstance(found, dict):
-        return tuple(found.values())
+        return tuple(found[name] for name in names)
     return found if isinstance(found, tuple) else (found,)

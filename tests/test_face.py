@@ -670,3 +670,13 @@ def test_one_named_output_is_the_array_itself():
         return x * x
 
     np.testing.assert_array_equal(squared(np.arange(3.0)), [0, 1, 4])
+
+
+def test_named_outputs_may_be_returned_by_name():
+    @layer
+    def swapped(x: real["N"]) -> {"y": real["N"], "z": real[""]}:
+        return {"z": x.sum(), "y": x * 3}
+
+    y, z = swapped(np.arange(3.0))
+    np.testing.assert_array_equal(y, [0, 3, 6])
+    assert z == 3

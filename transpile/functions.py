@@ -395,10 +395,19 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
     def _return(self, node: Any, value: Any) -> None:
         if value is None:
             raise self.fail(node, "type", "a layer must return its result")
-        if isinstance(value, gast.Dict):
-            help = "return them in the order of the annotation: return y, z"
-            raise self.fail(value, "unsupported", "a layer returns no dictionary", help)
-        self.env[RETURN] = self.value(value)
+        self.env[RETURN] = self._by_name(value) if isinstance(value, gast.Dict) else self.value(value)
+
+    def _by_name(self, node: Any) -> Value:
+        """`return {"z": ..., "y": ...}` of outputs that the return annotation names."""
+        returns = self.own_node.returns if not self.frames else None
+        wanted = [k.value for k in returns.keys] if isinstance(returns, gast.Dict) else []
+        given = [k.value if isinstance(k, gast.Constant) else None for k in node.keys]
+        if not wanted or sorted(map(str, given)) != sorted(wanted):
+            what = f"its outputs are {', '.join(wanted)}" if wanted else "its return annotation names no outputs"
+            help = "return them in order: return y, z; or name all of them as -> {...} does"
+            raise self.fail(node, "type", f"this returns a dictionary, and {what}", help)
+        made = dict(zip(given, self.values(node.values), strict=True))
+        return Tuple(tuple(made[name] for name in wanted))
 
     def _assert(self, node: Any, test: Any, msg: Any) -> None:
         cond = self.condition(test)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,6 +14,22 @@ from fuzzing.scope import ONE, Dead, Scope, Shape, Variable
 from layerc.transpile.dims import Dim
 
 Lines = list[str]
+
+
+# NumPy gives a new array for these, whatever they are given.
+_MAKERS = set(
+    "abs arctan arctan2 cbrt clip cos cumprod cumsum exp exp2 expm1 hypot log1p logaddexp maximum minimum power"
+    " reciprocal sin sinh softmax sort sqrt square tan tanh where".split()
+)
+
+
+def _makes_array(text: str) -> bool:
+    match ast.parse(text, mode="eval").body:
+        case ast.BinOp():
+            return True
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="np" | "special"), attr=name)):
+            return name in _MAKERS
+    return False
 
 
 def indented(lines: Lines) -> Lines:
@@ -87,7 +104,9 @@ class Statements(Expressions):
         name = self.fresh()
         e = self.limited(shape, self.size, 4)
         owns = not e.text.isidentifier() and self.chance(0.5)
-        text = f"({e.text}).copy()" if owns and shape and self.chance(0.5) else f"{e.text} * 1.0" if owns else e.text
+        text = e.text
+        if owns and not (_makes_array(text) and self.chance(0.7)):
+            text = f"({text}).copy()" if shape and self.chance(0.5) else f"{text} * 1.0"
         self.scope.add(Variable(name, shape, mag=max(e.mag, 1), owns=owns and bool(shape)))
         if place.depth == 0 and self.chance(0.06):
             other = self.fresh()
