@@ -153,7 +153,7 @@ class Loops:
 
     def _trips(self: Any, stmt: For) -> Dim | None:
         """How often a loop runs, if sizes tell."""
-        count = _count(stmt)
+        count = construct.trips(stmt.start, stmt.stop, stmt.step)
         return None if count is None else maximum(count, ZERO, self.facts)
 
     def _saving_while(self: Any, stmt: While, kept: list[str]) -> tuple[list[Stmt], list[Stmt], Expr]:
@@ -184,7 +184,10 @@ class Loops:
         if abs(stmt.step) == 1:
             start = construct.call("subtract" if stmt.step > 0 else "add", stmt.stop, one)
         else:
-            first, count = value_of(stmt.start), _count(stmt)  # below 0, the reverse runs as little
+            first, count = (
+                value_of(stmt.start),
+                construct.trips(stmt.start, stmt.stop, stmt.step),
+            )  # below 0, the reverse runs as little
             if first is None or count is None:
                 raise Mistake(
                     stmt.span,
@@ -195,15 +198,6 @@ class Loops:
             start = construct.dim(first + (count - 1) * stmt.step)
         stop = construct.call("subtract" if stmt.step > 0 else "add", stmt.start, const(1))
         return For(stmt.var, _constant(start), _constant(stop), -stmt.step, tuple(body), stmt.span)
-
-
-def _count(stmt: For) -> Dim | None:
-    """How often a loop runs, if it does."""
-    start, stop = value_of(stmt.start), value_of(stmt.stop)
-    if start is None or stop is None:
-        return None
-    span = stop - start if stmt.step > 0 else start - stop
-    return (span + (abs(stmt.step) - 1)) // abs(stmt.step)
 
 
 def _position(stmt: For) -> Expr:

@@ -83,15 +83,15 @@ def _excerpt(module: Module, function: Function) -> str:
     return "\n".join(lines_of(module.source)[function.span.line - 1 : function.span.end_line])
 
 
-def _check(module: Module, name: str | None, again: bool) -> None:
-    """InvalidFile where there is nothing to differentiate by, or, `again`, no gradient to differentiate."""
+def _check(module: Module, name: str | None, further: bool) -> None:
+    """InvalidFile where there is nothing to differentiate by, or, `further`, no gradient to differentiate in turn."""
     asked = [layer for layer in module.layers if name in (None, layer.name)]
     names = ", ".join(layer.name for layer in asked)
     what = help = ""
     if not any(p.role in ("input", "param") and p.type.is_float for layer in asked for p in layer.predict.params):
         what = f"{names} has no gradient: nothing it takes is a float array or scalar"
         help = "annotate an input as real[...]"
-    elif again and not any(layer.backward == "auto" for layer in asked):
+    elif further and not any(layer.backward == "auto" for layer in asked):
         what = f"the gradient of {names} is not derived, so it is not derived again"
         help = "make its backward a layer of its own, with @layer, and ask for the gradient of that"
     if what:
@@ -107,11 +107,10 @@ def gradient_source(module: Module, name: str | None = None, order: int = 1) -> 
     """
     for again in range(order):
         if again:
-            _check(module, name, True)
             module = check_file(Path(FILE), gradient_file(module))
             name = name and f"d_{name}"
-        if again or name:
-            _check(module, name, False)
+        if name or order > 1:
+            _check(module, name, further=again + 1 < order)
     if name is None:
         gradients_of(module)  # reports all mistakes, not the first
         return gradient_file(module)

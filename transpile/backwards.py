@@ -70,7 +70,6 @@ def checked_backward(
     source: Source,
     node: Any,
     function: Function,
-    inputs: list[Parameter],
     reporter: Reporter,
     skip: int,
     fields: list[Parameter] | None = None,

@@ -151,8 +151,11 @@ class Binding:
             case "shape":
                 return self.shape(value, given)
             case "extent":
-                is_none = isinstance(value, Static) and value.value is None and argument.default is None
-                return None if is_none and not argument.required else self.extent(value, given)
+                if not (isinstance(value, Static) and value.value is None):
+                    return self.extent(value, given)
+                if argument.required or argument.default is not None:
+                    raise self.fail(given, "type", f"{argument.name} must be an integer, not None")
+                return None
             case "dtype":
                 return self.dtype(value, given)
             case "text" if isinstance(value, Static) and isinstance(value.value, str):

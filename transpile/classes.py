@@ -160,7 +160,7 @@ def _layer(source: Source, node: Any, found: _Class, fresh: Fresh, reporter: Rep
     if "backward" in methods:
         home, method = methods["backward"]
         custom, mode = (
-            checked_backward(home, method, main, inputs, reporter, skip=1, fields=fields, methods=methods),
+            checked_backward(home, method, main, reporter, skip=1, fields=fields, methods=methods),
             "custom",
         )
     check_memory(span_of(node, source.path), main, custom)

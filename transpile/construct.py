@@ -250,6 +250,15 @@ def at(value: Expr) -> At:
     return At(value)
 
 
+def trips(start: Expr, stop: Expr, step: int) -> Dim | None:
+    """How often range(start, stop, step) gives a number, if it gives any; None where the bounds depend on values."""
+    first, last = value_of(start), value_of(stop)
+    if first is None or last is None:
+        return None
+    span = last - first if step > 0 else first - last
+    return (span + (abs(step) - 1)) // abs(step)
+
+
 def known_truth(expr: Expr) -> bool | None:
     """The truth of a condition known at build time."""
     return bool(expr.value) if isinstance(expr, Const) else None

@@ -73,7 +73,7 @@ class Iteration:
         # What is looped over is what it was before the loop, also where the body gives its name to something else.
         held = f"{LOOPED} {var}"
         self.env[held] = loop.item(counter)
-        _, statements = self.carried(node, body, _number(loop, var), _count(loop))
+        _, statements = self.carried(node, body, _number(loop, var), construct.trips(loop.start, loop.stop, loop.step))
         del self.env[held]
         for id in targets:
             self.env[id] = Broken(
@@ -176,7 +176,7 @@ class Iteration:
 
     def _zipped(self: Any, parts: list[Range], node: Any) -> Range:
         """All parts by one counter from 0; the shortest ends the loop."""
-        counts = [c for c in map(_count, parts) if c is not None]
+        counts = [c for p in parts if (c := construct.trips(p.start, p.stop, p.step)) is not None]
         if len(counts) < len(parts):
             raise self.fail(node, "unsupported", "zip needs lengths known from shapes")
         shortest = counts[0]
@@ -195,14 +195,6 @@ def _alike(items: tuple[Value, ...]) -> bool:
     """Whether the items can be the rows of one array."""
     kinds = {tuple((path, getattr(v, "type", None)) for path, v in leaves(item)) for item in items}
     return len(kinds) == 1 and all(type is not None for _, type in next(iter(kinds)))
-
-
-def _count(loop: Range) -> Dim | None:
-    start, stop = value_of(loop.start), value_of(loop.stop)
-    if start is None or stop is None:
-        return None
-    span = stop - start if loop.step > 0 else start - stop
-    return (span + (abs(loop.step) - 1)) // abs(loop.step)
 
 
 def _number(loop: Range, var: str) -> Dim | None:
@@ -231,7 +223,7 @@ def _reverse(loop: Range) -> Range:
     if loop.step in (1, -1):
         last = construct.call("subtract" if loop.step > 0 else "add", loop.stop, one)
     else:
-        count = _count(loop)
+        count = construct.trips(loop.start, loop.stop, loop.step)
         start = value_of(loop.start)
         if count is None or start is None:
             raise construct.TypingError("unsupported", "reversed needs bounds known from shapes")

@@ -93,7 +93,7 @@ def _function_layer(source: Source, node: Any, reporter: Reporter) -> Layer:
     mode = "none" if "backward" in options else "auto"
     custom = None
     if custom_node is not None:
-        custom, mode = checked_backward(source, custom_node, function, params, reporter, skip=0), "custom"
+        custom, mode = checked_backward(source, custom_node, function, reporter, skip=0), "custom"
     check_memory(span_of(node, source.path), function, custom)
     mode = possible_mode(mode, function)
     doc = gast.get_docstring(node) or ""

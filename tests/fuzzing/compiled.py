@@ -9,7 +9,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -271,20 +271,20 @@ def _doubt(
     eps = float(np.finfo(real).eps)
     rng = np.random.default_rng(3)
     wide_seeds = {k: _cast(v, np.float64) for k, v in seeds.items()}
-    tries = []
+    tries: list[tuple[dict[str, Any], dict[str, Any], AbstractContextManager[None]]] = []
     for _ in range(2):
         moved = {
             k: v * (1 + 4 * eps * rng.standard_normal(v.shape)) if np.asarray(v).dtype == np.float64 else v
             for k, v in values.items()
         }
-        tries.append((moved, wide_seeds))
+        tries.append((moved, wide_seeds, nullcontext()))
     if real is np.float32:
-        tries.append(({k: _cast(v, real) for k, v in values.items()}, seeds))
-        tries.append(tries[-1])  # and with element functions that are rounded right, as ours nearly are
+        narrow = {k: _cast(v, real) for k, v in values.items()}
+        tries += [(narrow, seeds, nullcontext()), (narrow, seeds, _well_rounded(one))]  # as our functions nearly are
     found: tuple[list[float], list[float]] = [0.0] * len(exact[0]), [0.0] * len(exact[1])
-    for number, (moved, given) in enumerate(tries):
+    for moved, given, around in tries:
         try:
-            with _well_rounded(one) if number == 3 else nullcontext():
+            with around:
                 results = _reference(one, moved, given)
         except Exception:  # float32 may raise what float64 does not: an index beyond, math.trunc
             return [np.inf] * len(exact[0]), [np.inf] * len(exact[1])
