@@ -54,6 +54,7 @@ from .parts import named_parts
 from .point import Point, cost
 from .reverse import Reverser
 from .rules import asks_which
+from .sizes import with_sizes
 from .tidy import tidy
 from .versions import name_types, with_versions
 
@@ -76,7 +77,7 @@ def kept(layer: Layer, source: str, path: str) -> Kept | None:
 def _derived(layer: Layer, source: str, path: str) -> tuple[Function, tuple[Stmt, ...]]:
     function = _with_one_name(_with_named_extents(_without_clashes(layer.forward or layer.predict)))
     sweep, body = _settled(function, f"d_{layer.name}", {path: lines_of(source)})
-    return _finished(function, f"d_{layer.name}", body, layer.predict.doc), tuple(sweep)
+    return with_sizes(_finished(function, f"d_{layer.name}", body, layer.predict.doc)), tuple(sweep)
 
 
 def _settled(

@@ -130,6 +130,7 @@ CONSTRUCTS = [
     ("leaving", "`break`, `continue`, `return` anywhere", "return_in_loops"),
     ("ternary", "`a if c else b`: only the one taken is evaluated", "ternaries"),
     ("`assert`", '`assert np.all(x > 0), "why"`', "asserts"),
+    ("`assert` of sizes", "`assert k <= x.shape[0]`: from there on, `x[:k]` has `k` elements", "assert_of_sizes"),
     ("lists", "`rows.append(h)`, `[f(v) for v in x]`, then `np.stack`, `np.array`, `np.concatenate`", "appended"),
     (
         "functions",

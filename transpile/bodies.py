@@ -8,7 +8,6 @@ from typing import Any
 import gast
 
 from . import construct
-from .dims import Atom, Dim
 from .errors import Mistake, Reporter, Suppressed, span_of
 from .functions import FunctionChecker
 from .lists import Key, Plan
@@ -146,9 +145,7 @@ def _reserve(checker: FunctionChecker, params: list[Parameter], source: Source) 
         if param.role == "config" and param.type.dtype == "bool":
             checker.truths.add(param.name)
         if param.role == "config" and param.type.dtype == "int" and param.name not in extents:
-            # It may be negative, as far as proofs go.
-            unknown = Dim.of(Atom("config", (param.name,)))
-            checker.facts[param.name] = (unknown, unknown)
+            checker.facts[param.name] = construct.any_config(param.name)
     for param in params:
         for dim in param.type.shape:
             checker.fresh.used |= dim.symbols()

@@ -136,18 +136,22 @@ class Proofs:
         return value
 
 
+def any_config(name: str) -> tuple[Dim, Dim]:
+    """The range of a configuration integer: it may be negative, as far as proofs go."""
+    unknown = Dim.of(Atom("config", (name,)))
+    return unknown, unknown
+
+
 def is_unknown(bound: Dim) -> bool:
     """Of a configuration integer, or of a counter whose range only running the program tells."""
     return isinstance(bound.symbol, Atom) and bound.symbol.kind in ("config", "unknown")
 
 
-def slice_of(
-    start: Expr | None, stop: Expr | None, step: int, extent: Dim, facts: Facts, guard: Callable[[Dim, str], None]
-) -> Slice:
-    """start:stop:step on an axis, with Python's clamping. `guard`: makes sure of what no proof says."""
+def slice_of(start: Expr | None, stop: Expr | None, step: int, extent: Dim, known: Proofs) -> Slice:
+    """start:stop:step on an axis, with Python's clamping."""
     if step == 0:
         raise TypingError("index", "a slice step cannot be zero")
-    known = Proofs(facts, guard, [extent])  # an array has no negative extent
+    known = Proofs(known.facts, known.guard, [extent, *known.held])  # an array has no negative extent
     if step > 0:  # a start beyond the end, or an end before the start, makes an empty slice: no need to clamp those
         first = begin = known.bound(start, extent, ZERO, step)
         end = known.bound(stop, extent, extent, step)

@@ -129,11 +129,8 @@ class DerivativeCalls:
 
     def _captured(self: Any, make: Callable[[], Value]) -> tuple[Value, tuple[Stmt, ...]]:
         """A value, and aside the statements that make it."""
-        outer, self.out = self.out, []
-        try:
-            return make(), tuple(self.out)
-        finally:
-            self.out = outer
+        with self.aside() as statements:
+            return make(), tuple(statements)
 
     def _held_items(self: Any, given: Tuple, node: Any, hints: Sequence[str] = ()) -> Tuple:
         """The arguments, those that have a gradient under names. `hints`: what to call them."""

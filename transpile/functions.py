@@ -7,7 +7,8 @@ control flow joins, the versions meet again in one name: the one a loop carries,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +27,7 @@ from .inlining import Inlining
 from .iteration import Iteration
 from .joins import Joins
 from .lists import Items, Key, Lists, Plan, appended_names, popped_names
-from .lowering.facts import assumed
+from .lowering.facts import assumed, at_least
 from .masks import explained
 from .mutation import target_names
 from .operations import BY_SPELLING
@@ -86,6 +87,7 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
         self.fresh = fresh
         self.env: dict[str, Value] = {}
         self.facts: dict[str, tuple[Dim, Dim]] = {}
+        self.held: list[Dim] = []  # not negative here: assertions before say so
         self.out: list[Stmt] = []
         self.own_node = function
         self.states: dict[str, Type] = {}  # State fields, which may be assigned
@@ -173,13 +175,24 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
 
     def captured(self, nodes: list[Any]) -> tuple[list[Stmt], dict[str, Value], dict[Key, Items]]:
         """Checks a block aside: its statements, and the names and lists as it leaves them."""
-        out, env, lists = self.out, self.env, self.lists
-        self.out, self.env, self.lists = [], dict(env), dict(lists)
+        env, lists = self.env, self.lists
+        self.env, self.lists = dict(env), dict(lists)
         try:
-            self.block(nodes)
-            return self.out, self.env, self.lists
+            with self.aside() as statements:
+                self.block(nodes)
+            return statements, self.env, self.lists
         finally:
-            self.out, self.env, self.lists = out, env, lists
+            self.env, self.lists = env, lists
+
+    @contextmanager
+    def aside(self) -> Iterator[list[Stmt]]:
+        """Takes the statements emitted meanwhile, of a block that may not run: what it asserts holds only inside."""
+        out, held = self.out, self.held
+        self.out, self.held = [], [*held]
+        try:
+            yield self.out
+        finally:
+            self.out, self.held = out, held
 
     # -- statements --------------------------------------------------------------------------------------------
     def statement(self, node: Any) -> None:
@@ -417,12 +430,14 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
             raise self.fail(node, "type", text if self.source.shipped else said)
         if known_truth(cond) is not True:
             self.emit(Assert(cond, text, self.span(node)))
+            self.held += at_least(cond)
 
     def require(self, cond: Expr, message: str, node: Any) -> None:
         if isinstance(cond, Call) and known_truth(fold(cond.op, cond.args) or cond) is False:
             raise self.fail(node, "shape", message)
         if not any(isinstance(s, Assert) and s.cond == cond for s in self.out):
             self.emit(Assert(cond, message, self.span(node), "ValueError"))
+            self.held += at_least(cond)
 
     def _expression(self, node: Any, value: Any) -> None:
         if isinstance(value, gast.Constant):  # a docstring, or `...`
@@ -488,11 +503,8 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
 
     def _aside(self, node: Any) -> tuple[Value, list[Stmt]]:
         """A value and the statements that it needs."""
-        out, self.out = self.out, []
-        try:
-            return self.value(node), self.out
-        finally:
-            self.out = out
+        with self.aside() as needed:
+            return self.value(node), needed
 
     def _boolean(self, spelling: str, values: list[Any], node: Any, exact: bool = False) -> Value:
         """`a and b`, `a or b`: b is a branch where evaluating it without need could fail, as in `i < n and x[i] >
@@ -503,13 +515,13 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
             if known is not None:
                 result = self.condition(other, exact) if known == (spelling == "And") else result
                 continue
-            out, self.out = self.out, []
             facts, self.facts = self.facts, assumed(result, spelling == "And", self.facts)
             before = self.drawn()
             try:
-                term, needed = self.condition(other, exact), self.out
+                with self.aside() as needed:
+                    term = self.condition(other, exact)
             finally:
-                self.out, self.facts = out, facts
+                self.facts = facts
             # Whether it may fail where the first does not hold.
             if needed or self._may_fail(term) or self.drawn() != before:
                 result = self._guarded(spelling, result, term, needed, before, node)
@@ -568,12 +580,9 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
 
         def body() -> tuple[Expr, list[Stmt]]:
             nonlocal needs
-            outer, self.out = self.out, []
             before = self.drawn()
-            try:
-                cond, statements = self.condition(node.test), self.out
-            finally:
-                self.out = outer
+            with self.aside() as statements:
+                cond = self.condition(node.test)
             needs = bool(statements) or self.drawn() != before
             if needs or known_truth(cond) is False:
                 return cond, []

@@ -12,7 +12,7 @@ from . import construct
 from .construct import const, value_of
 from .dims import ZERO, Atom, Dim, nonnegative
 from .mutation import target_names
-from .program import Assert, Assign, At, Expr, For, Name, Stmt, Type, names
+from .program import Assert, Assign, At, Expr, For, Name, Type, names
 from .values import LOOPED, Broken, Tuple, Value, leaves
 
 
@@ -54,21 +54,18 @@ class Iteration:
         loop = self._with_own_bounds(loop, node)
 
         def body() -> tuple[None, list[Any]]:
-            outside: list[Stmt] = self.out
-            inside: list[Stmt] = []
-            self.out = inside
             self.env = dict(self.env)
-            self.facts[var] = _bounds(loop)
+            self.facts[var] = bounds_of(loop)
             try:
-                if direct:
-                    self.env[node.target.id] = counter
-                else:
-                    self.assign(node.target, loop.item(counter), node.target)
-                self.block(node.body)
-                return None, self.out
+                with self.aside() as inside:
+                    if direct:
+                        self.env[node.target.id] = counter
+                    else:
+                        self.assign(node.target, loop.item(counter), node.target)
+                    self.block(node.body)
+                return None, inside
             finally:
                 del self.facts[var]
-                self.out = outside
 
         # What is looped over is what it was before the loop, also where the body gives its name to something else.
         held = f"{LOOPED} {var}"
@@ -237,7 +234,7 @@ def _folded(expr: Expr) -> Expr:
     return const(value.value) if value is not None and value.value is not None else expr
 
 
-def _bounds(loop: Range) -> tuple[Dim, Dim]:
+def bounds_of(loop: Range | For) -> tuple[Dim, Dim]:
     """The lowest and highest value of the counter, where they are known."""
     start, stop = value_of(loop.start), value_of(loop.stop)
     unknown = Dim.of(Atom("unknown", (id(loop),)))
@@ -246,4 +243,4 @@ def _bounds(loop: Range) -> tuple[Dim, Dim]:
     return (stop + 1 if stop is not None else unknown, start if start is not None else unknown)
 
 
-__all__ = ["Iteration", "nonnegative"]
+__all__ = ["Iteration", "bounds_of", "nonnegative"]

@@ -18,7 +18,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from . import ir
-from .dims import Atom, Dim
+from .construct import any_config
+from .dims import Dim
 from .lowering.aliases import Writes
 from .lowering.context import Place
 from .lowering.faults import ErrorTable
@@ -87,9 +88,8 @@ class _Function(Statements):
             self.env[param.name] = ir.Scalar(
                 param.name, "i64" if param.role == "random" else _SCALARS[param.type.dtype]
             )
-            if param.type.dtype == "int":  # may be negative, as far as proofs go
-                unknown = Dim.of(Atom("config", (param.name,)))
-                self.facts[param.name] = (unknown, unknown)
+            if param.type.dtype == "int":
+                self.facts[param.name] = any_config(param.name)
             return
         name = param.name if param.name not in self.sizes else self.fresh(param.name)
         self.env[param.name] = self._argument(name, param, "in")

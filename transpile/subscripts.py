@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import gast
 
 from . import construct
-from .construct import const, number_of, value_of
+from .construct import Proofs, const, number_of, value_of
 from .dims import Dim
 from .program import (
     Assert,
@@ -124,16 +123,17 @@ class Subscripts:
         step = 1
         if node.step is not None:
             step = self._static_int(node.step)
-        return construct.slice_of(bounds[0], bounds[1], step, extent, self.facts, self.guarded(node))
+        return construct.slice_of(bounds[0], bounds[1], step, extent, self.proofs(node))
 
-    def guarded(self: Any, node: Any) -> Callable[[Dim, str], None]:
-        """What a slice bound of unknown sign needs: a check at run time, as a negative one means another place."""
+    def proofs(self: Any, node: Any) -> Proofs:
+        """What is known at a slice. A bound of unknown sign is checked at run time: a negative one means another
+        place."""
 
         def check(bound: Dim, message: str) -> None:
             holds = construct.call("greater_equal", construct.dim(bound), const(0))
             self.emit(Assert(holds, message, self.span(node), "IndexError"))
 
-        return check
+        return Proofs(self.facts, check, self.held)
 
 
 def _is_form(element: Any) -> bool:

@@ -59,6 +59,7 @@ class _Template(Expressions):
     def __init__(self, text: str, env: Mapping[str, Any], span: Span) -> None:
         self.source = _SOURCE
         self.facts = {}
+        self.held: list[Dim] = []
         self.env: dict[str, Value] = {}
         self.functions: dict[str, Any] = {}
         self.place = span

@@ -1,6 +1,8 @@
-"""What a condition tells of the loop variables where it holds: `if t > 0:` makes t - 1 an index."""
+"""What a condition on sizes tells where it holds: `if t > 0:` makes t - 1 an index, `assert k <= n` x[:k] one of k."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from ..construct import is_unknown, value_of
 from ..dims import Dim, nonnegative
@@ -17,6 +19,29 @@ _OPPOSITE = {
 }
 
 
+def at_least(cond: Expr) -> list[Dim]:
+    """What is not negative where cond holds, of conditions on sizes: M - 1 of `M > 0`."""
+    if not isinstance(cond, Call) or len(cond.args) < 2:
+        return []
+    if cond.op == "logical_and":
+        return [dim for arg in cond.args for dim in at_least(arg)]
+    a, b = (value_of(arg) for arg in cond.args[:2])
+    if a is None or b is None:
+        return []
+    match cond.op:
+        case "greater":
+            return [a - b - 1]
+        case "greater_equal":
+            return [a - b]
+        case "less":
+            return [b - a - 1]
+        case "less_equal":
+            return [b - a]
+        case "equal":
+            return [b - a, a - b]
+    return []
+
+
 def assumed(cond: Expr, holds: bool, facts: Facts) -> Facts:
     """The facts where cond holds (or does not)."""
     if not isinstance(cond, Call):
@@ -30,21 +55,12 @@ def assumed(cond: Expr, holds: bool, facts: Facts) -> Facts:
     op = cond.op if holds else _OPPOSITE.get(cond.op, "")
     if op not in _OPPOSITE:
         return facts
-    a, b = value_of(cond.args[0]), value_of(cond.args[1])
-    if a is None or b is None:
-        return facts
-    match op:
-        case "greater":
-            return _nonnegative(a - b - 1, facts)
-        case "greater_equal":
-            return _nonnegative(a - b, facts)
-        case "less":
-            return _nonnegative(b - a - 1, facts)
-        case "less_equal":
-            return _nonnegative(b - a, facts)
-        case "equal":
-            return _nonnegative(a - b, _nonnegative(b - a, facts))
-    return _different(a - b, facts)
+    if op == "not_equal":
+        a, b = (value_of(arg) for arg in cond.args)
+        return facts if a is None or b is None else _different(a - b, facts)
+    for dim in at_least(replace(cond, op=op)):
+        facts = _nonnegative(dim, facts)
+    return facts
 
 
 def _nonnegative(dim: Dim, facts: Facts) -> Facts:
