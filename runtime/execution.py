@@ -46,9 +46,7 @@ class Track:
         """Run the steps (default: all) in order. Wires in `given` are not made but set to these arrays."""
         self._check_batch(given)
         for w, array in given.items():
-            if self.blobs[w].dtype != array.dtype:
-                self.blobs[w] = Blob.empty(array.shape, array.dtype)
-            self.blobs[w].data = array
+            self.put(w, array)
         batch = next((array.shape[0] for array in given.values()), None)
         fed = {self.graph.wires[w].maker for w in given}
         with accelerated(getattr(self.backend, "acceleration", "auto")):
@@ -59,6 +57,12 @@ class Track:
                 self.run(i, phase, keep=given)
                 if step.layer.is_source and batch is None and step.tops:
                     batch = self.blobs[step.tops[0]].shape[0]
+
+    def put(self, w: int, array: np.ndarray) -> None:
+        """Sets what the caller makes."""
+        if self.blobs[w].dtype != array.dtype:
+            self.blobs[w] = Blob.empty(array.shape, array.dtype)
+        self.blobs[w].data = array
 
     def _is_given(self, step: Step, given: Collection[int]) -> bool:
         """Whether the caller gave all that is read of what the step makes."""

@@ -37,6 +37,7 @@ class Holdings:
     track: Track
     buffer: ParameterBuffer
     _assembly: Assembly
+    _repeats: Any
     _closed: bool
 
     @property
@@ -71,6 +72,7 @@ class Holdings:
     @property
     def layer_states(self) -> dict[str, LayerState]:
         self._check_arrays()
+        self._repeats.settle(self)
         return Named("layer", [(s.layer.name, s) for s in self._states if not isinstance(s.layer, Activation)])
 
     @property

@@ -17,6 +17,7 @@ from layerc.runtime.execution import Track
 from layerc.runtime.holdings import Holdings, read_statistics, reset_statistics
 from layerc.runtime.layer import Backend, Layer
 from layerc.runtime.parameters import Parameter, ParameterBuffer
+from layerc.runtime.repeat import Repeats
 from layerc.runtime.setup import Assembly
 from layerc.runtime.shortcut import Shortcuts
 from layerc.runtime.symbolic import number
@@ -24,6 +25,7 @@ from layerc.runtime.topology import TopologyError, analyse, titled
 from layerc.runtime.workers import ALONE
 
 Arrays = Mapping[str, Any]
+_MOST_FLOWS = 8  # that are remembered
 
 
 class Net(Holdings):
@@ -62,8 +64,8 @@ class Net(Holdings):
         self.track: Track = self._assembly.track
         self.buffer = ParameterBuffer([], self.dtype)
         self._has_run = False
-        self._shortcuts = Shortcuts()
-        self._analysed: tuple[tuple[Any, ...], Analysis] | None = None
+        self._shortcuts, self._repeats = Shortcuts(), Repeats()
+        self._analysed: dict[tuple[Any, ...], Analysis] = {}
         self._seeded: frozenset[int] = frozenset()  # wires that the last backward had seeds for
         self._pending: list[tuple[dict[str, np.ndarray], bool]] = []
         self._closed = False
@@ -106,7 +108,7 @@ class Net(Holdings):
         """Show in each blob the gradient it has: an array where one is needed, else NullBlob."""
         if not self.is_set_up:
             return
-        needed = self._analysis(self._seeded).needed
+        needed = self.analysis(self._seeded).needed
         for w in self.graph.last.values():
             blob = self.track.blobs[w]
             if w in needed:
@@ -117,13 +119,15 @@ class Net(Holdings):
             else:
                 blob.diff = NullBlob()
 
-    def _analysis(self, seeds: Iterable[int] = (), wanted: Iterable[int] = ()) -> Analysis:
-        """The flow of gradients; of the last call where nothing has changed since."""
+    def analysis(self, seeds: Iterable[int] = (), wanted: Iterable[int] = ()) -> Analysis:
+        """The flow of gradients; the same one for the same question."""
         frozen = tuple(p.frozen for p in self.buffer.parameters)
         floats = tuple(blob.dtype.kind == "f" for blob in self.track.blobs)  # a placeholder may take either
         key = (frozenset(seeds), frozenset(wanted), frozen, floats, self.force_backward, id(self.track))
-        if self._analysed is None or self._analysed[0] != key:
-            flow = Analysis(
+        if key not in self._analysed:
+            if len(self._analysed) >= _MOST_FLOWS:
+                self._analysed.clear()
+            self._analysed[key] = Analysis(
                 self.graph,
                 self.track.states,
                 floats.__getitem__,
@@ -131,8 +135,7 @@ class Net(Holdings):
                 force=self.force_backward,
                 wanted=key[1],
             )
-            self._analysed = key, flow
-        return self._analysed[1]
+        return self._analysed[key]
 
     # -- forward and backward ------------------------------------------------------------------------------
 
@@ -148,7 +151,8 @@ class Net(Holdings):
         given = feeding.for_forward(self, data)
         self._set_up(given)
         self._has_run = False
-        self.track.forward(phase, given)
+        if not self._repeats.forward(self, phase, given):
+            self.track.forward(phase, given)
         self._has_run = True
         return self.objective(regu_coef, phase)
 
@@ -170,9 +174,12 @@ class Net(Holdings):
         self._check_ran()
         _check_coefficient(regu_coef)
         seeds = feeding.seeds(self, seed)
-        analysis = self._analysis(seeds)
+        analysis = self.analysis(seeds)
         analysis.check()
-        self.track.backward(analysis.plan, seeds, self.buffer)
+        if seeds:
+            self._repeats.settle(self)
+        if seeds or not self._repeats.backward(self):
+            self.track.backward(analysis.plan, seeds, self.buffer)
         self._seeded = frozenset(seeds)
         self.workers.gradients(self)
         self._add_regularizers(regu_coef)
@@ -195,13 +202,13 @@ class Net(Holdings):
     def check_trainable(self) -> None:
         """TopologyError for what would keep `backward` from training this net."""
         self._check_set_up()
-        self._analysis().check()
+        self.analysis().check()
 
     def forward_backward(self, regu_coef: float = 0.0, seed: Arrays | None = None, data: Arrays | None = None) -> float:
         """Both; returns the loss. What would keep it from training is told before anything is run."""
         self._check_open()
         if self.is_set_up:
-            self._analysis(feeding.seed_wires(self, seed)).check()
+            self.analysis(feeding.seed_wires(self, seed)).check()
         loss = self.forward(regu_coef, data)
         self.backward(regu_coef, seed)
         return loss
@@ -295,11 +302,12 @@ class Net(Holdings):
         self._check_ran()
         seeds = feeding.seeds(self, seed)
         parameter = None if name in self.graph.last else self._parameter(name)
+        self._repeats.settle(self)
         wires = [] if parameter else [w for w, wire in enumerate(self.graph.wires) if wire.name == name]
         if wires and self.track.blobs[wires[0]].dtype.kind != "f":
             raise TypeError(f"blob {name!r} holds integers; it has no gradient")
         with self._gradients_kept(), _thawed(parameter):
-            analysis = self._analysis(seeds, [*seeds, *wires])
+            analysis = self.analysis(seeds, [*seeds, *wires])
             analysis.check_wanted(wires)
             if not seeds and not any(s.layer.has_loss for s in self.graph.steps):
                 raise TopologyError(f"net {self.name!r} has no loss layer; gradient({name!r}) needs a seed")

@@ -14,7 +14,7 @@ from typing import Any
 from layerc.runtime.arena import Lifetime, pack
 from layerc.runtime.rehearse import Draws, Function, Port, Schedule
 from layerc.runtime.symbolic import parts
-from layerc.runtime.tape import Buffer, Kernel, Let, Map, Op, Range, Sum, Trap, View
+from layerc.runtime.tape import Buffer, Hold, Kernel, Let, Map, Op, Range, Sum, Trap, View
 
 ALIGN = 64  # bytes: a cache line
 
@@ -181,6 +181,8 @@ def mapped(op: Op, change: Callable[[View], View]) -> Op:
             return replace(op, value=change(op.value)) if isinstance(op.value, View) else op
         case Range():
             return replace(op, view=change(op.view))
+        case Hold():
+            return replace(op, reads=tuple(map(change, op.reads)))
         case Trap():
             return op
 
@@ -312,6 +314,7 @@ def _op(op: Op, numbers: dict[Buffer, int], packages: dict[Any, int], streams: d
             return {"op": "range", "view": view(op.view), **bounds, "message": op.message}
         case Trap():
             return {"op": "trap", "condition": node(op.condition), "code": op.code, "message": op.message}
+    raise AssertionError(op)
 
 
 def _node(node: Any, streams: dict[int, int]) -> Any:

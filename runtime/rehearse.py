@@ -7,9 +7,10 @@ sure of by a second rehearsal with another size. What cannot be written down is 
 """
 
 import copy
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from functools import partial
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -26,7 +27,8 @@ from layerc.runtime.symbolic import Extent, Scalar, Unrecordable, as_scalar, cho
 from layerc.runtime.tape import Buffer, Map, Op, Tape, Trap, View, row_major
 from layerc.runtime.topology import titled
 
-_SIZES = (1009, 2003)  # batches of the two rehearsals: no extent of a net is likely to be one of them
+Recorded = TypeVar("Recorded")
+SIZES = (1009, 2003)  # batches of the two rehearsals: no extent of a net is likely to be one of them
 
 
 @dataclass
@@ -92,18 +94,22 @@ def schedule(net: Net, solver: Solver | None = None, top: str | None = None) -> 
         raise Unrecordable(f"net {net.name!r} does not know its shapes: give its Input all sizes, or its data")
     if not any(step.layer.has_loss for step in net.graph.steps):
         solver = None
-    made = [_Rehearsal(net, n).schedule(solver, top) for n in _SIZES]
+    made = [Rehearsal(net, n).schedule(solver, top) for n in SIZES]
     for one, other in ((made[0].predict, made[1].predict), (made[0].train, made[1].train)):
-        _check_same(net, one, other)
+        if one is not None and other is not None:
+            check_same(net, one, other)
     for function in filter(None, (made[0].predict, made[0].train)):
-        _find_least(net, function, solver if function is made[0].train else None, top)
+        learner = solver if function is made[0].train else None
+        find_least(function, partial(_step, net, learner, top))
     return made[0]
 
 
-def _check_same(net: Net, one: Function | None, other: Function | None) -> None:
+def _step(net: Net, solver: Solver | None, top: str | None, n: int) -> Function:
+    return Rehearsal(net, n).step(solver, top)
+
+
+def check_same(net: Net, one: Function, other: Function) -> None:
     """Two batch sizes must give one record."""
-    if one is None or other is None:
-        return
     pairs = zip([*map(_told, one.ops), len(one.ops)], [*map(_told, other.ops), len(other.ops)])
     differ = next((k for k, (a, b) in enumerate(pairs) if a != b), None)
     if differ is not None:
@@ -123,11 +129,11 @@ def _told(op: Op) -> str:
     return repr((type(op).__name__, values))
 
 
-def _find_least(net: Net, function: Function, solver: Solver | None, top: str | None) -> None:
-    """The smallest batch that the layers take: some refuse a single example in training."""
+def find_least(function: Function, record: Callable[[int], Any]) -> None:
+    """The smallest batch that the layers take: some refuse a single example in training. `record`: for a batch of n."""
     for n in (1, 2):
         try:
-            _Rehearsal(net, n).record(solver, top)
+            record(n)
             return
         except Unrecordable:
             raise
@@ -135,7 +141,7 @@ def _find_least(net: Net, function: Function, solver: Solver | None, top: str | 
             function.least, function.why = n + 1, str(error)
 
 
-class _Rehearsal:
+class Rehearsal:
     """A net on stand-ins, for a batch of n."""
 
     def __init__(self, net: Net, n: int) -> None:
@@ -145,8 +151,8 @@ class _Rehearsal:
         self.left_out: list[str] = []
 
     def schedule(self, solver: Solver | None, top: str | None) -> Schedule:
-        predict = self.record(None, top)
-        train = None if solver is None else self.record(solver, top)
+        predict = self.step(None, top)
+        train = None if solver is None else self.step(solver, top)
         steps = {d.root: d.each for d in train.draws} if train else {}
         for d in predict.draws:  # what predict draws changes nothing; training goes on
             d.each = steps.get(d.root, 0)
@@ -154,13 +160,16 @@ class _Rehearsal:
         held, kept = self.held, self.buffers
         return Schedule(self.net.name, self.net.dtype, held, kept, predict, train, name, self.left_out)
 
-    def record(self, solver: Solver | None, top: str | None) -> Function:
+    def step(self, solver: Solver | None, top: str | None) -> Function:
         """`predict`, or one step of a solver."""
+        return self.record(lambda twin: self._predict(twin, top) if solver is None else self._train(twin, solver))
+
+    def record(self, run: Callable[["Twin"], Recorded]) -> Recorded:
+        """What `run` does with the twin of the net, and gives."""
         self.tape = Tape()
         self.persistent: dict[str, View] = {}
         try:
-            twin = self._twin()
-            return self._predict(twin, top) if solver is None else self._train(twin, solver)
+            return run(self._twin())
         except Unrecordable as error:
             raise Unrecordable(f"{self.tape.where or 'the net'}: {error}") from None
         except (ArithmeticError, AttributeError, LookupError, TypeError) as error:  # what a stand-in has no answer to
@@ -170,7 +179,7 @@ class _Rehearsal:
 
     # -- the twin ------------------------------------------------------------------------------------------
 
-    def _twin(self) -> "_Twin":
+    def _twin(self) -> "Twin":
         """The net with stand-ins for its parameters, gradients and states."""
         net = self.net
         self.held = []
@@ -181,12 +190,12 @@ class _Rehearsal:
         for name, p in net.named_parameters().items():  # one that is shared has several names
             place = net.buffer.places[id(p)]
             self.held.append(Held(name, p.shape, net.dtype, "parameters", place.start))
-        twin: _Twin = object.__new__(_Twin)
+        twin: Twin = object.__new__(Twin)
         vars(twin).update(vars(net))
         states = [self._state(state, copies) for state in net.track.states]
         twin.track = _Track(net.graph, net.backend, states, [], self.tape)
         twin.track.blobs = [StandInBlob(self.tape, blob.dtype) for blob in net.track.blobs]
-        twin.buffer, twin._analysed, twin._seeded = buffer, None, frozenset()
+        twin.buffer, twin._analysed, twin._seeded = buffer, {}, frozenset()
         self._keep_states(twin.track)
         return twin
 
@@ -229,7 +238,7 @@ class _Rehearsal:
 
     # -- the runs ------------------------------------------------------------------------------------------
 
-    def _feed(self, twin: "_Twin", wires: Sequence[int]) -> tuple[dict[int, Any], list[Port]]:
+    def _feed(self, twin: "Twin", wires: Sequence[int]) -> tuple[dict[int, Any], list[Port]]:
         """Stand-ins for tops of sources."""
         given, ports = {}, []
         for w in wires:
@@ -252,7 +261,19 @@ class _Rehearsal:
         read = {w for i in steps for w in graph.steps[i].bottoms}
         return [w for s in graph.steps if s.layer.is_source for w in s.tops if w in read]
 
-    def _predict(self, twin: "_Twin", top: str | None) -> Function:
+    def towards_losses(self) -> set[int]:
+        """The steps that a loss depends on."""
+        graph = self.net.graph
+        losses = [i for i, s in enumerate(graph.steps) if s.layer.has_loss]
+        return graph.ancestors([w for i in losses for w in graph.steps[i].bottoms], set()) | set(losses)
+
+    def feed_all(self, twin: "Twin", steps: set[int]) -> list[Port]:
+        """Gives the twin stand-ins for what these steps read of sources: it runs the others of them."""
+        twin.fed, ports = self._feed(twin, self._sources(steps))
+        twin.steps = {i for i in steps if not self.net.graph.steps[i].layer.is_source}
+        return ports
+
+    def _predict(self, twin: "Twin", top: str | None) -> Function:
         wire = self.net._output(top)
         steps = self.net.graph.ancestors([wire], set())
         sources = self._sources(steps)
@@ -269,13 +290,11 @@ class _Rehearsal:
         port = Port(name, tuple(shape[1:]), made.dtype)
         return Function(ports, [port], self.tape.ops, self.tape.makers, draws=_drawing(twin))
 
-    def _train(self, twin: "_Twin", solver: Solver) -> Function:
+    def _train(self, twin: "Twin", solver: Solver) -> Function:
         graph = self.net.graph
-        losses = [i for i, s in enumerate(graph.steps) if s.layer.has_loss]
-        steps = graph.ancestors([w for i in losses for w in graph.steps[i].bottoms], set()) | set(losses)
+        steps = self.towards_losses()
         self.left_out = [s.layer.name for i, s in enumerate(graph.steps) if i not in steps and not s.is_hidden]
-        twin.fed, ports = self._feed(twin, self._sources(steps))
-        twin.steps = {i for i in steps if not graph.steps[i].layer.is_source}
+        ports = self.feed_all(twin, steps)
         self.tape.where = f"solver {solver.kind}"
         learner = self._learner(twin, solver)
         twin.check_trainable()
@@ -285,7 +304,7 @@ class _Rehearsal:
         result = as_scalar(objective).node
         return Function(ports, [], self.tape.ops, self.tape.makers, result=result, draws=_drawing(twin))
 
-    def _learner(self, twin: "_Twin", solver: Solver) -> Solver:
+    def _learner(self, twin: "Twin", solver: Solver) -> Solver:
         """The solver, with the iteration as a number that is known later."""
         learner = copy.copy(solver)
         learner.state = copy.copy(solver.state)
@@ -323,7 +342,7 @@ class _Rehearsal:
                     self.tape.copy(new.view, array.view)
 
 
-class _Twin(Net):
+class Twin(Net):
     """A net on stand-ins. `fed`: its inputs by wire; `steps`: those that are run."""
 
     fed: dict[int, Any]
@@ -339,7 +358,7 @@ class _Twin(Net):
         return super().objective(regu_coef, phase)
 
     def backward(self, regu_coef: float = 0.0, seed: Any = None) -> None:
-        analysis = self._analysis()
+        analysis = self.analysis()
         analysis.check()
         self.track.backward(analysis.plan, {}, self.buffer)
         self.track.tape.where = "the regularizers"  # type: ignore[attr-defined]
@@ -379,7 +398,7 @@ class _Track(Track):
 class _Stream:
     """A layer's random stream in a rehearsal: seeds that follow from the iteration."""
 
-    def __init__(self, rehearsal: _Rehearsal, state: LayerState) -> None:
+    def __init__(self, rehearsal: Rehearsal, state: LayerState) -> None:
         rng = state.rng
         self.draws = Draws(seeds.root(rng.seed, rng.name), rng.count)
 
@@ -395,7 +414,7 @@ class _Stream:
         return Scalar("int", ("seed", self.draws, self.draws.each))
 
 
-def _drawing(twin: _Twin) -> list[Draws]:
+def _drawing(twin: Twin) -> list[Draws]:
     return [s.rng.draws for s in twin.track.states if s.rng.draws.each]
 
 
@@ -429,4 +448,4 @@ def _size(shape: Sequence[int]) -> int:
     return size
 
 
-__all__ = ["Function", "Held", "Map", "Port", "Schedule", "schedule"]
+__all__ = ["Function", "Held", "Map", "Port", "Rehearsal", "Schedule", "Twin", "check_same", "find_least", "schedule"]

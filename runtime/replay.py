@@ -15,7 +15,7 @@ from layerc.runtime import seeds
 from layerc.runtime.plan import places, tidied
 from layerc.runtime.rehearse import Draws, Function
 from layerc.runtime.symbolic import parts
-from layerc.runtime.tape import Buffer, Kernel, Let, Map, Range, Sum, Trap, View
+from layerc.runtime.tape import Buffer, Hold, Kernel, Let, Map, Range, Sum, Trap, View
 
 
 class Failed(Exception):
@@ -29,7 +29,8 @@ class Replay:
         self.function = function
         self.ops = list(function.ops)
         self.ops = [self.ops[k] for k in tidied(self.ops)]
-        self.at, self.arena = places(self.ops)
+        self.holds = [op for op in self.ops if isinstance(op, Hold)]
+        self.at, self.arena = places([*self.holds, *self.ops])  # what is held stays while the next run begins
 
     def bytes(self, n: int) -> int:
         return self.arena[0] * n + self.arena[1]
@@ -47,18 +48,25 @@ class Bound:
         self.calls: dict[Any, Any] = {}  # by library
         self.inputs = {p.name: np.zeros((n, *p.shape), p.dtype) for p in replay.function.inputs}
         self.outputs = {p.name: np.zeros((n, *p.shape), p.dtype) for p in replay.function.outputs}
-        self._steps = [self._step(op) for op in replay.ops]
+        self.held: list[dict[Any, np.ndarray]] = []  # for each `Hold`, by name
+        self._parts: list[list[tuple[Callable[..., Any], tuple[Any, ...]]]] = [[]]
+        for op in replay.ops:
+            if isinstance(op, Hold):
+                self.held.append({name: self._array(view) for name, view in zip(op.names, op.reads)})
+                self._parts.append([])
+            else:
+                self._parts[-1].append(self._step(op))
 
-    def run(self) -> None:
-        """Failed where a step does."""
+    def run(self, part: int = 0) -> None:
+        """What is done up to the first `Hold`, or between two. Failed where a step does."""
         for library, call in self.calls.items():
             call.threads = library.threads
-        for function, arguments in self._steps:
+        for function, arguments in self._parts[part]:
             if function(*arguments):
                 raise Failed
 
     def result(self) -> Any:
-        return self._number(self.replay.function.result)
+        return self.number(self.replay.function.result)
 
     # -- steps: a function and its arguments; it returns something true where it fails ----------------------------
 
@@ -76,7 +84,7 @@ class Bound:
             case Range():
                 return self._outside, (self._array(op.view), self._size(op.low), self._size(op.high), op.skip)
             case Trap():
-                return lambda: self._number(op.condition), ()
+                return lambda: self.number(op.condition), ()
         raise AssertionError(op)
 
     def _kernel(self, op: Kernel) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -85,26 +93,34 @@ class Bound:
         function = getattr(library.functions, op.symbol)
         addresses = [library.from_buffer(self._array(v)) for v in (*op.reads, *op.writes)]
         if all(s[0] in ("const", "extent") for s in op.scalars):
-            return function, (*map(self._number, op.scalars), *addresses, call)
-        return (lambda: function(*map(self._number, op.scalars), *addresses, call)), ()
+            return function, (*map(self.number, op.scalars), *addresses, call)
+        return (lambda: function(*map(self.number, op.scalars), *addresses, call)), ()
 
     def _map(self, op: Map) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         target = self._array(op.write)
-        args = [self._array(a) if isinstance(a, View) else a for a in op.args]
+        args = [self._argument(a, t) for a, t in zip(op.args, op.types)]
 
         def values() -> list[Any]:
             pairs = zip(args, op.types)
-            return [a.astype(t, copy=False) if isinstance(a, np.ndarray) else t.type(self._number(a)) for a, t in pairs]
+            return [a.astype(t, copy=False) if isinstance(a, np.ndarray) else t.type(self.number(a)) for a, t in pairs]
 
+        known = all(isinstance(a, np.ndarray) and a.dtype == t for a, t in zip(args, op.types))
         if op.function == "copy":
-            (source,) = args
-            if isinstance(source, np.ndarray):
-                return np.copyto, (target, source, "unsafe")
+            if isinstance(args[0], np.ndarray):
+                return np.copyto, (target, args[0], "unsafe")
             return (lambda: np.copyto(target, *values())), ()
         if op.function == "where":
             return (lambda: np.copyto(target, np.where(*values()))), ()
         ufunc = getattr(np, op.function)
+        if known and target.dtype == op.types[-1]:
+            return _ufunc, (ufunc, args, target)
         return (lambda: np.copyto(target, ufunc(*values()), "unsafe")), ()
+
+    def _argument(self, given: Any, dtype: np.dtype) -> Any:
+        """An array; a number that is known as an array of none of the axes; or the node of another."""
+        if isinstance(given, View):
+            return self._array(given)
+        return np.array(self.number(given), dtype) if given[0] in ("const", "extent") else given
 
     @staticmethod
     def _sum(arg: np.ndarray, write: np.ndarray) -> None:
@@ -114,7 +130,7 @@ class Bound:
         np.copyto(target, np.sum(arg, axis=gone or (), dtype=write.dtype, keepdims=True))
 
     def _let(self, name: str, value: Any) -> None:
-        self.names[name] = value.item() if isinstance(value, np.ndarray) else self._number(value)
+        self.names[name] = value.item() if isinstance(value, np.ndarray) else self.number(value)
 
     @staticmethod
     def _outside(array: np.ndarray, low: int, high: int, skip: int | None) -> bool:
@@ -156,7 +172,8 @@ class Bound:
         at += -self._arena.ctypes.data % 64
         return self._arena[at : at + size * buffer.dtype.itemsize].view(buffer.dtype)
 
-    def _number(self, node: Any) -> Any:
+    def number(self, node: Any) -> Any:
+        """A number of the record, from what was done last."""
         kind, *rest = node
         if kind == "const":
             return rest[0]
@@ -168,8 +185,12 @@ class Bound:
             draws: Draws = rest[0]
             return seeds.nth(draws.root, draws.count + rest[1] + draws.each * self.names["iteration"])
         if kind == "choose":
-            return self._number(rest[1] if self._number(rest[0]) else rest[2])
-        return _NUMBERS[kind](*map(self._number, rest))
+            return self.number(rest[1] if self.number(rest[0]) else rest[2])
+        return _NUMBERS[kind](*map(self.number, rest))
+
+
+def _ufunc(function: Callable[..., Any], args: list[np.ndarray], target: np.ndarray) -> None:
+    function(*args, out=target)
 
 
 _NUMBERS: dict[str, Callable[..., Any]] = {

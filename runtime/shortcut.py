@@ -38,10 +38,10 @@ class Shortcuts:
         return known.run(net, top, wire, given)
 
 
-def _is_plain(layer: Any) -> bool:
+def is_plain(layer: Any) -> bool:
     """Whether nothing in it is the user's own Python, which may do more than it returns."""
     inner = getattr(layer, "net", None)
-    return layer.is_builtin and (inner is None or all(_is_plain(step.layer) for step in inner.graph.steps))
+    return layer.is_builtin and (inner is None or all(is_plain(step.layer) for step in inner.graph.steps))
 
 
 class _Shortcut:
@@ -86,7 +86,7 @@ class _Shortcut:
         from layerc.runtime.replay import Replay
 
         steps = net.graph.ancestors([wire], set(given))
-        plain = all(_is_plain(net.graph.steps[i].layer) for i in steps)
+        plain = all(is_plain(net.graph.steps[i].layer) for i in steps)
         blobs = [net.track.blobs[w] for w in given]
         if not plain or any(b.shape[1:] != a.shape[1:] or b.dtype != a.dtype for b, a in zip(blobs, given.values())):
             return

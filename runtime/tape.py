@@ -6,6 +6,7 @@
     Let      a number that later operations name
     Range    an error unless all integers of an array lie between two bounds
     Trap     an error where a condition holds
+    Hold     what is looked at from outside once all before it is done
 
 Sizes, offsets and strides are integers a N + b (`Extent`), N the batch; numbers are expressions (`Scalar.node`).
 """
@@ -137,7 +138,16 @@ class Trap:
     writes: tuple[View, ...] = ()
 
 
-Op = Kernel | Map | Sum | Let | Range | Trap
+@dataclass
+class Hold:
+    """`names`: what the views are to whoever looks."""
+
+    names: tuple[Any, ...]
+    reads: tuple[View, ...]
+    writes: tuple[View, ...] = ()
+
+
+Op = Kernel | Map | Sum | Let | Range | Trap | Hold
 
 
 @dataclass

@@ -83,13 +83,17 @@ class Writes:
         span = self.span(node)
         if op == "matmul":
             value, op = self._product_in_place(construct.index(array, items), value, node), None
+        is_given = isinstance(array, Name)
         while not isinstance(array, Name):
             shown = self.through(array, items, value, op, node, scatter)
             if shown is None:
                 return
             array, items, value = shown
         if not array.type.rank and not self.scalars_are_places:
-            raise self.fail(node, "type", "a scalar has no places to store into", "assign the name itself")
+            if is_given:
+                raise self.fail(node, "type", "a scalar has no places to store into", "assign the name itself")
+            message = "this shows a scalar: NumPy stores into that, or into a copy, by what made it"
+            raise self.fail(node, "type", message, "make an array of the value: np.full(1, v)")
         if any(isinstance(i, Mask) for i in items):
             self._store_masked(array, items, value, op, span, node)
             return

@@ -41,6 +41,7 @@ REFUSALS = (
     r"index: cannot tell whether the slice bound",
     r"derivative: the bounds of this loop depend on values",
     r"aliasing: ",
+    r"type: this shows a scalar",
     r"role: this writes into .* a Param of the layer",
     r"shape: the result .* has two groups of axes",
     r"type: the result has shape .* on one branch and",

@@ -179,3 +179,10 @@ def returns_floats(x: real["N"]) -> i64["N"]:
 @layer
 def returns_two(x: real["N"]) -> real["N"]:
     return x, x  # E type: 2 values are returned, 1 are declared
+
+
+@layer
+def stores_through_a_scalar(x: real["N"]):
+    y = np.reshape(np.sum(x), (1,))
+    y[0] = 2.0  # E type: this shows a scalar
+    return y
