@@ -8,7 +8,8 @@ from typing import Any
 
 from layerc.runtime.execution import Track
 from layerc.runtime.net import Net
-from layerc.runtime.rehearse import SIZES, Draws, Function, Rehearsal, Twin, check_same, find_least
+from layerc.runtime.rehearse import SIZES, Rehearsal, Twin, check_same, find_least
+from layerc.runtime.schedules import Draws, Function
 from layerc.runtime.statistics import RunningMeans
 from layerc.runtime.symbolic import Node, Unrecordable, as_scalar
 from layerc.runtime.tape import Hold, View

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from layerc.runtime.arena import Lifetime, pack
-from layerc.runtime.rehearse import Draws, Function, Port, Schedule
+from layerc.runtime.schedules import Draws, Function, Port, Schedule
 from layerc.runtime.symbolic import parts
 from layerc.runtime.tape import Buffer, Hold, Kernel, Let, Map, Op, Range, Sum, Trap, View
 

@@ -8,7 +8,6 @@ sure of by a second rehearsal with another size. What cannot be written down is 
 
 import copy
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -21,71 +20,15 @@ from layerc.runtime.execution import Track
 from layerc.runtime.layer import LayerState
 from layerc.runtime.net import Net
 from layerc.runtime.parameters import Parameter, ParameterBuffer
+from layerc.runtime.schedules import Draws, Function, Held, Port, Schedule
 from layerc.runtime.solvers import Solver
 from layerc.runtime.stand_in import StandIn, StandInBlob
 from layerc.runtime.symbolic import Extent, Scalar, Unrecordable, as_scalar, choose
-from layerc.runtime.tape import Buffer, Map, Op, Tape, Trap, View, row_major
+from layerc.runtime.tape import Buffer, Op, Tape, Trap, View, row_major
 from layerc.runtime.topology import titled
 
 Recorded = TypeVar("Recorded")
 SIZES = (1009, 2003)  # batches of the two rehearsals: no extent of a net is likely to be one of them
-
-
-@dataclass
-class Port:
-    """An array that the caller hands over, or gets: its shape without the batch."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype
-
-
-@dataclass
-class Held:
-    """A parameter or state: where it lies in its buffer."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    buffer: str
-    offset: int
-
-
-@dataclass
-class Draws:
-    """A layer's random stream: its evaluation k has seed `nth(root, k)`; count: those before, each: those of a step."""
-
-    root: int
-    count: int
-    each: int = 0
-
-
-@dataclass
-class Function:
-    """inputs, outputs: in the order of the arguments; least: the smallest batch; result: the number it gives."""
-
-    inputs: list[Port]
-    outputs: list[Port]
-    ops: list[Op]
-    makers: list[str]
-    least: int = 1
-    why: str = ""  # what a smaller batch is an error for
-    result: Any = None
-    draws: list[Draws] = field(default_factory=list)
-
-
-@dataclass
-class Schedule:
-    """A net ahead of time. buffers: elements of what lives from call to call, by name."""
-
-    name: str
-    dtype: np.dtype
-    held: list[Held]
-    buffers: dict[str, tuple[int, np.dtype]]
-    predict: Function
-    train: Function | None
-    solver: str
-    left_out: list[str]
 
 
 def schedule(net: Net, solver: Solver | None = None, top: str | None = None) -> Schedule:
@@ -448,4 +391,4 @@ def _size(shape: Sequence[int]) -> int:
     return size
 
 
-__all__ = ["Function", "Held", "Map", "Port", "Rehearsal", "Schedule", "Twin", "check_same", "find_least", "schedule"]
+__all__ = ["Rehearsal", "Twin", "check_same", "find_least", "schedule"]

@@ -13,7 +13,7 @@ import numpy as np
 
 from layerc.runtime import seeds
 from layerc.runtime.plan import places, tidied
-from layerc.runtime.rehearse import Draws, Function
+from layerc.runtime.schedules import Draws, Function
 from layerc.runtime.symbolic import parts
 from layerc.runtime.tape import Buffer, Hold, Kernel, Let, Map, Range, Sum, Trap, View
 
