@@ -38,6 +38,7 @@ class Analysis:
         self.felt: set[int] = set(seeds)
         self.used: set[int] = set(seeds)
         self.live: set[int] = set()  # steps that a gradient flows into
+        self._is_checked = False
         self._walk_back()
         self.cause: dict[int, int] = {}  # needed wire -> the step whose parameters need it, or -1
         self._walk_forward(force, set(wanted))
@@ -84,6 +85,11 @@ class Analysis:
 
     def check(self) -> None:
         """TopologyError if there is nothing to differentiate, or a parameter whose gradient cannot be had."""
+        if not self._is_checked:
+            self._check()
+            self._is_checked = True
+
+    def _check(self) -> None:
         steps = self.graph.steps
         if not self.seeds and not any(s.layer.has_loss for s in steps):
             raise TopologyError("the net has no loss layer, and backward was given no seed")

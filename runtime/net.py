@@ -66,6 +66,7 @@ class Net(Holdings):
         self._has_run = False
         self._shortcuts, self._repeats = Shortcuts(), Repeats()
         self._analysed: dict[tuple[Any, ...], Analysis] = {}
+        self._linked: Analysis | None = None  # whose gradients the blobs show
         self._seeded: frozenset[int] = frozenset()  # wires that the last backward had seeds for
         self._pending: list[tuple[dict[str, np.ndarray], bool]] = []
         self._closed = False
@@ -152,6 +153,7 @@ class Net(Holdings):
         self._set_up(given)
         self._has_run = False
         if not self._repeats.forward(self, phase, given):
+            self._linked = None
             self.track.forward(phase, given)
         self._has_run = True
         return self.objective(regu_coef, phase)
@@ -178,12 +180,15 @@ class Net(Holdings):
         analysis.check()
         if seeds:
             self._repeats.settle(self)
-        if seeds or not self._repeats.backward(self):
+        repeated = not seeds and self._repeats.backward(self, analysis)
+        if not repeated:
             self.track.backward(analysis.plan, seeds, self.buffer)
         self._seeded = frozenset(seeds)
         self.workers.gradients(self)
         self._add_regularizers(regu_coef)
-        self._link_diffs()
+        if not repeated or self._linked is not analysis:
+            self._link_diffs()
+            self._linked = analysis
 
     def _check_ran(self) -> None:
         self._check_set_up()

@@ -16,6 +16,7 @@ from layerc.runtime.shortcut import is_plain
 from layerc.runtime.workers import ALONE
 
 if TYPE_CHECKING:
+    from layerc.runtime.backprop import Analysis
     from layerc.runtime.layer import LayerState
     from layerc.runtime.net import Net
     from layerc.runtime.passes import Passes
@@ -66,12 +67,12 @@ class Repeats:
         self._last = known
         return True
 
-    def backward(self, net: "Net") -> bool:
+    def backward(self, net: "Net", flow: "Analysis") -> bool:
         """Whether the backward has been done."""
         known = self._last
         if known is None:
             return False
-        if known.fits(net) and known.backward(net):
+        if known.fits(net) and known.backward(net, flow):
             return True
         self.settle(net)
         self._known.clear()  # another flow of gradients: something was frozen, say
@@ -128,9 +129,9 @@ class _Repeat:
         self.run = run
         return True
 
-    def backward(self, net: "Net") -> bool:
+    def backward(self, net: "Net", flow: "Analysis") -> bool:
         assert self.run is not None
-        return net.analysis() is self.flow and self.run.backward(net)
+        return flow is self.flow and self.run.backward(net)
 
     def settle(self, net: "Net") -> None:
         assert self.run is not None

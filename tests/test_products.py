@@ -151,7 +151,7 @@ def shapes():
     """All pairs of sizes, the third at random, and some larger than the blocks."""
     for m, n in itertools.product(SIZES, SIZES):
         yield m, n, int(RNG.choice(SIZES))
-    yield from [(130, 20, 390), (5, 530, 400), (700, 3, 40), (40, 9, 100), (2, 70, 300), (300, 1, 90), (230, 600, 260)]
+    yield from [(130, 20, 390), (5, 530, 400), (700, 3, 40), (40, 9, 100), (2, 70, 300), (300, 1, 90), (230, 600, 260), (1, 700, 900), (900, 1, 700)]
 
 
 # -- values ----------------------------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ def test_no_depth_gives_zeros(built, real):
 def test_the_same_bits_at_any_number_of_threads(built, real):
     before = runtime.get_num_threads()
     try:
-        for m, n, k in [(300, 300, 400), (1000, 17, 100), (33, 2000, 70), (512, 512, 64)]:
+        for m, n, k in [(300, 300, 400), (1000, 17, 100), (33, 2000, 70), (512, 512, 64), (1, 900, 800), (900, 1, 800)]:
             a, b, bias = draw(real, m, k), draw(real, k, n), draw(real, n)
             x, u = draw(real, m, 3, k), draw(real, n, n)
             found = []

@@ -418,6 +418,8 @@ class _Function:
         )
         work = f" && {self.spell.tight(loop.work)} > {WORTH}" if loop.work is not None else ""
         self.bounds(loop)
+        if loop.hi.value is None:
+            work += f" && {self.spell.tight(loop.hi)} > 1"
         bound = dict(self.spell.bound)
         if fails:
             self.put(f"int64_t lc_first{number} = INT64_MAX;")

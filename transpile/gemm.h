@@ -32,6 +32,7 @@
 #define LC_DEPTH 384     /* of a block: a panel of B stays in L1 */
 #define LC_COLUMNS 512   /* of a block of B */
 #define LC_MANY 224      /* rows of a block of A: both blocks stay in L2 */
+#define LC_STREAM (1 << 18) /* bytes of an operand that are worth a thread */
 #define LC_LARGE (1 << 19) /* bytes of an operand that is packed though its rows are vectors */
 #define LC_PRAGMA(text) _Pragma(#text)
 #define LC_UNROLL(n) LC_PRAGMA(GCC unroll n)
@@ -223,11 +224,13 @@ LC_INLINE int64_t LC_AS(lc_height)(int64_t m)
     return m <= LC_ROWS ? LC_ROWS : 2 * ((pairs + tiles - 1) / tiles);
 }
 
-/* How many threads share a product: none is worth waking for less than about 10 microseconds. */
+/* How many threads share a product: none is worth waking for less than about 10 microseconds, of sums or of memory. */
 LC_INLINE int64_t LC_AS(lc_parts)(int64_t m, int64_t n, int64_t depth, int64_t threads)
 {
-    const double work = (double)m * (double)n * (double)depth / (1 << 19);
-    const int64_t longest = m > n ? m : n, most = longest / (2 * LC_V) < threads ? longest / (2 * LC_V) : threads;
+    const int64_t longest = m > n ? m : n, size = sizeof(LC_REAL);
+    const double flow = (double)longest * (double)depth * (double)size / LC_STREAM;
+    const double sums = (double)m * (double)n * (double)depth / (1 << 19), work = sums > flow ? sums : flow;
+    const int64_t most = longest / (2 * LC_V) < threads ? longest / (2 * LC_V) : threads;
     return most < 2 || work < 2 ? 1 : work < (double)most ? (int64_t)work : most;
 }
 
@@ -243,6 +246,25 @@ LC_USED static int64_t LC_AS(lc_product_room)(int64_t m, int64_t n, int64_t dept
     if (direct && longest * depth * (int64_t)sizeof(LC_REAL) < LC_LARGE) return 0;
     const int64_t packed = columns + 2 * LC_V + (many / LC_ROWS + 1) * LC_WIDE;
     return packed * deep * (int64_t)sizeof(LC_REAL) * LC_AS(lc_parts)(m, n, depth, threads);
+}
+
+/* One row of C: a vector of A runs down the rows of B, eight vectors at a time. Returns how many columns are done. */
+LC_USED static int64_t LC_AS(lc_row)(int64_t n, int64_t depth, const LC_REAL *a, int64_t along, const LC_REAL *b,
+                                     int64_t next, LC_REAL *c, int add)
+{
+    int64_t j = 0;
+    for (; j + 8 * LC_V <= n; j += 8 * LC_V) {
+        LC_AS(lc_vector) sum[8] = {{0}};
+        for (int64_t k = 0; k < depth; k++) {
+            const LC_AS(lc_vector) left = a[k * along] - (LC_AS(lc_vector)){0};
+            LC_UNROLL(8) for (int v = 0; v < 8; v++) sum[v] += left * LC_AS(lc_load)(b + k * next + j + v * LC_V);
+        }
+        LC_UNROLL(8) for (int v = 0; v < 8; v++) {
+            LC_REAL *to = c + j + v * LC_V;
+            LC_AS(lc_save)(to, add ? sum[v] + LC_AS(lc_load)(to) : sum[v]);
+        }
+    }
+    return j;
 }
 
 LC_USED static void LC_AS(lc_blocks)(int64_t m, int64_t n, int64_t depth, const LC_REAL *a, int64_t ai, int64_t ak,
@@ -268,7 +290,10 @@ LC_USED static void LC_AS(lc_blocks)(int64_t m, int64_t n, int64_t depth, const 
                     for (int64_t s = 0; s < h; s += height)
                         LC_AS(lc_pack)(h - s < height ? h - s : height, d, left + s * ai, ai, ak,
                                        rest + s / height * LC_WIDE * d, LC_WIDE);
-                for (int64_t t = 0; t < w; t += wide)
+                const int64_t done = m == 1 && !pack_b && cj == 1
+                                         ? LC_AS(lc_row)(w, d, left, ak, right, bk, c + j, add || k)
+                                         : 0;
+                for (int64_t t = done; t < w; t += wide)
                     for (int64_t s = 0; s < h; s += height)
                         LC_AS(lc_rows_apart)(h - s < height ? h - s : height, w - t < wide ? w - t : wide, d,
                                              pack_a ? rest + s / height * LC_WIDE * d : left + s * ai,
@@ -284,8 +309,10 @@ LC_USED static void LC_AS(lc_share)(int64_t m, int64_t n, int64_t depth, const L
                                     int add, LC_REAL *room, int64_t room_each, int64_t threads)
 {
     const int64_t parts = LC_AS(lc_parts)(m, n, depth, threads);
+    const int dots = ak == 1 && bk == 1 && (m <= 2 || n <= 2);
     if (parts == 1) {
-        LC_AS(lc_blocks)(m, n, depth, a, ai, ak, b, bk, bj, c, ci, cj, add, room);
+        if (dots) LC_AS(lc_dots)(m, n, depth, a, ai, b, bj, c, ci, cj, add);
+        else LC_AS(lc_blocks)(m, n, depth, a, ai, ak, b, bk, bj, c, ci, cj, add, room);
         return;
     }
     const int down = m >= n;
@@ -297,7 +324,10 @@ LC_USED static void LC_AS(lc_share)(int64_t m, int64_t n, int64_t depth, const L
         const int64_t from = p * step, count = longest - from < step ? longest - from : step;
         const unsigned own = lc_rounding();
         lc_gradual(mode); /* a thread rounds as its caller does */
-        if (count > 0)
+        if (dots && count > 0)
+            LC_AS(lc_dots)(down ? count : m, down ? n : count, depth, down ? a + from * ai : a, ai,
+                           down ? b : b + from * bj, bj, c + from * (down ? ci : cj), ci, cj, add);
+        else if (count > 0)
             LC_AS(lc_blocks)(down ? count : m, down ? n : count, depth, down ? a + from * ai : a, ai, ak,
                              down ? b : b + from * bj, bk, bj, c + from * (down ? ci : cj), ci, cj, add,
                              room + p * room_each);
@@ -317,7 +347,7 @@ LC_USED static void LC_AS(lc_product)(int64_t m, int64_t n, int64_t depth, const
         for (int64_t i = 0; i < m && !add; i++)
             for (int64_t j = 0; j < n; j++) c[i * ci + j * cj] = 0;
     } else if (ak == 1 && bk == 1 && (m <= 2 || n <= 2))
-        LC_AS(lc_dots)(m, n, depth, a, ai, b, bj, c, ci, cj, add);
+        LC_AS(lc_share)(m, n, depth, a, ai, ak, b, bk, bj, c, ci, cj, add, room, each, threads);
     else if (cj != 1 ? ci == 1 : n < LC_V && m > 2 * LC_V && ai == 1 && depth >= 32) /* vectors run down C */
         LC_AS(lc_share)(n, m, depth, b, bj, bk, a, ak, ai, c, cj, ci, add, room, each, threads);
     else
