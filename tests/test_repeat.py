@@ -238,3 +238,11 @@ def test_layers_by_hand_are_called():
 def test_adam_too():
     nets = [small(seed=4), long_way(small(seed=4))]
     train(nets, [feed()] * 6, solvers=[Adam(), Adam()])
+
+
+def test_a_blob_shows_the_last_pass():
+    net = both()[0]
+    blob = net.blobs["b"]
+    kept, shown = blob.to_array(), blob.data
+    net.forward(data={"x": -X, "label": T})
+    assert blob.data is shown and not np.array_equal(shown, kept)

@@ -223,6 +223,11 @@ class Binding:
             "np.float32, np.float64, np.int32, np.int64, bool, x.dtype",
         )
 
+    def _or_none(self: Any, count: Dim) -> Dim:
+        """Of a count that may be below zero: none then."""
+        is_some = self.proofs(None).proven(count)
+        return count if is_some else maximum(count, ZERO, self.facts)
+
     def _adjust(self: Any, row: Row, arrays: list[Expr], static: dict[str, Any], node: Any) -> None:
         """Python's conventions that are not in the table: arange(stop), axis=None of the flat array."""
         if row.name == "arange" and static["stop"] is None:
@@ -232,11 +237,10 @@ class Binding:
                 node, "type", "np.arange takes integers, not None", "np.arange(stop), np.arange(start, stop)"
             )
         if row.name == "arange":  # with an end before the start it is empty, which for extents cannot be
-            start, stop = static["start"], static["stop"]
-            if static["step"] > 0:
-                static["stop"] = start + maximum(stop - start, ZERO, self.facts)
-            else:
-                static["stop"] = start - maximum(start - stop, ZERO, self.facts)
+            start, stop, sign = static["start"], static["stop"], 1 if static["step"] > 0 else -1
+            static["stop"] = start + self._or_none((stop - start) * sign) * sign
+        if row.name == "tri":  # so is np.tri(-1)
+            static |= {a: self._or_none(static[a]) for a in ("n", "m") if static[a] is not None}
         if any(a.name == "axis" and a.kind == "axis" for a in row.signature) and static["axis"] is None:
             flat = len(arrays) if row.signature[0].kind == "arrays" else 1  # of take, the indices keep their shape
             arrays[:flat], static["axis"] = [flattened(a) for a in arrays[:flat]], 0

@@ -107,7 +107,7 @@ def _tri(args: list[Type], static: dict[str, Any]) -> Type:
     if static["n"] is None:
         raise TypingError("type", "np.tri needs a number of rows")
     n, m = static["n"], static["m"] if static["m"] is not None else static["n"]
-    return Type(static["dtype"] or "real", (maximum(n, NONE, {}), maximum(m, NONE, {})))  # np.tri(-1) is empty
+    return Type(static["dtype"] or "real", (n, m))
 
 
 def _below(index: tuple[Dim, ...], args: list[ir.Expr], static: dict[str, Any]) -> ir.Expr:

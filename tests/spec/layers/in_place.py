@@ -183,3 +183,16 @@ def correlation(data: real["N M"]):  # N=4 M=3
     for i in range(m - 1):
         c[i + 1 :, i] = c[i, i + 1 :] = x[:, i] @ x[:, i + 1 :]
     return c
+
+
+@layer
+def scaled_but_the_last(z: real["K M"]):  # K=4 M=3 edge=1
+    z[:-1] *= np.concatenate([np.full((z.shape[0] - 1, 1), 0.5), np.tri(z.shape[0] - 1, 1)], axis=1)[:, :1]
+    return z
+
+
+@layer
+def element_on_a_path(w: real[""], g: real["1"], on: bool = True):  # low=0.5 high=2
+    if on:
+        g[0] = w * w
+    return np.concatenate([g, np.reshape(w, 1)])
