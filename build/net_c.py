@@ -25,14 +25,13 @@ def c_file(net: Mapping[str, Any], prefix: str, title: str, version: str) -> str
     support = (here / "support.h").read_text(encoding="utf-8")
     if "lc_draw_" in text:
         support += (here / "random.h").read_text(encoding="utf-8")
-    types = {t for t in ("f32", "f64") if f"lc_product_{t}(" in text}
     own = (Path(__file__).parent / "net.h").read_text(encoding="utf-8")
     functions = [_Function(net, name, prefix).text() for name in ("predict", "train") if net[name]]
     parts = [
         f"/* {emit._comment(title)} */\n{_TOP}{emit.CALL}",
         (here / "math.h").read_text(encoding="utf-8"),
         support,
-        *emit.products(types),
+        *emit.templates(text),
         f"/* -- the layers' kernels {'-' * 80} */",
         text,
         f"/* -- the net {'-' * 92} */",

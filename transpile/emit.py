@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .dims import Atom, Dim, product
+from .emit_rows import row_of
 from .emit_simd import pragma
 from .emit_storage import Region, Storage, plan, stored_first
 from .emit_text import C_TYPES, Speller, bare
@@ -50,15 +51,9 @@ def c_file(
     if any(_draws(k) for k, _ in jobs):
         support += (here / "random.h").read_text(encoding="utf-8")
     head = f"/* {_comment(title)} */\n" if title else ""
-    return "\n".join(
-        [
-            head + "#include <math.h>\n#include <stdint.h>\n" + CALL,
-            prelude,
-            support,
-            *products({_kind(s, k, d) for k, d in jobs for s in walk(k.body) if isinstance(s, Product)}),
-            *(functions or (function(k, d) for k, d in jobs)),
-        ]
-    )
+    functions = functions or [function(k, d) for k, d in jobs]
+    begin = head + "#include <math.h>\n#include <stdint.h>\n" + CALL
+    return "\n".join([begin, prelude, support, *templates("\n".join(functions)), *functions])
 
 
 def _draws(kernel: Kernel) -> bool:
@@ -66,13 +61,16 @@ def _draws(kernel: Kernel) -> bool:
     return any(isinstance(p, Op) and ROWS[p.op].kind == "draw" for e in exprs for p in parts(e))
 
 
-def products(types: set[str]) -> list[str]:
-    """gemm.h for each float type that a product is computed in, "f32" or "f64"."""
-    text = (Path(__file__).parent / "gemm.h").read_text(encoding="utf-8")
-    return [
-        f"#define LC_REAL {C_TYPES[t]}\n#define LC_AS(name) name##_{t}\n{text}#undef LC_REAL\n#undef LC_AS\n"
-        for t in sorted(types)
-    ]
+def templates(functions: str) -> list[str]:
+    """rows.h and gemm.h, for each float type that the text of functions calls theirs for."""
+    made = []
+    for file, names in (("rows.h", ("lc_copy", "lc_add")), ("gemm.h", ("lc_product",))):
+        text = (Path(__file__).parent / file).read_text(encoding="utf-8")
+        for t in ("f32", "f64"):
+            if any(f"{name}_{t}(" in functions for name in names):
+                head = f"#define LC_REAL {C_TYPES[t]}\n#define LC_AS(name) name##_{t}\n"
+                made.append(f"{head}{text}#undef LC_REAL\n#undef LC_AS\n")
+    return made
 
 
 def _kind(stmt: Product, kernel: Kernel, dtype: str) -> str:
@@ -341,8 +339,10 @@ class _Function:
 
     def first(self, place: Load, stmt: Product) -> str:
         """The address of an operand where its axes begin."""
-        start = place.subs({name: Dim.of(0) for name, _ in stmt.axes})
-        text = self.spell.place(start.buffer, start.index)
+        return self.address(place.subs({name: Dim.of(0) for name, _ in stmt.axes}))
+
+    def address(self, place: Load) -> str:
+        text = self.spell.place(place.buffer, place.index)
         return text.removesuffix("[0]") if text.endswith("[0]") else f"&{text}"
 
     def strides(self, place: Load, variables: tuple[str, ...]) -> list[str]:
@@ -382,6 +382,8 @@ class _Function:
             return None if inside or name not in self.spell.local else self.spell.ctype(self.spell.table[name].dtype)
 
         self.bounds(loop)
+        if self.row(loop):
+            return
         if line := pragma(loop, outer, self.spell.facts):
             for name in sorted(self.spell.local, key=len, reverse=True):
                 if self.spell.names[name] != name:
@@ -391,6 +393,20 @@ class _Function:
         self.inside(loop.body, path)
         self.put("}")
         del self.spell.facts[loop.var]
+
+    def row(self, loop: For) -> bool:
+        """Whether the loop is written as a row."""
+        found = row_of(loop, self.spell.table)
+        if found is None or any(self.spell.root(place.buffer).name in self.spell.local for place in found):
+            return False
+        store, source = found
+        begins = {loop.var: loop.lo}
+        target = self.address(Load(store.buffer, tuple(d.subs(begins) for d in store.index), source.dtype))
+        verb = "lc_add" if store.op else "lc_copy"
+        kind = self.spell.kind(self.spell.root(store.buffer).dtype)
+        length = self.spell.dim(loop.hi - loop.lo)
+        self.put(f"{verb}_{kind}({target}, {self.address(source.subs(begins))}, {length});")
+        return True
 
     def bounds(self, loop: For) -> None:
         """Gives a variable to bounds that are more than a sum."""

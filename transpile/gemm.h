@@ -224,12 +224,13 @@ LC_INLINE int64_t LC_AS(lc_height)(int64_t m)
     return m <= LC_ROWS ? LC_ROWS : 2 * ((pairs + tiles - 1) / tiles);
 }
 
-/* How many threads share a product: none is worth waking for less than about 10 microseconds, of sums or of memory. */
+/* How many threads share a product: none is worth waking for less than some 20 microseconds of sums, as what one of them
+   has just made takes the other long to read, or for 10 of memory. */
 LC_INLINE int64_t LC_AS(lc_parts)(int64_t m, int64_t n, int64_t depth, int64_t threads)
 {
     const int64_t longest = m > n ? m : n, size = sizeof(LC_REAL);
     const double flow = (double)longest * (double)depth * (double)size / LC_STREAM;
-    const double sums = (double)m * (double)n * (double)depth / (1 << 19), work = sums > flow ? sums : flow;
+    const double sums = (double)m * (double)n * (double)depth / (1 << 20), work = sums > flow ? sums : flow;
     const int64_t most = longest / (2 * LC_V) < threads ? longest / (2 * LC_V) : threads;
     return most < 2 || work < 2 ? 1 : work < (double)most ? (int64_t)work : most;
 }
