@@ -68,6 +68,8 @@ class BuiltNet:
             target = self.params if held["buffer"] == "parameters" else self.states
             target[held["name"]] = self._array(self._call("tensor_data")(self._handle, k), held)
         self._predict = _Ports(self, "predict", net["predict"])
+        (output,) = net["predict"]["outputs"]
+        self._output = tuple(output["shape"]), np.dtype(output["dtype"])
         self._train = None if net["train"] is None else _Ports(self, "train_step", net["train"])
         self._loss = ffi.new("double *")
         self._threads = -1
@@ -83,8 +85,7 @@ class BuiltNet:
     def predict(self, *inputs: Any) -> np.ndarray:
         """The output for a batch of each input. ValueError, TypeError, IndexError naming blob or layer."""
         addresses, batch, keep = self._predict.taken(inputs)
-        (port,) = self._net["predict"]["outputs"]
-        y = np.empty((batch, *port["shape"]), port["dtype"])
+        y = np.empty((batch, *self._output[0]), self._output[1])
         self._run(self._predict.function, *addresses, self._ffi.from_buffer(y), batch)
         del keep
         return y
@@ -180,7 +181,10 @@ class _Ports:
             if not len(array):
                 raise ValueError(f"{self.name}: blob {name!r} has no examples")
             batch = len(array)
-            arrays.append(np.require(array, requirements=["C", "A"]))
+            flags = array.flags
+            if not (flags.c_contiguous and flags.aligned):
+                array = np.require(array, requirements=["C", "A"])
+            arrays.append(array)
         return [self.net._ffi.from_buffer(a) for a in arrays], batch, arrays
 
 
