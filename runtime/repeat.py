@@ -239,17 +239,21 @@ class _Run:
         return True
 
     def again_at_length(self, net: "Net") -> None:
-        """The forward of all that was run here, by the layers' Python."""
+        """The forward of all that was run here, by the layers' Python. What was to be seen stays, also where parameters
+        have changed since."""
         track, made = self.track, self.passes
-        after = [(state.states, state.rng.count, getattr(state, "totals", {})) for state in track.states]
+        blobs = {w: track.blobs[w].to_array() for w in self.blobs}
+        after = [(s.states, s.rng.count, getattr(s, "totals", {}), s.loss) for s in track.states]
         for i, states in enumerate(self.before):
             track.states[i].states = states
         for i, count in zip(made.draws, self.counts):
             track.states[i].rng.count = count
         given = {w: memory.copy() for w, memory in self.inputs}
         track.forward("train", given, made.steps)
-        for state, (states, count, totals) in zip(track.states, after):
-            state.states, state.rng.count, state.totals = states, count, totals
+        for state, (states, count, totals, loss) in zip(track.states, after):
+            state.states, state.rng.count, state.totals, state.loss = states, count, totals, loss
+        for w, values in blobs.items():
+            np.copyto(track.blobs[w].data, values)
 
 
 def _named(held: dict[Any, np.ndarray], kind: str) -> dict[Any, np.ndarray]:

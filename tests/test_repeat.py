@@ -157,6 +157,23 @@ def test_a_result_stays_while_the_next_forward_runs():
         np.testing.assert_array_equal(net.blobs[name].diff, diff)
 
 
+def test_looking_at_the_layers_after_an_update_changes_nothing():
+    nets = both()
+    solvers = [SGD(lr=0.5), SGD(lr=0.5)]
+    for net, solver in zip(nets, solvers, strict=True):
+        whole = net.forward
+        net.forward = lambda regu=0.0, whole=whole: whole(regu, data=feed())
+        solver.init(net)
+        solver.step(net)
+        loss = net.layer_states["loss"].loss
+        assert loss == solver.state.obj_val
+    same(*nets)
+    for net, solver in zip(nets, solvers, strict=True):
+        net.layer_states  # noqa: B018
+        solver.step(net)
+    same(*nets)
+
+
 def test_the_callers_arrays_stay_their_own():
     net = both()[0]
     x = X.copy()
