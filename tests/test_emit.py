@@ -161,7 +161,15 @@ HEADERS = "math.h stdint.h stdlib.h string.h stdio.h stddef.h float.h limits.h i
 def test_no_name_is_a_macro_of_the_headers():
     """Nor one of Python's, which the package's own C includes."""
     text = "#include <Python.h>\n" + "".join(f"#include <{h}>\n" for h in HEADERS)
-    command = [*shlex.split(os.environ.get("CC", "cc")), "-E", "-dM", f"-I{sysconfig.get_path('include')}", "-x", "c", "-"]
+    command = [
+        *shlex.split(os.environ.get("CC", "cc")),
+        "-E",
+        "-dM",
+        f"-I{sysconfig.get_path('include')}",
+        "-x",
+        "c",
+        "-",
+    ]
     done = subprocess.run(command, input=text, capture_output=True, text=True)
     if done.returncode:
         pytest.skip("no headers of Python here")

@@ -169,7 +169,7 @@ def test_looking_at_the_layers_after_an_update_changes_nothing():
         assert loss == solver.state.obj_val
     same(*nets)
     for net, solver in zip(nets, solvers, strict=True):
-        net.layer_states  # noqa: B018
+        net.layer_states
         solver.step(net)
     same(*nets)
 

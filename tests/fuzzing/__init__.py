@@ -6,6 +6,7 @@ statements  assignments, stores, loops, branches, lists, helpers
 classes     a program as a class layer: fields, states
 programs    a whole layer file, and arguments for it
 oracle      NumPy against central differences; failures
+second      the gradient of a gradient, of every fourth program
 compiled    many programs in one library, against NumPy
 mutations   ill-typed programs, made of well-typed ones
 shrink      a smaller program that fails in the same way

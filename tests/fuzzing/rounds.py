@@ -11,6 +11,7 @@ from fuzzing.compiled import STYLES, check_compiled
 from fuzzing.mutations import check_mutated, mutated
 from fuzzing.oracle import Failure, Overtime, Studied, at_most, study
 from fuzzing.programs import HEAD, Program, draw_program
+from fuzzing.second import check_second, is_chosen
 from fuzzing.shrink import shrink
 
 SIZE = 40
@@ -20,7 +21,7 @@ TURNS = ("f64", "f32", "plain", "fixed", "f32", "f64", "f32", "plain", "fixed", 
 
 @dataclass(frozen=True)
 class Found:
-    """A failure. `stage`: study, mutated, or the style in which the program was compiled."""
+    """A failure. `stage`: study, second, mutated, or the style in which the program was compiled."""
 
     kind: str
     stage: str
@@ -47,6 +48,8 @@ def check_round(seed: str, first: int, last: int, style: str | None) -> Tally:
         one = _studied(program, tally)
         if one is not None:
             studied.append(one)
+            if is_chosen(program.text):
+                _second(one, tally)
         other = mutated(program, 0)
         if other is not None:
             _mutated(other, tally)
@@ -79,6 +82,16 @@ def _studied(program: Program, tally: Tally) -> Studied | None:
     return one
 
 
+def _second(one: Studied, tally: Tally) -> None:
+    try:
+        with at_most(20):
+            tally.counts["second derivatives"] += check_second(one)
+    except Failure as failure:
+        tally.found.append(Found(failure.kind, "second", one.program, failure.detail))
+    except Overtime:
+        tally.found.append(Found("takes more than 20 s", "second", one.program, ""))
+
+
 def _mutated(program: Program, tally: Tally) -> None:
     try:
         with at_most(20):
@@ -106,6 +119,9 @@ def again(program: Program, stage: str) -> Failure | None:
                 return None
             one = study(program)
             if one is None or stage == "study":
+                return None
+            if stage == "second":
+                check_second(one)
                 return None
             with tempfile.TemporaryDirectory() as folder:
                 for _, failure in check_compiled([one], Path(folder), STYLES[stage]):
