@@ -183,6 +183,7 @@ def returns_two(x: real["N"]) -> real["N"]:
 
 @layer
 def stores_through_a_scalar(x: real["N"]):
-    y = np.reshape(np.sum(x), (1,))
+    total = np.sum(x)
+    y = np.reshape(total, (1,))
     y[0] = 2.0  # E type: this shows a scalar
     return y
