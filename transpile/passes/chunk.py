@@ -11,8 +11,8 @@ extents only.
 What iterations share, they share by accumulating: each chunk does so in a part of its own, and parts are
 combined in order. So results are equal whatever the number of threads, and there are no atomics.
 
-A batch may be a single large example, and a loop over products have a single large one: then what is inside is split
-instead, in a second version of the body.
+A batch may be a single large example: then the loops inside the batch loop are split instead, in a second
+version of its body.
 """
 
 from __future__ import annotations
@@ -68,16 +68,10 @@ class _State:
             return (stmt,)  # filling memory is not worth a region
         if effort.value is not None and effort.value < WORTH:
             return (stmt,)
-        if self.may_be_short(stmt) and (inner := self.inside(stmt)) is not None:
+        if stmt.hi == Dim.of(self.kernel.batch or "") and (inner := self.inside(stmt)) is not None:
             many = Op("greater_equal", (Int(stmt.hi), Const(4, "i64")), "bool")
             return (If(many, self.split(stmt, effort), inner),)
         return self.split(stmt, effort)
-
-    def may_be_short(self, loop: For) -> bool:
-        """Whether its iterations may be few and large: examples, or the groups of a product."""
-        if loop.hi == Dim.of(self.kernel.batch or ""):
-            return True
-        return loop.lo == Dim.of(0) and loop.hi.value is None and any(isinstance(s, Product) for s in loop.body)
 
     def within(self, stmt: Stmt) -> Any:
         """The loops inside it split."""
