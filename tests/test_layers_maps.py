@@ -6,7 +6,23 @@ import numpy as np
 import pytest
 from layer_checks import check, net_of, run
 
-from layerc.runtime import LRN, Argmax, ChannelPooling, Crop, Index2Onehot, Neurons, Pooling, Power, RandomMask, Softmax
+from layerc.runtime import (
+    LRN,
+    Argmax,
+    ChannelPooling,
+    Convolution,
+    Crop,
+    Index2Onehot,
+    Input,
+    Net,
+    Neurons,
+    Pooling,
+    Power,
+    RandomMask,
+    Softmax,
+    get_num_threads,
+    set_num_threads,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -269,3 +285,28 @@ def test_neurons_and_integers(layer):
     assert abs(net.blobs["y"].data).max() <= 1
     net.backward(seed={"y": np.ones(net.blobs["y"].shape)})
     assert net.blobs["x"].diff.shape == (2, 2, 3, 3)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_a_few_large_examples(threads):
+    """Small batches share the threads inside of an example, large ones deal out the examples: all are one sum."""
+    rng = np.random.default_rng(0)
+    x, dy = rng.standard_normal((6, 16, 14, 14)), rng.standard_normal((6, 24, 14, 14))
+    layers = [Input([(16, 14, 14)], ["x"], name="in"), Convolution(24, kernel=3, pad=1, name="y", bottoms=["x"])]
+    net, before = Net("n", layers, dtype=np.float64, force_backward=True), get_num_threads()
+
+    def gradients(part):
+        net.forward(data={"x": x[part]})
+        net.backward(seed={"y": dy[part]})
+        return net.blobs["y"].to_array(), net.blobs["x"].diff.copy(), net.buffer.gradient.copy()
+
+    try:
+        set_num_threads(threads)
+        whole = gradients(slice(None))
+        for size in (1, 2, 3):
+            ys, dxs, sums = zip(*(gradients(slice(k, k + size)) for k in range(0, 6, size)), strict=True)
+            np.testing.assert_allclose(np.concatenate(ys), whole[0], rtol=1e-11, atol=1e-11)
+            np.testing.assert_allclose(np.concatenate(dxs), whole[1], rtol=1e-11, atol=1e-11)
+            np.testing.assert_allclose(sum(sums), whole[2], rtol=1e-10, atol=1e-10)
+    finally:
+        set_num_threads(before)
