@@ -184,10 +184,8 @@ class Loops:
         if abs(stmt.step) == 1:
             start = construct.call("subtract" if stmt.step > 0 else "add", stmt.stop, one)
         else:
-            first, count = (
-                value_of(stmt.start),
-                construct.trips(stmt.start, stmt.stop, stmt.step),
-            )  # below 0, the reverse runs as little
+            first = value_of(stmt.start)
+            count = construct.trips(stmt.start, stmt.stop, stmt.step)  # below 0, the reverse runs as little
             if first is None or count is None:
                 raise Mistake(
                     stmt.span,

@@ -72,7 +72,7 @@ class Holdings:
     @property
     def layer_states(self) -> dict[str, LayerState]:
         self._check_arrays()
-        self._repeats.settle(self)
+        self._repeats.settle()
         return Named("layer", [(s.layer.name, s) for s in self._states if not isinstance(s.layer, Activation)])
 
     @property

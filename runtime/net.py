@@ -179,7 +179,7 @@ class Net(Holdings):
         analysis = self.analysis(seeds)
         analysis.check()
         if seeds:
-            self._repeats.settle(self)
+            self._repeats.settle()
         repeated = not seeds and self._repeats.backward(self, analysis)
         if not repeated:
             self.track.backward(analysis.plan, seeds, self.buffer)
@@ -307,7 +307,7 @@ class Net(Holdings):
         self._check_ran()
         seeds = feeding.seeds(self, seed)
         parameter = None if name in self.graph.last else self._parameter(name)
-        self._repeats.settle(self)
+        self._repeats.settle()
         wires = [] if parameter else [w for w, wire in enumerate(self.graph.wires) if wire.name == name]
         if wires and self.track.blobs[wires[0]].dtype.kind != "f":
             raise TypeError(f"blob {name!r} holds integers; it has no gradient")

@@ -12,7 +12,7 @@ import numpy as np
 
 from layerc.runtime import acceleration
 from layerc.runtime.blob import Blob, NullBlob
-from layerc.runtime.shortcut import is_plain
+from layerc.runtime.shortcut import States, is_known, is_plain
 from layerc.runtime.workers import ALONE
 
 if TYPE_CHECKING:
@@ -74,14 +74,14 @@ class Repeats:
             return False
         if known.fits(net) and known.backward(net, flow):
             return True
-        self.settle(net)
+        self.settle()
         self._known.clear()  # another flow of gradients: something was frozen, say
         return False
 
-    def settle(self, net: "Net") -> None:
+    def settle(self) -> None:
         """Give the layers all that they have after a forward the long way."""
         if self._last is not None:
-            self._last.settle(net)
+            self._last.settle()
             self._last = None
 
 
@@ -117,7 +117,7 @@ class _Repeat:
             while len(self.bound) >= _MOST_SIZES:
                 del self.bound[next(iter(self.bound))]
             run = self.bound[n] = _Run(self, self.passes, n)
-        if not run.forward(net, [given[w] for w in self.passes.wires]):
+        if not run.forward([given[w] for w in self.passes.wires]):
             return False
         for w, array in given.items():  # what no loss depends on
             if w not in self.passes.wires:
@@ -133,9 +133,9 @@ class _Repeat:
         assert self.run is not None
         return flow is self.flow and self.run.backward(net)
 
-    def settle(self, net: "Net") -> None:
+    def settle(self) -> None:
         assert self.run is not None
-        self.run.again_at_length(net)
+        self.run.again_at_length()
 
     def _prepare(self, net: "Net", given: Given) -> None:
         """There are no passes where the layers cannot do without their Python, or where something is wrong: the long
@@ -143,8 +143,7 @@ class _Repeat:
         from layerc.runtime.passes import passes
         from layerc.runtime.replay import Replay
 
-        blobs = [self.track.blobs[w] for w in given]
-        if any(b.shape[1:] != a.shape[1:] or b.dtype != a.dtype for b, a in zip(blobs, given.values())):
+        if not is_known(self.track, given):
             return
         try:
             made, self.flow = passes(net), net.analysis()
@@ -160,11 +159,10 @@ class _Run:
     def __init__(self, owner: _Repeat, made: "Passes", n: int) -> None:
         from layerc.runtime.replay import Bound
 
-        self.passes, self.track, self.n = made, owner.track, n
-        states = [(i, name, a) for i, s in enumerate(self.track.states) for name, a in s.states.items()]
-        self.states = [(i, name, a.reshape(-1).copy()) for i, name, a in states]
-        own = {f"{self.track.states[i].layer.name}.{name}": array for i, name, array in self.states}
-        self.bound = Bound(owner.replay, n, {**own, "parameters": owner.parameters, "gradients": owner.gradients})
+        self.passes, self.track = made, owner.track
+        self.states = States(self.track)
+        memory = {"parameters": owner.parameters, "gradients": owner.gradients, **self.states.memory}
+        self.bound = Bound(owner.replay, n, memory)
         self.bound.names["iteration"] = 0  # the streams say how often they were asked
         self.inputs = list(zip(made.wires, self.bound.inputs.values(), strict=True))
         after, last = self.bound.held
@@ -175,15 +173,14 @@ class _Run:
         self.counts: list[int] = []
         self.before: list[dict[str, np.ndarray]] = []
 
-    def forward(self, net: "Net", given: list[np.ndarray]) -> bool:
+    def forward(self, given: list[np.ndarray]) -> bool:
         from layerc.runtime.replay import Failed
 
         track, bound, made = self.track, self.bound, self.passes
         for (_, memory), array in zip(self.inputs, given):
             if memory is not array:
                 np.copyto(memory, array)
-        for i, name, array in self.states:
-            np.copyto(array, track.states[i].states[name].reshape(-1))
+        self.states.take(track)
         for i, draws in made.draws.items():
             draws.count = track.states[i].rng.count
         try:
@@ -192,10 +189,10 @@ class _Run:
             return False
         self.counts = [draws.count for draws in made.draws.values()]
         self.before = [state.states for state in track.states] if self.new_states else []
-        self._show(net)
+        self._show()
         return True
 
-    def _show(self, net: "Net") -> None:
+    def _show(self) -> None:
         """The net as it is after a forward."""
         track, states = self.track, self.track.states
         for w, memory in self.inputs:
@@ -238,7 +235,7 @@ class _Run:
                 blob.adopt(memory)
         return True
 
-    def again_at_length(self, net: "Net") -> None:
+    def again_at_length(self) -> None:
         """The forward of all that was run here, by the layers' Python. What was to be seen stays, also where parameters
         have changed since."""
         track, made = self.track, self.passes

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from layerc.runtime.execution import Track
+
 if TYPE_CHECKING:
     from layerc.runtime.net import Net
     from layerc.runtime.replay import Bound, Replay
@@ -44,14 +46,36 @@ def is_plain(layer: Any) -> bool:
     return layer.is_builtin and (inner is None or all(is_plain(step.layer) for step in inner.graph.steps))
 
 
+def is_known(track: Track, given: Given) -> bool:
+    """Whether the track has run on such inputs: the blobs tell a rehearsal their shapes and types."""
+    blobs = [track.blobs[w] for w in given]
+    return all(b.shape[1:] == a.shape[1:] and b.dtype == a.dtype for b, a in zip(blobs, given.values()))
+
+
+class States:
+    """Memory for the states of a track, by the names that a record has for them."""
+
+    def __init__(self, track: Track) -> None:
+        self.memory: dict[str, np.ndarray] = {}
+        self._places: list[tuple[int, str, np.ndarray]] = []
+        for i, state in enumerate(track.states):
+            for name, array in state.states.items():
+                own = self.memory[f"{state.layer.name}.{name}"] = array.reshape(-1).copy()
+                self._places.append((i, name, own))
+
+    def take(self, track: Track) -> None:
+        """The values as they are now."""
+        for i, name, own in self._places:
+            np.copyto(own, track.states[i].states[name].reshape(-1))
+
+
 class _Shortcut:
     def __init__(self, net: "Net") -> None:
         self.memory = net.buffer.data  # where the parameters are, for the kernels
         self.calls = 0
         self.replay: Replay | None = None
         self.names: list[tuple[str, int]] = []  # of the inputs, with their wires
-        self.kept: dict[str, np.ndarray] = {}
-        self.states: list[tuple[int, str, np.ndarray]] = []
+        self.states: States | None = None
         self.bound: dict[int, Bound] = {}
 
     def run(self, net: "Net", top: str | None, wire: int, given: Given) -> np.ndarray | None:
@@ -69,8 +93,8 @@ class _Shortcut:
         bound = self.bound.pop(n, None) or self._bind(n)  # popped: no other thread takes it
         for array, (name, _) in zip(given.values(), self.names, strict=True):
             np.copyto(bound.inputs[name], array)
-        for i, name, array in self.states:
-            np.copyto(array, net.track.states[i].states[name].reshape(-1))
+        assert self.states is not None
+        self.states.take(net.track)
         try:
             bound.run()
         except Failed:
@@ -87,8 +111,7 @@ class _Shortcut:
 
         steps = net.graph.ancestors([wire], set(given))
         plain = all(is_plain(net.graph.steps[i].layer) for i in steps)
-        blobs = [net.track.blobs[w] for w in given]
-        if not plain or any(b.shape[1:] != a.shape[1:] or b.dtype != a.dtype for b, a in zip(blobs, given.values())):
+        if not plain or not is_known(net.track, given):
             return
         try:
             made = schedule(net, None, top)
@@ -97,15 +120,12 @@ class _Shortcut:
         self.names = [(net.graph.wires[w].name, w) for w in given]
         if made.predict.draws or sorted(p.name for p in made.predict.inputs) != sorted(name for name, _ in self.names):
             return
-        self.kept = {"parameters": self.memory}
-        for i, state in enumerate(net.track.states):
-            for name, array in state.states.items():
-                own = self.kept[f"{state.layer.name}.{name}"] = array.reshape(-1).copy()
-                self.states.append((i, name, own))
+        self.states = States(net.track)
         self.replay = Replay(made.predict)
 
     def _bind(self, n: int) -> "Bound":
         from layerc.runtime.replay import Bound
 
         assert self.replay is not None
-        return Bound(self.replay, n, self.kept)
+        assert self.states is not None
+        return Bound(self.replay, n, {"parameters": self.memory, **self.states.memory})

@@ -53,7 +53,7 @@ def built(tmp_path_factory):
 def test_the_loops_are_rows(built):
     _, text = built
     for verb in ("lc_copy_f32(", "lc_copy_f64(", "lc_add_f32(", "lc_add_f64("):
-        assert text.count(verb) > 1, verb  # its definition, and calls
+        assert verb in text, verb  # a call: the definition is that of a template
 
 
 @pytest.mark.parametrize("real", [np.float32, np.float64])

@@ -203,6 +203,14 @@ def run(function: Any, values: Values) -> list[np.ndarray]:
     return [np.asarray(r) for r in (result if isinstance(result, tuple) else (result,))]
 
 
+def taken_by_backward(function: Function, values: Values, outputs: list[np.ndarray]) -> Values:
+    """What the gradient of a function may take: configuration, arguments and cotangents, and what it made."""
+    known = {p.name: p.default for p in function.params if p.role == "config"} | values
+    for (result, _), y in zip(cotangents_of(function), outputs, strict=True):
+        known.setdefault(result.name, y[()])
+    return known
+
+
 def _point(studied: Studied, number: int) -> None:
     program = studied.program
     values = program.values(number)
@@ -226,9 +234,7 @@ def _point(studied: Studied, number: int) -> None:
     for (result, cotangent), y in zip(cotangents_of(studied.function), outputs, strict=True):
         if result.type.is_float:
             cotangents[cotangent.name] = np.asarray(rng.standard_normal(y.shape))[()]
-    known = {p.name: p.default for p in studied.function.params if p.role == "config"} | values | cotangents
-    for (result, _), y in zip(cotangents_of(studied.function), outputs, strict=True):
-        known.setdefault(result.name, y[()])
+    known = taken_by_backward(studied.function, values | cotangents, outputs)
     try:
         gradients = run(studied.backward, known)
     except Exception as error:

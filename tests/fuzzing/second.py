@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fuzzing.oracle import Failure, Point, Studied, agrees, crashed, generalised, namespace, run
+from fuzzing.oracle import Failure, Point, Studied, agrees, crashed, generalised, namespace, run, taken_by_backward
 from layerc.adjoint.gradient import gradient_file
 from layerc.transpile.backwards import cotangents_of
 from layerc.transpile.errors import InvalidFile, Mistake
@@ -56,16 +56,11 @@ def _text(first: Module) -> str:
 
 def _point(studied: Studied, point: Point, function: Function, backward: Any, text: str) -> int:
     rng = np.random.default_rng(2000 + point.number)
-    known = {p.name: p.default for p in studied.function.params if p.role == "config"} | point.values | point.cotangents
-    for (result, _), y in zip(cotangents_of(studied.function), point.outputs, strict=True):
-        known.setdefault(result.name, y[()])
+    known = taken_by_backward(studied.function, point.values | point.cotangents, point.outputs)
     pairs = [(c, y) for (r, c), y in zip(cotangents_of(function), point.gradients, strict=True) if r.type.is_float]
     weights = {c.name: np.asarray(rng.standard_normal(y.shape))[()] for c, y in pairs}
-    given = known | weights
-    for (result, _), y in zip(cotangents_of(function), point.gradients, strict=True):
-        given.setdefault(result.name, y[()])
     try:
-        found = run(backward, given)
+        found = run(backward, taken_by_backward(function, known | weights, point.gradients))
     except Exception as error:
         raise Failure(
             f"second gradient raises {type(error).__name__}: {generalised(str(error) or '-')}", text
