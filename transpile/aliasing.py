@@ -47,10 +47,7 @@ def hidden_writes(function: Function) -> Iterator[Mistake]:
         versioned = re.fullmatch(r"(.+)_\d+", name)
         return versioned[1] if versioned and versioned[1] in own else name
 
-    flow = _Flow()
-    flow.backward(function.body, set())
-    flow.forward(function.body, frozenset())
-    for store, readers in flow.found.values():
+    for store, readers in _hidden(function):
         written = plain(store.base.id)
         for reader in dict.fromkeys(map(plain, sorted(readers))):
             yield Mistake(
@@ -59,6 +56,19 @@ def hidden_writes(function: Function) -> Iterator[Mistake]:
                 f"this writes into {written}; {reader}, which shares its memory, is read afterwards",
                 "write to the array itself, or take a copy: .T.copy(), ys.append(y.copy())",
             )
+
+
+def entangled(function: Function) -> set[str]:
+    """The names that such writes concern."""
+    return {name for store, readers in _hidden(function) for name in (store.base.id, *readers)}
+
+
+def _hidden(function: Function) -> list[tuple[Store, set[str]]]:
+    """The stores, and the names that do not see each."""
+    flow = _Flow()
+    flow.backward(function.body, set())
+    flow.forward(function.body, frozenset())
+    return list(flow.found.values())
 
 
 @dataclass

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import gast
 
 from . import construct
+from .aliasing import entangled
 from .errors import Mistake, Reporter, Suppressed, span_of
 from .functions import FunctionChecker
 from .lists import Key, Plan
@@ -37,46 +39,113 @@ def check_function(
     fields: list[Parameter] | None = None,
     methods: dict[str, tuple[Source, Any]] | None = None,
 ) -> Function:
-    """Types a function: again, as long as that finds out more about how long its lists become."""
-    plans: dict[Key, Plan] = {}
-    overwritten: set[str] = set()
-    for last in (False, False, False, False, False, True):
-        scratch = Reporter(reporter.sources)
-        checker = FunctionChecker(source, scratch, Fresh(), node, plans)
-        checker.methods = methods or {}
-        _enter(checker, source, node, params, fields or [], overwritten)
-        checker.block(node.body)
-        changeable = [p for p in [*params, *(fields or [])] if p.role not in ("param", "config")]
-        changeable = [p for p in changeable if p in params or p.role == "state"]
-        through_views = {p.name for p in changeable} & stored(tuple(checker.out))
-        if (checker.found == plans and not through_views) or last:
+    """Types a function; once more where it matters which array a name is on a branch or in an iteration, with such
+    names as choices. A mistake is told as it was found at first."""
+    body = _Body(source, node, params, batched, name, fields or [], methods or {})
+    first: _Typing | None = None
+    chosen: set[str] = set()
+    while True:
+        typing = body.typed(Reporter(reporter.sources), chosen)
+        if typing.function is not None and not typing.undecided:
             break
-        plans = dict(checker.found)
-        overwritten |= through_views
-    fixed = {p.name for p in params if p.role == "param"} | {f.name for f in fields or []}
-    for stmt in walk_stmts(tuple(checker.out)):
-        if isinstance(stmt, Store) and stmt.base.id in fixed:
-            message = f"this writes into {stmt.base.id}, a Param of the layer, which it cannot change"
-            scratch.add(Mistake(stmt.span, "role", message, "take a copy: .copy(); solvers change Params"))
-    for mistake in _rebound(source, node, params):
-        if all(m.span.line != mistake.span.line for m in scratch.mistakes):
-            scratch.add(mistake)
-    for mistake in scratch.mistakes:
+        first = first or typing
+        if typing.undecided <= chosen:
+            typing = first
+            break
+        chosen |= typing.undecided
+    for mistake in typing.reporter.mistakes:
         reporter.add(mistake)
-    if any(m.kind == "role" for m in scratch.mistakes):
-        raise Suppressed
-    for key in node.returns.keys if isinstance(node.returns, gast.Dict) else ():
-        if isinstance(key, gast.Constant) and any(key.value == p.name for p in params):
-            message = f"{key.value!r} names an input and an output"
-            reporter.add(Mistake(span_of(key, source.path), "annotation", message, "take another name"))
-    everything = [*params, *(fields or [])]
-    results, values = results_of(source, node, checker, everything)
-    if any(p.role == "broken" for p in everything):
-        raise Suppressed
-    body = (*checker.out, Return(values, _return_span(source, node)))
-    return Function(
-        name, tuple(everything), body, results, batched, gast.get_docstring(node) or "", span_of(node, source.path)
-    )
+    if typing.error is not None:
+        raise typing.error
+    assert typing.function is not None
+    return typing.function
+
+
+@dataclass
+class _Typing:
+    """What came of it. `undecided`: names that are one array here and another there, where one is written into."""
+
+    reporter: Reporter
+    function: Function | None = None
+    error: Mistake | Suppressed | None = None
+    undecided: set[str] = field(default_factory=set)
+
+
+@dataclass
+class _Body:
+    """The text of a function, and what it is typed with."""
+
+    source: Source
+    node: Any
+    params: list[Parameter]
+    batched: bool
+    name: str
+    fields: list[Parameter]
+    methods: dict[str, tuple[Source, Any]]
+
+    def typed(self, reporter: Reporter, chosen: set[str]) -> _Typing:
+        found = _Typing(reporter)
+        checker = self._checked(reporter, chosen)
+        for mistake in self._forbidden(checker):
+            if all(m.span.line != mistake.span.line or mistake.kind != m.kind for m in reporter.mistakes):
+                reporter.add(mistake)
+        try:
+            function = self._function(checker)
+        except (Mistake, Suppressed) as error:
+            found.error = error
+        else:
+            found.function = function
+            found.undecided = {checker.meant.get(name, name) for name in entangled(function)}
+        if reporter.mistakes or found.error:
+            found.undecided |= checker.undecided
+        return found
+
+    def _checked(self, reporter: Reporter, chosen: set[str]) -> FunctionChecker:
+        """Types the statements: again, as long as that finds out more about how long its lists become."""
+        plans: dict[Key, Plan] = {}
+        overwritten: set[str] = set()
+        changeable = [p for p in [*self.params, *self.fields] if p.role not in ("param", "config")]
+        changeable = [p for p in changeable if p in self.params or p.role == "state"]
+        for last in (False, False, False, False, False, True):
+            scratch = Reporter(reporter.sources)
+            checker = FunctionChecker(self.source, scratch, Fresh(), self.node, plans, chosen)
+            checker.methods = self.methods
+            _enter(checker, self.source, self.node, self.params, self.fields, overwritten)
+            checker.block(self.node.body)
+            through_views = {p.name for p in changeable} & stored(tuple(checker.out))
+            if (checker.found == plans and not through_views) or last:
+                break
+            plans = dict(checker.found)
+            overwritten |= through_views
+        for mistake in scratch.mistakes:
+            reporter.add(mistake)
+        checker.reporter = reporter
+        return checker
+
+    def _forbidden(self, checker: FunctionChecker) -> Iterator[Mistake]:
+        """Writes into Params, and assignments to their names."""
+        fixed = {p.name for p in self.params if p.role == "param"} | {f.name for f in self.fields}
+        for stmt in walk_stmts(tuple(checker.out)):
+            if isinstance(stmt, Store) and stmt.base.id in fixed:
+                message = f"this writes into {stmt.base.id}, a Param of the layer, which it cannot change"
+                yield Mistake(stmt.span, "role", message, "take a copy: .copy(); solvers change Params")
+        yield from _rebound(self.source, self.node, self.params)
+
+    def _function(self, checker: FunctionChecker) -> Function:
+        source, node, everything = self.source, self.node, [*self.params, *self.fields]
+        if any(m.kind == "role" for m in checker.reporter.mistakes):
+            raise Suppressed
+        for key in node.returns.keys if isinstance(node.returns, gast.Dict) else ():
+            if isinstance(key, gast.Constant) and any(key.value == p.name for p in self.params):
+                message = f"{key.value!r} names an input and an output"
+                checker.reporter.add(Mistake(span_of(key, source.path), "annotation", message, "take another name"))
+        results, values = results_of(source, node, checker, everything)
+        if any(p.role == "broken" for p in everything):
+            raise Suppressed
+        body = (*checker.out, Return(values, _return_span(source, node)))
+        doc = gast.get_docstring(node) or ""
+        span = span_of(node, source.path)
+        return Function(self.name, tuple(everything), body, results, self.batched, doc, span)
 
 
 def _rebound(source: Source, node: Any, params: list[Parameter]) -> Iterator[Mistake]:
@@ -132,6 +201,7 @@ def _copied_if_stored(checker: FunctionChecker, param: Parameter, node: Any, id:
     own = checker.fresh(param.name)
     checker.emit(Assign(own, construct.call("copy", Name(param.name, param.type)), span_of(node, checker.source.path)))
     checker.env[id or param.name] = Name(own, param.type)
+    checker.meant[own] = id or param.name
 
 
 def _reserve(checker: FunctionChecker, params: list[Parameter], source: Source) -> None:

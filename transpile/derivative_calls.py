@@ -33,7 +33,7 @@ from .program import (
     walk_stmts,
 )
 from .renaming import map_stmt
-from .values import Closure, Tuple, Value, View, leaves, map_leaves
+from .values import Choice, Closure, Tuple, Value, View, leaves, map_leaves
 
 
 class DerivativeCalls:
@@ -136,7 +136,7 @@ class DerivativeCalls:
         """The arguments, those that have a gradient under names. `hints`: what to call them."""
 
         def held(place: tuple[int, ...], value: Value) -> Value:
-            expr = self.as_expr(value, node) if isinstance(value, (Const, Name, Call, Index, View)) else value
+            expr = self.as_expr(value, node) if isinstance(value, (Const, Name, Call, Index, View, Choice)) else value
             hint = hints[place[0]] if place[0] < len(hints) else "held"
             return self._held_name(expr, hint, node) if _varies(expr) else expr
 

@@ -35,6 +35,7 @@ from .suggestions import SYNTAX
 from .typing import TypingError
 from .values import (
     Broken,
+    Choice,
     Closure,
     Collected,
     Fresh,
@@ -85,6 +86,8 @@ class Expressions(Atoms, Operators, Calls, Binding, Subscripts, SpecialCalls):
         match value:
             case View(base, items):
                 return construct.index(base, items, self.span(node)) if items is not None else base
+            case Choice():
+                return self.read_choice(value, node)
             case Static(True | False as flag):
                 return const(flag)
             case Tuple() | Static() | Closure() | ListValue() | Generator():
@@ -204,6 +207,9 @@ class Expressions(Atoms, Operators, Calls, Binding, Subscripts, SpecialCalls):
 
     def value_or_list(self, node: Any) -> Value:
         return self.value(node)
+
+    def read_choice(self, choice: Choice, node: Any) -> Name:
+        raise NotImplementedError
 
     def self_call(self, node: Any, attr: str) -> Value:
         raise NotImplementedError

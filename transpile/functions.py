@@ -7,7 +7,7 @@ control flow joins, the versions meet again in one name: the one a loop carries,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import gast
 
 from . import construct
+from .choices import Choices
 from .construct import const, known_truth, value_of
 from .derivative_calls import DerivativeCalls
 from .dims import Dim, product
@@ -53,6 +54,7 @@ from .typing import TypingError
 from .values import (
     RETURN,
     Broken,
+    Choice,
     Closure,
     Collected,
     Fresh,
@@ -72,8 +74,9 @@ from .writes import Writes
 _BOXES = frozenset("where zeros ones full empty copy broadcast_to reshape squeeze transpose asarray array".split())
 
 
-class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes, Views, Draws, Expressions):
-    """Types one function of a layer. `plans`: what an earlier typing found out about its lists."""
+class FunctionChecker(Iteration, Joins, Choices, Inlining, DerivativeCalls, Lists, Writes, Views, Draws, Expressions):
+    """Types one function of a layer. `plans`: what an earlier typing found out about its lists; `chosen`:
+    names of which it matters which array they are."""
 
     def __init__(
         self,
@@ -82,6 +85,7 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
         fresh: Fresh,
         function: Any = None,
         plans: Mapping[Key, Plan] | None = None,
+        chosen: Collection[str] = (),
     ) -> None:
         self.reporter = reporter
         self.fresh = fresh
@@ -113,6 +117,11 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
         self.assigned: set[str] = set()  # the function's own names
         self.popped: set[str] = set()
         self.appending: set[str] = set()
+        self.chosen = set(chosen)
+        self.undecided: set[str] = set()  # names that would have to be, as far as typing tells
+        self.offered: dict[tuple[str, tuple[int, ...]], tuple[View | None, ...]] = {}
+        self.meant: dict[str, str] = {}  # the names of arrays -> what the program calls them
+        self.shown_by: dict[str, Choice] = {}  # names that a choice was read into
         if function is not None:
             self.enter(function, source)
 
@@ -370,10 +379,13 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
         if isinstance(value, (Tuple, Static, Closure, Generator, Later, Broken, View, Collected, ListValue)):
             self.env[id] = value
             return value
+        if isinstance(value, Choice):
+            self.env[id] = self.settled_choice(value, node)
+            return self.env[id]
         if isinstance(value, Name) and value.value is not None:  # a loop counter or config integer, which never changes
             self.env[id] = value
             return value
-        if self._is_view(value) and (id in self.mutated or self._root_mutated(value)):
+        if self._is_view(value) and (id in self.mutated or self._root_mutated(value) or id in self.chosen):
             view: Value = self._as_view(value, node)
             self.env[id] = view
             return view
@@ -382,6 +394,7 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
                 node, "aliasing", f"{plain(id)} shows an element of an array, and is updated in place", "index it: x[0]"
             )
         name = self.fresh(base or plain(id))
+        self.meant[name] = id
         self.emit(Assign(name, value, self.span(node)))
         self.born[name] = self.loops
         if self.is_truth(value):
@@ -398,6 +411,8 @@ class FunctionChecker(Iteration, Joins, Inlining, DerivativeCalls, Lists, Writes
         """An item of a tuple that gets a name: computed now, once."""
         if isinstance(value, Tuple):
             return replace(value, items=tuple(self._named_item(id, v, node, target) for v in value.items))
+        if isinstance(value, Choice):
+            return self.settled_choice(value, node)
         if not isinstance(value, (Index, Call)) or self._is_view(value) or value_of(value) is not None:
             return value
         name = self.fresh(plain(id))

@@ -14,7 +14,7 @@ from .lists import appended_names, popped_names
 from .mutation import mutated_names, target_names
 from .program import Assign, Const, Name
 from .suggestions import nearest
-from .values import RETURN, Broken, Closure, Collected, Generator, Later, ListValue, Static, Tuple, Value, View
+from .values import RETURN, Broken, Choice, Closure, Collected, Generator, Later, ListValue, Static, Tuple, Value, View
 
 # What is known of the function that is being typed.
 _OF_A_FUNCTION = ("env", "source", "mutated", "mutating", "path", "calling", "frame", "popped", "appending", "assigned")
@@ -115,7 +115,7 @@ class Inlining:
         return target.env or {}
 
     def _argument(self: Any, id: str, value: Value, mutated: set[str], node: Any) -> Value:
-        if isinstance(value, (Tuple, Static, Closure, Generator, ListValue, Collected, Later, Broken, View)):
+        if isinstance(value, (Tuple, Static, Closure, Generator, ListValue, Collected, Later, Broken, View, Choice)):
             return value
         if id in mutated and self._is_view(value):
             return self._as_view(value, node)

@@ -31,8 +31,8 @@ from .program import (
 from .renaming import rename_block
 from .typing import TypingError, broadcast, promote
 from .values import (
-    RETURN,
     Broken,
+    Choice,
     Closure,
     Collected,
     Generator,
@@ -49,7 +49,7 @@ from .values import (
 )
 from .views import root_of
 
-_OBJECTS = (Static, Closure, Generator, ListValue, Collected, View)
+_OBJECTS = (Static, Closure, Generator, ListValue, Collected, View, Choice)
 
 
 class Joins:
@@ -101,6 +101,8 @@ class Joins:
         values need as they are."""
         if isinstance(a, Broken) or isinstance(b, Broken):
             return a if isinstance(a, Broken) else b
+        if (choice := self.choice_of_branches(id, a, b, then_out, else_out, node)) is not None:
+            return choice
         if isinstance(a, Later):
             a = self._blank(id, b, then_out, node)
         if isinstance(b, Later):
@@ -114,7 +116,7 @@ class Joins:
             )
         # A view of another array on each branch, or on one only, is a value from here on: `hidden_writes` sees to it
         # that nobody could tell.
-        a, b = (self.as_expr(v, node) if isinstance(v, View) else v for v in (a, b))
+        a, b = (self._in_branch(v, out, node) for v, out in ((a, then_out), (b, else_out)))
         if isinstance(a, (*_OBJECTS, Tuple)) or isinstance(b, (*_OBJECTS, Tuple)):
             return Broken(f"{shown(id)} is a different kind of thing after each branch", "give it one kind")
         x, y = self.as_expr(a, node), self.as_expr(b, node)
@@ -125,10 +127,19 @@ class Joins:
                 f" and {construct.shape_text(y.type.shape)} on the other",
             )
         type = Type(joined(x.type, y.type, shown(id)), x.type.shape)
-        name = self.fresh("y" if id == RETURN else plain(id))
+        name = self.called(id)
         _deliver(then_out, name, construct.convert(x, type), self.span(node), kept=kept[0])
         _deliver(else_out, name, construct.convert(y, type), self.span(node), kept=kept[1])
         return Name(name, type, None, self.span(node))
+
+    def _in_branch(self: Any, value: Value, out: list[Stmt], node: Any) -> Value:
+        """What a branch leaves as an expression after it."""
+        if not isinstance(value, (View, Choice)):
+            return value
+        with self.aside() as read:
+            expr = self.as_expr(value, node)
+        out += read
+        return expr
 
     def _blank(self: Any, id: str, like: Value, out: list[Stmt], node: Any) -> Value:
         """Zeros of the type of a value: what a variable holds before it is assigned, which nothing reads."""
@@ -149,10 +160,10 @@ class Joins:
         around = [v for _, outer in self.frames for v in outer.values()]
         for id in ids:
             match env.get(id):
-                case View(base=Name() as array, items=None):
+                case View(base=Name() as array, items=None) if id not in self.chosen:
                     others = [*around, *(v for k, v in env.items() if k != id)]
                     if not any(array.id in _value_names(v) for v in others):
-                        name = self.fresh(plain(id))
+                        name = self.called(id)
                         out.append(Assign(name, array, self.span(node)))
                         env[id] = Name(name, array.type, None, self.span(node))
 
@@ -176,6 +187,7 @@ class Joins:
             self.env, self.lists = dict(entry), dict(lists)
             for id in unstable:
                 self.env[id] = _unstable(id)
+                self.undecided.add(id)
             self.stride(entry, strides, position)
             held = {id: self._carry_all(id, promoted, node) for id in reassigned}
             start = dict(self.env)
@@ -190,6 +202,10 @@ class Joins:
             more = self.grown(lists, growth, position, trips)
             if len(self.reporter.mistakes) != mistakes:
                 break
+            offered = self._offers(start, reassigned, statements)
+            if offered:
+                self._again(mark, used)
+                continue
             wider = self._wider(start, reassigned, node)
             changed = {id for id in reassigned if self._object_changed(id, start[id], self.env.get(id))} - unstable
             drew = self.strode(start, strides, reassigned, position, trips)
@@ -198,8 +214,8 @@ class Joins:
             promoted |= wider
             growth |= more
             unstable |= changed
-            del self.out[mark + self.inserted :]
-            self.fresh.used = used
+            self._again(mark, used)
+        self._deliver_choices(held, statements, node)
         for id, value in held.items():
             self._deliver_carried(id, value, statements, node)
         self._leave_loop(start)
@@ -207,10 +223,41 @@ class Joins:
         self.lists = self.after_loop(lists, growth, trips)
         return result, statements
 
+    def _again(self: Any, mark: int, used: set[str]) -> None:
+        """Back to before the loop: its body is typed again."""
+        del self.out[mark + self.inserted :]
+        self.fresh.used = used
+
+    def _offers(self: Any, start: dict[str, Value], reassigned: list[str], statements: list[Stmt]) -> bool:
+        """Whether the body leaves a name an array that it was not known to be."""
+        more = False
+        for id in reassigned:
+            after = self.env.get(id)
+            if after is None or isinstance(after, Broken):
+                continue
+            now = dict(leaves(after))
+            before = dict(leaves(start[id]))
+            for path in now.keys() & before.keys():
+                more = self.offer(id, path, before[path], now[path], statements) or more
+        return more
+
+    def _deliver_choices(self: Any, held: dict[str, Value], statements: list[Stmt], node: Any) -> None:
+        made = []
+        for id, value in held.items():
+            after = self.env.get(id)
+            if after is None or isinstance(after, Broken):
+                continue
+            now = dict(leaves(after))
+            for path, choice in leaves(value):
+                if isinstance(choice, Choice) and path in now and now[path] != choice:
+                    made.append(self.deliver_choice(choice, now[path], statements, node))
+        statements += [s for selection in made for s in selection.read]
+        statements += [s for selection in made for s in selection.bind]
+
     def _written_in_place(self: Any, id: str) -> bool:
         """Whether `+=` on this name changes an array, and leaves the name what it is."""
         value = self.env.get(id)
-        if isinstance(value, View):
+        if isinstance(value, (View, Choice)):
             return True
         return value is not None and not isinstance(value, (*_OBJECTS, Tuple, Later, Broken)) and bool(value.type.rank)
 
@@ -229,6 +276,8 @@ class Joins:
         """Makes the variables for one name of the program: one, or one for each item of a tuple."""
 
         def carry(path: tuple[int, ...], value: Value) -> Value:
+            if (choice := self.carried_choice(id, path, value, node)) is not None:
+                return choice
             if isinstance(value, View) and id not in self.mutated:  # it is never written through
                 value = self.as_expr(value, node)
             if _is_object(value):
@@ -236,6 +285,9 @@ class Joins:
             return self._carry(id, path, value, promoted.get((id, path)), node)
 
         value = self.env[id]
+        if isinstance(value, Later) and (choice := self.carried_choice(id, (), value, node)) is not None:
+            self.env[id] = choice
+            return choice
         if isinstance(value, Later):
             found = {path: type for (name, path), type in promoted.items() if name == id}
             if not found:
@@ -254,7 +306,7 @@ class Joins:
         if not shared and isinstance(value, Name) and type == value.type:
             name = value.id
         else:
-            name = (None if path else self._retyped(value, type)) or self.fresh(plain(id))
+            name = (None if path else self._retyped(value, type)) or self.called(id)
             if name != getattr(value, "id", None):
                 self.emit(Assign(name, construct.convert(value, type), self.span(node)))
         return Name(name, type, None, self.span(node))
@@ -283,6 +335,8 @@ class Joins:
             before, after = start[id], self.env.get(id)
             if after is None or isinstance(after, Broken):
                 continue
+            if isinstance(before, Choice):
+                continue
             if isinstance(before, Later):
                 wider |= {
                     (id, path): self._lasting(id, self.as_expr(v, node).type, node)
@@ -310,6 +364,8 @@ class Joins:
             return True
         for path, value in was.items():
             other = now[path]
+            if isinstance(value, Choice) and _is_array(other):
+                continue
             if isinstance(other, View) and not _is_object(value):
                 root = root_of(other.base)
                 if (
@@ -424,7 +480,7 @@ def _is_object(value: Value) -> bool:
 
 
 def _is_array(value: Value) -> bool:
-    return isinstance(value, View) or not _is_object(value)
+    return isinstance(value, (View, Choice)) or not _is_object(value)
 
 
 def _unstable(id: str) -> Broken:
@@ -447,6 +503,8 @@ def _value_names(value: Value) -> set[str]:
     match value:
         case Tuple(items):
             return set().union(*(_value_names(v) for v in items)) if items else set()
+        case Choice(options=options):
+            return set().union(*(_value_names(v) for v in options))
         case View(base, items):
             return names(base) | {n for item in items or () for e in item_exprs(item) for n in names(e)}
         case Static() | Closure() | Generator() | ListValue() | Collected() | Later() | Broken():

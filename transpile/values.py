@@ -79,6 +79,15 @@ class View:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """One of several arrays: `which` is its number. `own`: memory for what is made on a branch or in an iteration."""
+
+    which: Name
+    options: tuple[View, ...]
+    own: Name | None = None
+
+
+@dataclass(frozen=True)
 class Later:
     """A variable that is assigned before every use, but not here: its type is found where it is."""
 
@@ -91,7 +100,7 @@ class Broken:
     help: str = ""
 
 
-Value = Union[Expr, Tuple, Static, Closure, Generator, ListValue, Collected, View, Later, Broken]
+Value = Union[Expr, Tuple, Static, Closure, Generator, ListValue, Collected, View, Choice, Later, Broken]
 
 
 def plain(id: str) -> str:

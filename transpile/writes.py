@@ -89,6 +89,9 @@ class Writes:
             if shown is None:
                 return
             array, items, value = shown
+        if array.id in self.shown_by:
+            self.store_choice(self.shown_by[array.id], items, value, op, node, scatter)
+            return
         if not array.type.rank and not self.scalars_are_places:
             if is_given:
                 raise self.fail(node, "type", "a scalar has no places to store into", "assign the name itself")

@@ -1,0 +1,264 @@
+"""Names that are one array or another, as a branch or an iteration decided.
+
+    if c:            c holds: which = 0          reading v:   if which == 0: v_2 = a
+        v = a        else:    which = 1                       else: v_2 = b
+    else:                                        v[0] = 1:    if which == 0: a[0] = 1
+        v = b                                                 else: b[0] = 1
+
+An array that is made on the branch, and has no other name, is one more of them: memory of v's own. Only names for which
+it matters are typed so: those of which one is written into while another is read (`chosen`, from an earlier typing).
+`hidden_writes` has the last word on what comes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from . import construct
+from .construct import const
+from .joins import zeros
+from .program import (
+    Assign,
+    Call,
+    Const,
+    Expr,
+    For,
+    If,
+    Index,
+    Item,
+    Name,
+    Pop,
+    Slice,
+    Stmt,
+    Type,
+    names,
+    walk,
+    walk_stmts,
+)
+from .values import RETURN, Choice, Later, Value, View, plain
+
+_INT = Type("int")
+
+
+@dataclass
+class Selection:
+    """What makes a choice the value it shall be: first all is read, then all is assigned."""
+
+    read: list[Stmt] = field(default_factory=list)
+    bind: list[Stmt] = field(default_factory=list)
+
+
+class Choices:
+    """Mixed into the checker of functions. `offered`: what a loop's body gives a name that it carries, by the name and
+    its place in a tuple; None stands for arrays that are made there."""
+
+    def called(self: Any, id: str) -> str:
+        """A fresh name for what the program calls `id`."""
+        name = self.fresh("y" if id == RETURN else plain(id))
+        self.meant[name] = id
+        return name
+
+    def read_choice(self: Any, choice: Choice, node: Any) -> Name:
+        """The array that it is now, which a store finds again."""
+        type = self.as_expr(choice.options[0], node).type
+        name = Name(self.fresh("view"), type, None, self.span(node))
+        self._one_of(choice, lambda k: [Assign(name.id, self.as_expr(choice.options[k], node), self.span(node))], node)
+        self.shown_by[name.id] = choice
+        return name
+
+    def store_choice(
+        self: Any, choice: Choice, items: tuple[Item, ...], value: Expr, op: str | None, node: Any, scatter: bool
+    ) -> None:
+        """A store into the one that it is."""
+        if not isinstance(value, (Name, Const)):
+            name = self.fresh("held")
+            self.emit(Assign(name, value, self.span(node)))
+            value = Name(name, value.type)
+
+        def stored(k: int) -> list[Stmt]:
+            with self.aside() as statements:
+                self.store_items(self.as_expr(choice.options[k], node), items, value, node, op, scatter)
+            return statements
+
+        self._one_of(choice, stored, node)
+
+    def settled_choice(self: Any, choice: Choice, node: Any) -> Choice:
+        """The same arrays, and the one that it is now."""
+        which = Name(self.fresh("which"), _INT, None, self.span(node))
+        self.emit(Assign(which.id, choice.which, self.span(node)))
+        return replace(choice, which=which)
+
+    def _one_of(self: Any, choice: Choice, make: Any, node: Any) -> None:
+        """One branch for each of the arrays."""
+        last = len(choice.options) - 1
+        statements = make(last)
+        for k in reversed(range(last)):
+            test = construct.call("equal", choice.which, const(k))
+            statements = [If(test, tuple(make(k)), tuple(statements), self.span(node))]
+        self.out += statements
+
+    # -- branches ------------------------------------------------------------------------------------------------
+    def choice_of_branches(
+        self: Any, id: str, a: Value, b: Value, then_out: list[Stmt], else_out: list[Stmt], node: Any
+    ) -> Value | None:
+        """What a name is after two branches; None: no matter which array it is."""
+        sides = ((a, then_out), (b, else_out))
+        if not all(isinstance(v, Later) or _is_array(v) for v, _ in sides):
+            return None
+        options: list[View | None] = []
+        for value, out in sides:
+            for view in _arrays(value):
+                _add(options, view if _lasts(view, out) else None)
+        if not any(options) or not self._of_one_type(options, node):
+            return None
+        if len(options) == 1 and self.chosen:
+            return options[0]
+        if id not in self.chosen:
+            return None
+        choice = self._choice(id, options, node)
+        for value, out in sides:
+            selection = self._selected(value, choice, out, node)
+            out += [*selection.read, *selection.bind]
+        return choice
+
+    # -- loops ---------------------------------------------------------------------------------------------------
+    def carried_choice(self: Any, id: str, path: tuple[int, ...], value: Value, node: Any) -> Value | None:
+        """The variables for a name that a loop binds, and their values before it; None: it is no choice."""
+        if id not in self.chosen or not (isinstance(value, Later) or _is_array(value)):
+            return None
+        offered = self.offered.get((id, path))
+        if offered is None:
+            return None if isinstance(value, Later) else value
+        options: list[View | None] = []
+        for view in (*_arrays(value), *offered):
+            _add(options, view)
+        if not any(options) or not self._of_one_type(options, node):
+            return None
+        if len(options) == 1:
+            return options[0]
+        choice = self._choice(id, sorted(options, key=lambda view: view is None), node)
+        selection = self._selected(value, choice, [], node)
+        self.out += [*selection.read, *selection.bind]
+        return choice
+
+    def offer(self: Any, id: str, path: tuple[int, ...], before: Value, after: Value, statements: list[Stmt]) -> bool:
+        """Whether the body of a loop leaves a name what it has not been, so that the body is to be typed again."""
+        if id not in self.chosen or not _is_array(after) or not (isinstance(before, Later) or _is_array(before)):
+            return False
+        known = [*_arrays(before), *self.offered.get((id, path), ())]
+        more: list[View | None] = []
+        for view in _arrays(after):
+            lasting = view if _lasts(view, statements) else None
+            if lasting not in known and view not in known:
+                _add(more, lasting)
+        if not more:
+            return False
+        self.offered[id, path] = (*self.offered.get((id, path), ()), *more)
+        return True
+
+    def deliver_choice(self: Any, choice: Choice, value: Value, statements: list[Stmt], node: Any) -> Selection:
+        """At the end of a loop's body: the choice becomes what the body has left."""
+        return self._selected(value, choice, statements, node)
+
+    # -- both ----------------------------------------------------------------------------------------------------
+    def _choice(self: Any, id: str, options: Sequence[View | None], node: Any) -> Choice:
+        """Variables for one of these arrays."""
+        type = next(self.as_expr(view, node).type for view in options if view is not None)
+        own = Name(self.called(id), type, None, self.span(node)) if None in options else None
+        which = Name(self.fresh("which"), _INT, None, self.span(node))
+        known = tuple(view for view in options if view is not None)
+        return Choice(which, (*known, View(own, None)) if own is not None else known, own)
+
+    def _selected(self: Any, value: Value, choice: Choice, out: list[Stmt], node: Any) -> Selection:
+        """Statements after `out` that make the choice this value."""
+        made, span = Selection(), self.span(node)
+        place = {view: k for k, view in enumerate(choice.options)}
+        shown = _arrays(value)
+        at = [place[v] if v in place and _lasts(v, out) else len(place) - 1 for v in shown]
+        made.bind.append(Assign(choice.which.id, _number(value, at), span))
+        if choice.own is None:
+            return made
+        if any(k == len(place) - 1 and v != View(choice.own, None) for k, v in zip(at, shown)):
+            own = Name(self.fresh(plain(choice.own.id)), choice.own.type, None, span)
+            made.read += self._content(value, [k == len(place) - 1 for k in at], own, node)
+            made.bind.append(Assign(choice.own.id, own, span))
+        elif View(choice.own, None) not in shown:
+            made.bind.append(Assign(choice.own.id, zeros(choice.own.type), span))
+        return made
+
+    def _content(self: Any, value: Value, moves: list[bool], own: Name, node: Any) -> list[Stmt]:
+        """What becomes memory of a choice's own: the value, where it is one of the arrays that move there."""
+        if not isinstance(value, Choice):
+            return [Assign(own.id, self.as_expr(value, node), self.span(node))]
+
+        def taken(k: int) -> list[Stmt]:
+            array = self.as_expr(value.options[k], node) if moves[k] else zeros(own.type)
+            return [Assign(own.id, array, self.span(node))]
+
+        with self.aside() as statements:
+            self._one_of(value, taken, node)
+        return statements
+
+    def _of_one_type(self: Any, options: Sequence[View | None], node: Any) -> bool:
+        return len({self.as_expr(view, node).type for view in options if view is not None}) == 1
+
+
+def _number(value: Value, at: Sequence[int]) -> Expr:
+    """Which array a value is, where its arrays have these numbers."""
+    if not isinstance(value, Choice):
+        return const(at[0] if at else 0)
+    if list(at) == list(range(len(at))):
+        return value.which
+    which: Expr = const(at[-1])
+    for k in reversed(range(len(at) - 1)):
+        if which != const(at[k]):
+            which = construct.call("where", construct.call("equal", value.which, const(k)), const(at[k]), which)
+    return which
+
+
+def _arrays(value: Value) -> tuple[View, ...]:
+    """Those that a value may be."""
+    match value:
+        case Choice(options=options):
+            return options
+        case View():
+            return (value,)
+        case Name():
+            return (View(value, None),)
+    return ()
+
+
+def _is_array(value: Value) -> bool:
+    return isinstance(value, (View, Choice)) or (isinstance(value, Name) and bool(value.type.rank))
+
+
+def _add(options: list[View | None], view: View | None) -> None:
+    if view not in options:
+        options.append(view)
+
+
+def _lasts(view: View, out: Sequence[Stmt]) -> bool:
+    """Whether the view means the same after these statements as before them."""
+    inside = [s for s in walk_stmts(tuple(out)) if isinstance(s, (Assign, Pop, For))]
+    bound = {s.var if isinstance(s, For) else s.name for s in inside}
+    shown = View(view.base, view.items)
+    whole = construct.index(shown.base, shown.items) if shown.items is not None else shown.base
+    return not _needed(whole) & bound
+
+
+def _needed(expr: Expr) -> set[str]:
+    """Names that an expression depends on, those of counters in its slices too."""
+    found = names(expr)
+    for part in walk(expr):
+        if isinstance(part, Index):
+            for item in part.items:
+                if isinstance(item, Slice):
+                    found |= item.first.symbols() | item.extent.symbols()
+        if isinstance(part, (Index, Call, Name)):
+            found |= {s for d in part.type.shape for s in d.symbols()}
+    return found
+
+
+__all__ = ["Choices", "Selection"]
