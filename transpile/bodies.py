@@ -10,6 +10,7 @@ import gast
 
 from . import construct
 from .aliasing import entangled
+from .choices import without_unread
 from .errors import Mistake, Reporter, Suppressed, span_of
 from .functions import FunctionChecker
 from .lists import Key, Plan
@@ -46,7 +47,7 @@ def check_function(
     chosen: set[str] = set()
     while True:
         typing = body.typed(Reporter(reporter.sources), chosen)
-        if typing.function is not None and not typing.undecided:
+        if not typing.undecided:
             break
         first = first or typing
         if typing.undecided <= chosen:
@@ -142,7 +143,7 @@ class _Body:
         results, values = results_of(source, node, checker, everything)
         if any(p.role == "broken" for p in everything):
             raise Suppressed
-        body = (*checker.out, Return(values, _return_span(source, node)))
+        body = without_unread((*checker.out, Return(values, _return_span(source, node))), checker.shown_by)
         doc = gast.get_docstring(node) or ""
         span = span_of(node, source.path)
         return Function(self.name, tuple(everything), body, results, self.batched, doc, span)

@@ -12,13 +12,12 @@ it matters are typed so: those of which one is written into while another is rea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from . import construct
 from .construct import const
-from .joins import zeros
 from .program import (
     Assign,
     Call,
@@ -33,10 +32,13 @@ from .program import (
     Slice,
     Stmt,
     Type,
+    assigned,
     names,
+    read,
     walk,
     walk_stmts,
 )
+from .renaming import map_stmt
 from .values import RETURN, Choice, Later, Value, View, plain
 
 _INT = Type("int")
@@ -51,8 +53,7 @@ class Selection:
 
 
 class Choices:
-    """Mixed into the checker of functions. `offered`: what a loop's body gives a name that it carries, by the name and
-    its place in a tuple; None stands for arrays that are made there."""
+    """Mixed into the checker of functions."""
 
     def called(self: Any, id: str) -> str:
         """A fresh name for what the program calls `id`."""
@@ -110,7 +111,7 @@ class Choices:
         options: list[View | None] = []
         for value, out in sides:
             for view in _arrays(value):
-                _add(options, view if _lasts(view, out) else None)
+                _add(options, view if _lasts(view, bound_by(out)) else None)
         if not any(options) or not self._of_one_type(options, node):
             return None
         if len(options) == 1 and self.chosen:
@@ -119,17 +120,16 @@ class Choices:
             return None
         choice = self._choice(id, options, node)
         for value, out in sides:
-            selection = self._selected(value, choice, out, node)
+            selection = self.selected(value, choice, bound_by(out), node)
             out += [*selection.read, *selection.bind]
         return choice
 
     # -- loops ---------------------------------------------------------------------------------------------------
-    def carried_choice(self: Any, id: str, path: tuple[int, ...], value: Value, node: Any) -> Value | None:
+    def carried_choice(self: Any, id: str, value: Value, offered: tuple[View | None, ...], node: Any) -> Value | None:
         """The variables for a name that a loop binds, and their values before it; None: it is no choice."""
         if id not in self.chosen or not (isinstance(value, Later) or _is_array(value)):
             return None
-        offered = self.offered.get((id, path))
-        if offered is None:
+        if not offered:
             return None if isinstance(value, Later) else value
         options: list[View | None] = []
         for view in (*_arrays(value), *offered):
@@ -139,28 +139,22 @@ class Choices:
         if len(options) == 1:
             return options[0]
         choice = self._choice(id, sorted(options, key=lambda view: view is None), node)
-        selection = self._selected(value, choice, [], node)
+        selection = self.selected(value, choice, set(), node)
         self.out += [*selection.read, *selection.bind]
         return choice
 
-    def offer(self: Any, id: str, path: tuple[int, ...], before: Value, after: Value, statements: list[Stmt]) -> bool:
-        """Whether the body of a loop leaves a name what it has not been, so that the body is to be typed again."""
+    def offer(self: Any, id: str, before: Value, after: Value, bound: Set[str]) -> tuple[View | None, ...]:
+        """The arrays that the body of a loop leaves a name, and that it was not known to be: its body is to be typed
+        again. None stands for what is made there."""
         if id not in self.chosen or not _is_array(after) or not (isinstance(before, Later) or _is_array(before)):
-            return False
-        known = [*_arrays(before), *self.offered.get((id, path), ())]
+            return ()
+        known = _arrays(before)
         more: list[View | None] = []
         for view in _arrays(after):
-            lasting = view if _lasts(view, statements) else None
+            lasting = view if _lasts(view, bound) else None
             if lasting not in known and view not in known:
                 _add(more, lasting)
-        if not more:
-            return False
-        self.offered[id, path] = (*self.offered.get((id, path), ()), *more)
-        return True
-
-    def deliver_choice(self: Any, choice: Choice, value: Value, statements: list[Stmt], node: Any) -> Selection:
-        """At the end of a loop's body: the choice becomes what the body has left."""
-        return self._selected(value, choice, statements, node)
+        return tuple(more)
 
     # -- both ----------------------------------------------------------------------------------------------------
     def _choice(self: Any, id: str, options: Sequence[View | None], node: Any) -> Choice:
@@ -171,12 +165,12 @@ class Choices:
         known = tuple(view for view in options if view is not None)
         return Choice(which, (*known, View(own, None)) if own is not None else known, own)
 
-    def _selected(self: Any, value: Value, choice: Choice, out: list[Stmt], node: Any) -> Selection:
-        """Statements after `out` that make the choice this value."""
+    def selected(self: Any, value: Value, choice: Choice, bound: Set[str], node: Any) -> Selection:
+        """Statements that make the choice this value, at the end of a block that has bound these names."""
         made, span = Selection(), self.span(node)
         place = {view: k for k, view in enumerate(choice.options)}
         shown = _arrays(value)
-        at = [place[v] if v in place and _lasts(v, out) else len(place) - 1 for v in shown]
+        at = [place[v] if v in place and _lasts(v, bound) else len(place) - 1 for v in shown]
         made.bind.append(Assign(choice.which.id, _number(value, at), span))
         if choice.own is None:
             return made
@@ -185,7 +179,7 @@ class Choices:
             made.read += self._content(value, [k == len(place) - 1 for k in at], own, node)
             made.bind.append(Assign(choice.own.id, own, span))
         elif View(choice.own, None) not in shown:
-            made.bind.append(Assign(choice.own.id, zeros(choice.own.type), span))
+            made.bind.append(Assign(choice.own.id, construct.zeros(choice.own.type), span))
         return made
 
     def _content(self: Any, value: Value, moves: list[bool], own: Name, node: Any) -> list[Stmt]:
@@ -194,7 +188,7 @@ class Choices:
             return [Assign(own.id, self.as_expr(value, node), self.span(node))]
 
         def taken(k: int) -> list[Stmt]:
-            array = self.as_expr(value.options[k], node) if moves[k] else zeros(own.type)
+            array = self.as_expr(value.options[k], node) if moves[k] else construct.zeros(own.type)
             return [Assign(own.id, array, self.span(node))]
 
         with self.aside() as statements:
@@ -203,6 +197,17 @@ class Choices:
 
     def _of_one_type(self: Any, options: Sequence[View | None], node: Any) -> bool:
         return len({self.as_expr(view, node).type for view in options if view is not None}) == 1
+
+
+def without_unread(body: tuple[Stmt, ...], views: Iterable[str]) -> tuple[Stmt, ...]:
+    """Without the choices that were only written into: their arrays were read for nothing."""
+    dead = set(views) - read(body)
+
+    def block(statements: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        kept = (s for s in statements if not (isinstance(s, If) and set() < assigned((s,)) <= dead))
+        return tuple(map_stmt(s, lambda e: e, block, lambda name: name) for s in kept)
+
+    return block(body) if dead else body
 
 
 def _number(value: Value, at: Sequence[int]) -> Expr:
@@ -239,12 +244,15 @@ def _add(options: list[View | None], view: View | None) -> None:
         options.append(view)
 
 
-def _lasts(view: View, out: Sequence[Stmt]) -> bool:
-    """Whether the view means the same after these statements as before them."""
-    inside = [s for s in walk_stmts(tuple(out)) if isinstance(s, (Assign, Pop, For))]
-    bound = {s.var if isinstance(s, For) else s.name for s in inside}
-    shown = View(view.base, view.items)
-    whole = construct.index(shown.base, shown.items) if shown.items is not None else shown.base
+def bound_by(block: Sequence[Stmt]) -> set[str]:
+    """The names that mean something else after a block than before it."""
+    inside = [s for s in walk_stmts(tuple(block)) if isinstance(s, (Assign, Pop, For))]
+    return {s.var if isinstance(s, For) else s.name for s in inside}
+
+
+def _lasts(view: View, bound: Set[str]) -> bool:
+    """Whether the view means the same after a block that binds these names as before it."""
+    whole = construct.index(view.base, view.items) if view.items is not None else view.base
     return not _needed(whole) & bound
 
 
@@ -261,4 +269,4 @@ def _needed(expr: Expr) -> set[str]:
     return found
 
 
-__all__ = ["Choices", "Selection"]
+__all__ = ["Choices", "Selection", "bound_by", "without_unread"]

@@ -272,3 +272,10 @@ def number_of(expr: Expr) -> int | None:
     """The integer that an expression is known to be."""
     value = value_of(expr)
     return None if value is None else value.value
+
+
+def zeros(type: Type) -> Expr:
+    """Zeros of a type."""
+    if type.rank:
+        return call("zeros", shape=type.shape, dtype={"float": "real", "int": "i64"}.get(type.dtype, type.dtype))
+    return Const(False if type.dtype == "bool" else 0.0 if type.is_float else 0, type)

@@ -119,7 +119,6 @@ class FunctionChecker(Iteration, Joins, Choices, Inlining, DerivativeCalls, List
         self.appending: set[str] = set()
         self.chosen = set(chosen)
         self.undecided: set[str] = set()  # names that would have to be, as far as typing tells
-        self.offered: dict[tuple[str, tuple[int, ...]], tuple[View | None, ...]] = {}
         self.meant: dict[str, str] = {}  # the names of arrays -> what the program calls them
         self.shown_by: dict[str, Choice] = {}  # names that a choice was read into
         if function is not None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from . import construct
+from .choices import bound_by
 from .dims import Dim
 from .mutation import target_names
 from .program import (
@@ -49,6 +50,8 @@ from .values import (
 )
 from .views import root_of
 
+# What a loop's body gives names, by the name and its place in a tuple; None: an array that is made there.
+Offered = dict[tuple[str, tuple[int, ...]], tuple[View | None, ...]]
 _OBJECTS = (Static, Closure, Generator, ListValue, Collected, View, Choice)
 
 
@@ -149,7 +152,7 @@ class Joins:
                 return value
             type = self.as_expr(value, node).type
             name = self.fresh(plain(id))
-            out.append(Assign(name, zeros(type), self.span(node)))
+            out.append(Assign(name, construct.zeros(type), self.span(node)))
             return Name(name, type, None, self.span(node))
 
         return map_leaves(like, blank)
@@ -179,6 +182,7 @@ class Joins:
         entry, lists = dict(self.env), dict(self.lists)
         reassigned = [n for n in dict.fromkeys(target_names(node.body, self._written_in_place)) if n in entry]
         promoted: dict[tuple[str, tuple[int, ...]], Type] = {}
+        offered: Offered = {}
         growth: dict[Any, Dim] = {}
         strides: dict[str, Dim] = {}
         unstable: set[str] = set()
@@ -189,7 +193,7 @@ class Joins:
                 self.env[id] = _unstable(id)
                 self.undecided.add(id)
             self.stride(entry, strides, position)
-            held = {id: self._carry_all(id, promoted, node) for id in reassigned}
+            held = {id: self._carry_all(id, promoted, offered, node) for id in reassigned}
             start = dict(self.env)
             self.grow(growth, position)
             self.loops += 1
@@ -202,8 +206,8 @@ class Joins:
             more = self.grown(lists, growth, position, trips)
             if len(self.reporter.mistakes) != mistakes:
                 break
-            offered = self._offers(start, reassigned, statements)
-            if offered:
+            bound = bound_by(statements) | _own_memory(held)
+            if self._offers(start, reassigned, bound, offered):
                 self._again(mark, used)
                 continue
             wider = self._wider(start, reassigned, node)
@@ -228,21 +232,23 @@ class Joins:
         del self.out[mark + self.inserted :]
         self.fresh.used = used
 
-    def _offers(self: Any, start: dict[str, Value], reassigned: list[str], statements: list[Stmt]) -> bool:
+    def _offers(self: Any, start: dict[str, Value], reassigned: list[str], bound: set[str], offered: Offered) -> bool:
         """Whether the body leaves a name an array that it was not known to be."""
-        more = False
+        before = dict(offered)
         for id in reassigned:
             after = self.env.get(id)
             if after is None or isinstance(after, Broken):
                 continue
             now = dict(leaves(after))
-            before = dict(leaves(start[id]))
-            for path in now.keys() & before.keys():
-                more = self.offer(id, path, before[path], now[path], statements) or more
-        return more
+            was = dict(leaves(start[id]))
+            for path in now.keys() & was.keys():
+                more = self.offer(id, was[path], now[path], bound)
+                known = offered.get((id, path), ())
+                offered[id, path] = (*known, *(view for view in more if view not in known))
+        return offered != before
 
     def _deliver_choices(self: Any, held: dict[str, Value], statements: list[Stmt], node: Any) -> None:
-        made = []
+        made, bound = [], bound_by(statements) | _own_memory(held)
         for id, value in held.items():
             after = self.env.get(id)
             if after is None or isinstance(after, Broken):
@@ -250,7 +256,7 @@ class Joins:
             now = dict(leaves(after))
             for path, choice in leaves(value):
                 if isinstance(choice, Choice) and path in now and now[path] != choice:
-                    made.append(self.deliver_choice(choice, now[path], statements, node))
+                    made.append(self.selected(now[path], choice, bound, node))
         statements += [s for selection in made for s in selection.read]
         statements += [s for selection in made for s in selection.bind]
 
@@ -272,11 +278,13 @@ class Joins:
             if isinstance(value, Broken):
                 self.env[id] = value
 
-    def _carry_all(self: Any, id: str, promoted: dict[tuple[str, tuple[int, ...]], Type], node: Any) -> Value:
+    def _carry_all(
+        self: Any, id: str, promoted: dict[tuple[str, tuple[int, ...]], Type], offered: Offered, node: Any
+    ) -> Value:
         """Makes the variables for one name of the program: one, or one for each item of a tuple."""
 
         def carry(path: tuple[int, ...], value: Value) -> Value:
-            if (choice := self.carried_choice(id, path, value, node)) is not None:
+            if (choice := self.carried_choice(id, value, offered.get((id, path), ()), node)) is not None:
                 return choice
             if isinstance(value, View) and id not in self.mutated:  # it is never written through
                 value = self.as_expr(value, node)
@@ -285,10 +293,10 @@ class Joins:
             return self._carry(id, path, value, promoted.get((id, path)), node)
 
         value = self.env[id]
-        if isinstance(value, Later) and (choice := self.carried_choice(id, (), value, node)) is not None:
-            self.env[id] = choice
-            return choice
         if isinstance(value, Later):
+            if (choice := self.carried_choice(id, value, offered.get((id, ()), ()), node)) is not None:
+                self.env[id] = choice
+                return choice
             found = {path: type for (name, path), type in promoted.items() if name == id}
             if not found:
                 return value
@@ -366,6 +374,8 @@ class Joins:
             other = now[path]
             if isinstance(value, Choice) and _is_array(other):
                 continue
+            if isinstance(value, Name) and isinstance(other, View) and other == View(value, None):
+                continue
             if isinstance(other, View) and not _is_object(value):
                 root = root_of(other.base)
                 if (
@@ -425,14 +435,6 @@ class Joins:
                     )
 
 
-def zeros(type: Type) -> Expr:
-    if type.rank:
-        return construct.call(
-            "zeros", shape=type.shape, dtype={"float": "real", "int": "i64"}.get(type.dtype, type.dtype)
-        )
-    return Const(False if type.dtype == "bool" else 0.0 if type.is_float else 0, type)
-
-
 def joined(a: Type, b: Type, what: str) -> str:
     """The dtype of a variable that is of one type here and of another there: only weak scalars give way."""
     if a.dtype == b.dtype:
@@ -487,6 +489,12 @@ def _unstable(id: str) -> Broken:
     return Broken(
         f"{shown(id)} is one thing before the loop and another after its body", "use a name of its own inside the loop"
     )
+
+
+def _own_memory(held: dict[str, Value]) -> set[str]:
+    """Of choices that a loop carries: bound at the end of its body."""
+    found = (choice for value in held.values() for _, choice in leaves(value))
+    return {choice.own.id for choice in found if isinstance(choice, Choice) and choice.own is not None}
 
 
 def _nested(found: dict[tuple[int, ...], Type]) -> Value:

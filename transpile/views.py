@@ -33,6 +33,7 @@ _BACK: dict[str, Callable[[Call, Expr], Expr]] = {
     "reshape": lambda view, new: _reshaped(view, new),
     "ravel": lambda view, new: _reshaped(view, new),
 }
+_READ_ONLY = ("broadcast_to", "diagonal")  # views that NumPy does not write into
 _REORDERING = ("transpose", "swapaxes", "moveaxis", "einsum")  # what comes of these may not lie in C order
 _RESHAPING = ("expand_dims", "squeeze", "reshape", "ravel")
 
@@ -55,7 +56,7 @@ def root_of(expr: Expr) -> str | None:
         match expr:
             case Index(base=base):
                 expr = base
-            case Call(op=op, args=(base,)) if op in _BACK:
+            case Call(op=op, args=(base,)) if op in _BACK or op in _READ_ONLY:
                 expr = base
             case Name(id=id):
                 return id
@@ -79,7 +80,7 @@ class Views:
                 return not any(isinstance(i, (Gather, Mask)) for i in items) and self._shows(base)
             case Call(op="reshape" | "ravel", args=(base,)):
                 return self._in_order(base) and self._shows(base)
-            case Call(op=op, args=(base,)) if op in _BACK:
+            case Call(op=op, args=(base,)) if op in _BACK or op in _READ_ONLY:
                 return self._shows(base)
         return False
 
@@ -167,6 +168,9 @@ class Views:
             composed = _composed(array, items)
             if composed is not None:
                 return array.base, composed, value
+        elif isinstance(array, Call) and array.op in _READ_ONLY:
+            what = f"what np.{array.op} gives is not written into: one element of it may stand in several places"
+            raise self.fail(node, "unsupported", what, "take a copy first: .copy()")
         elif isinstance(array, Call) and self._shows(array):
             moved = None if scatter else _moved(array, items, value) or _element(array, items, value)
             if moved is not None:
