@@ -20,7 +20,7 @@ from layerc.transpile.dims import Dim
 
 # The layer file that is imported lies beside this one.
 PATH = Path(__file__).with_name("program.py")
-HEAD = "import math\n\nimport numpy as np\nfrom scipy import special\n\nfrom layerc import Layer, Param, Random, State, bool_, config, i32, i64, init, layer, real\nfrom shared import SHARE, bumped, first_positive, mixed, squeezed\n\n\n"
+HEAD = "import math\n\nimport numpy as np\nfrom scipy import special\n\nfrom layerc import Layer, Param, Random, State, bool_, config, i32, i64, init, layer, real\nfrom shared import SHARE, bumped, first_positive, mixed, one_of, squeezed\n\n\n"
 NAMES = ("N", "M", "K")
 
 

@@ -29,3 +29,10 @@ def first_positive(a, otherwise=0.5):
         if v > 0:
             return v * 1.0
     return otherwise * np.sum(a)
+
+
+def one_of(a, b, first):
+    """One of its arguments, not a copy."""
+    if first:
+        return a
+    return b

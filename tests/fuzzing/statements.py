@@ -189,6 +189,38 @@ class Statements(Expressions):
         self.scope.add(Variable(name, shape, mag=v.mag, owns=v.owns and bool(shape)))
         return [f"{name} = {text}"]
 
+    def choice(self, place: Place) -> Lines:
+        """A name for one array or another, as a condition says; each may be written into afterwards."""
+        first = self.writable()
+        others = [v for v in self.scope.having() if v.owns and v.shape == first.shape and v.name != first.name]
+        made = self.value(first.shape)
+        if not _makes_array(made):
+            made = f"({made}) * 1.0"
+        second = self.pick(others).name if others and self.chance(0.7) else made
+        if second == made:
+            first = replace(first, mag=max(first.mag, 4))
+        cond, name = self.condition(), self.fresh("u")
+        self.scope.add(replace(first, name=name, owns=True, fixed=False, domain=""))
+        return self.pick(
+            [
+                [f"if {cond}:", f"    {name} = {first.name}", "else:", f"    {name} = {second}"],
+                [f"{name} = {first.name} if {cond} else {second}"],
+                [f"{name} = {first.name}", f"if {cond}:", f"    {name} = {second}"],
+                [f"{name} = one_of({first.name}, {second}, {cond})"],
+            ]
+        )
+
+    def bind_again(self, place: Place) -> Lines:
+        """A name for another array from here on; in a loop, from the next iteration on."""
+        first = self.writable()
+        others = [v for v in self.free() if v.owns and v.shape == first.shape and v.name != first.name]
+        second = self.pick(others)
+        self.scope.add(replace(first, mag=max(first.mag, second.mag), domain=""))
+        self.scope.add(replace(second, mag=max(first.mag, second.mag), domain=""))
+        if self.chance(0.4):
+            return [f"{first.name}, {second.name} = {second.name}, {first.name}"]
+        return [f"{second.name} = {first.name}"]
+
     def integers(self, place: Place) -> Lines:
         """An integer, or another value for one."""
         old = [v for v in self.free("int") if not v.shape]
@@ -584,6 +616,8 @@ _STATEMENTS: list[tuple[Callable[[Statements, Place], Lines], float, int]] = [
     (Statements.in_place, 5, 9),
     (Statements.exchange, 1, 9),
     (Statements.view, 2.5, 9),
+    (Statements.choice, 1, 9),
+    (Statements.bind_again, 0.7, 9),
     (Statements.integers, 2, 9),
     (Statements.flag, 1, 9),
     (Statements.store, 9, 9),
