@@ -40,6 +40,7 @@ from .program import (
 )
 from .renaming import map_stmt
 from .values import RETURN, Choice, Later, Value, View, plain
+from .views import root_of
 
 _INT = Type("int")
 
@@ -63,8 +64,7 @@ class Choices:
 
     def read_choice(self: Any, choice: Choice, node: Any) -> Name:
         """The array that it is now, which a store finds again."""
-        type = self.as_expr(choice.options[0], node).type
-        name = Name(self.fresh("view"), type, None, self.span(node))
+        name = Name(self.fresh("view"), self._type(choice), None, self.span(node))
         self._one_of(choice, lambda k: [Assign(name.id, self.as_expr(choice.options[k], node), self.span(node))], node)
         self.shown_by[name.id] = choice
         return name
@@ -91,6 +91,25 @@ class Choices:
         self.emit(Assign(which.id, choice.which, self.span(node)))
         return replace(choice, which=which)
 
+    def choice_of_parts(self: Any, value: Expr, node: Any) -> Choice | None:
+        """A part of what a choice shows is a part of one array or another."""
+        name = root_of(value) if self._is_view(value) else None
+        choice = self.shown_by.get(name)
+        if choice is None:
+            return None
+        settled = self._settled(value, node)
+
+        def part(array: Expr, whole: Expr) -> Expr:
+            if isinstance(array, Name):
+                return whole
+            if isinstance(array, Index):
+                return construct.index(part(array.base, whole), array.items, array.span)
+            return replace(array, args=(part(array.args[0], whole),))
+
+        parts = [part(settled, self.as_expr(option, node)) for option in choice.options]
+        views = tuple(View(p.base, p.items) if isinstance(p, Index) else View(p, None) for p in parts)
+        return replace(self.settled_choice(choice, node), options=views, own=None)
+
     def _one_of(self: Any, choice: Choice, make: Any, node: Any) -> None:
         """One branch for each of the arrays."""
         last = len(choice.options) - 1
@@ -105,14 +124,14 @@ class Choices:
         self: Any, id: str, a: Value, b: Value, then_out: list[Stmt], else_out: list[Stmt], node: Any
     ) -> Value | None:
         """What a name is after two branches; None: no matter which array it is."""
-        sides = ((a, then_out), (b, else_out))
+        sides = [(self._as_array(v, out, node), out) for v, out in ((a, then_out), (b, else_out))]
         if not all(isinstance(v, Later) or _is_array(v) for v, _ in sides):
             return None
         options: list[View | None] = []
         for value, out in sides:
             for view in _arrays(value):
                 _add(options, view if _lasts(view, bound_by(out)) else None)
-        if not any(options) or not self._of_one_type(options, node):
+        if not any(options) or len({self._type(v) for v, _ in sides if not isinstance(v, Later)}) > 1:
             return None
         if len(options) == 1 and self.chosen:
             return options[0]
@@ -124,6 +143,15 @@ class Choices:
             out += [*selection.read, *selection.bind]
         return choice
 
+    def _as_array(self: Any, value: Value, out: list[Stmt], node: Any) -> Value:
+        """A part of an array is a view of it."""
+        if not isinstance(value, (Index, Call)) or not self._is_view(value):
+            return value
+        with self.aside() as settled:
+            view = self._as_view(value, node)
+        out += settled
+        return view
+
     # -- loops ---------------------------------------------------------------------------------------------------
     def carried_choice(self: Any, id: str, value: Value, offered: tuple[View | None, ...], node: Any) -> Value | None:
         """The variables for a name that a loop binds, and their values before it; None: it is no choice."""
@@ -134,7 +162,7 @@ class Choices:
         options: list[View | None] = []
         for view in (*_arrays(value), *offered):
             _add(options, view)
-        if not any(options) or not self._of_one_type(options, node):
+        if not any(options) or not self._of_one_type(options):
             return None
         if len(options) == 1:
             return options[0]
@@ -195,8 +223,12 @@ class Choices:
             self._one_of(value, taken, node)
         return statements
 
-    def _of_one_type(self: Any, options: Sequence[View | None], node: Any) -> bool:
-        return len({self.as_expr(view, node).type for view in options if view is not None}) == 1
+    def _of_one_type(self: Any, options: Sequence[View | None]) -> bool:
+        return len({self._type(view) for view in options if view is not None}) == 1
+
+    def _type(self: Any, value: Value) -> Type:
+        array = value.options[0] if isinstance(value, Choice) else value
+        return self.as_expr(array, self.current).type
 
 
 def without_unread(body: tuple[Stmt, ...], views: Iterable[str]) -> tuple[Stmt, ...]:
@@ -223,8 +255,8 @@ def _number(value: Value, at: Sequence[int]) -> Expr:
     return which
 
 
-def _arrays(value: Value) -> tuple[View, ...]:
-    """Those that a value may be."""
+def _arrays(value: Value) -> tuple[View | None, ...]:
+    """Those that a value may be; None: one that is made for it."""
     match value:
         case Choice(options=options):
             return options
@@ -232,11 +264,13 @@ def _arrays(value: Value) -> tuple[View, ...]:
             return (value,)
         case Name():
             return (View(value, None),)
+        case Index() | Call():
+            return (None,)
     return ()
 
 
 def _is_array(value: Value) -> bool:
-    return isinstance(value, (View, Choice)) or (isinstance(value, Name) and bool(value.type.rank))
+    return isinstance(value, (View, Choice)) or (isinstance(value, (Name, Index, Call)) and bool(value.type.rank))
 
 
 def _add(options: list[View | None], view: View | None) -> None:
@@ -250,8 +284,10 @@ def bound_by(block: Sequence[Stmt]) -> set[str]:
     return {s.var if isinstance(s, For) else s.name for s in inside}
 
 
-def _lasts(view: View, bound: Set[str]) -> bool:
+def _lasts(view: View | None, bound: Set[str]) -> bool:
     """Whether the view means the same after a block that binds these names as before it."""
+    if view is None:
+        return False
     whole = construct.index(view.base, view.items) if view.items is not None else view.base
     return not _needed(whole) & bound
 

@@ -384,6 +384,9 @@ class FunctionChecker(Iteration, Joins, Choices, Inlining, DerivativeCalls, List
         if isinstance(value, Name) and value.value is not None:  # a loop counter or config integer, which never changes
             self.env[id] = value
             return value
+        if (choice := self.choice_of_parts(value, node)) is not None:
+            self.env[id] = choice
+            return choice
         if self._is_view(value) and (id in self.mutated or self._root_mutated(value) or id in self.chosen):
             view: Value = self._as_view(value, node)
             self.env[id] = view
