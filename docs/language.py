@@ -144,6 +144,11 @@ CONSTRUCTS = [
         "`t = y.T; t[0] = 1` writes into y, as do slices, `reshape`, `ravel`, `swapaxes`, ...",
         "writes_through_transpose",
     ),
+    (
+        "one array or another",
+        "`v = a if c else b.T; v[0] = 1` writes into the one that it is; so after `if`, in loops, from helpers",
+        "one_of_two",
+    ),
     ("indexing", "ints, slices with any step, `...`, `None`", "slices"),
     ("loop bounds in slices", "`a[i, :j] @ b[:j]`, empty too", "slices_loop_bounds"),
     ("gather", "`x[i]`, `x[i, j]`, `x[:, i]` with integer arrays", "gathers"),
@@ -213,9 +218,9 @@ in `x.reshape(T, heads, D // heads)`.
 `dtype` and mixtures with integers are `real`. A variable has one type: that of both branches of an `if`, that before a loop
 and after its body (an integer may become a float, a scalar an array).
 
-**Arrays.** Writing in place has NumPy's meaning, also through views: a transposed, sliced or reshaped name shows the array itself. A
-write that NumPy would show under a name that is a value here (an item of a list, a choice between two arrays) is an error. The
-caller's arrays never change. An index is proven in range at build, or checked at the call: `IndexError` with file and line.
+**Arrays.** Writing in place has NumPy's meaning, also through views: a transposed, sliced or reshaped name shows the array itself. A name
+may be one array or another, as a branch or an iteration decided. A write that NumPy would show under a name that is a value here (an
+item of a list, a view that an earlier iteration left) is an error. The caller's arrays never change. An index is proven in range at build, or checked at the call: `IndexError` with file and line.
 
 ## Gradients
 

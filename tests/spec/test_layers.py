@@ -30,6 +30,7 @@ FILES = (
     "npb_programs",
     "order",
     "in_place",
+    "choices",
     "model_programs_more",
 )
 LONG = ("npb_programs", "model_programs_more")  # whose texts take long, too

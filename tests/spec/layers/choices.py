@@ -1,0 +1,236 @@
+"""Names that are one array or another, as a branch or an iteration decides: writes reach the one that it is."""
+
+import numpy as np
+
+from layerc import layer, real
+
+
+@layer
+def one_of_two(a: real["N"], b: real["N"]):  # N=4
+    if a[0] > 0:
+        v = a
+    else:
+        v = b
+    v[0] = 3.0
+    return a * b
+
+
+@layer
+def by_expression(a: real["N"], b: real["N"]):  # N=4
+    v = a if a[0] > 0 else b
+    v += 1
+    return a * b
+
+
+@layer
+def same_on_both(g: real["N"]):  # N=4
+    if g[0] > 1:
+        v = g
+    else:
+        v = g
+    g[-1] = 2
+    return v * g
+
+
+@layer
+def array_or_new(w: real["N"]):  # N=4
+    u = w if w[0] > 0 else np.sin(w)
+    u[1:] = np.tanh(w[1:])
+    return w * u
+
+
+@layer
+def parts_of_two(a: real["N"], b: real["N"]):  # N=4
+    v = a[1:] if a[0] > 0 else b[:-1]
+    v *= 2
+    return a - b * 3
+
+
+@layer
+def views_and_new(a: real["N N"], b: real["N N"]):  # N=3
+    if a[0, 0] > 0:
+        v = a.T
+    elif a[1, 1] > 0:
+        v = b[::-1]
+    else:
+        v = a @ b
+    v[0] = 2 * a[1]
+    v += 1
+    return a - b * v
+
+
+@layer
+def parts_of_a_choice(a: real["N N"], b: real["N N"]):  # N=3
+    u = a if a[0, 0] > 0 else b
+    t = u.T
+    r = u[1]
+    a += 1
+    t[0] *= 2
+    r[2:] = 0.5 * b[0, 2:]
+    u[-1] += t[1]
+    return a - b * t, r
+
+
+@layer
+def chain(a: real["N"], b: real["N"], c: real["N"]):  # N=4
+    v = a
+    if a[0] > 0:
+        v = b
+    elif a[1] > 0:
+        v = c * 2
+    v[1] *= 3
+    w = v
+    w[0] = a[1]
+    return a + b * c + v
+
+
+def larger(x, y):
+    if x[0] > y[0]:
+        return x
+    return y
+
+
+@layer
+def from_a_helper(a: real["N"], b: real["N"]):  # N=4
+    m = larger(a, b)
+    m -= 1
+    return a * b
+
+
+@layer
+def in_a_tuple(a: real["N"], b: real["N"]):  # N=4
+    t = (a, b)
+    if a[0] > 0:
+        t = (b, a)
+    x, y = t
+    x[0] = 5
+    return a * 2 + b + y
+
+
+@layer
+def doubled_once(a: real["N"]):  # N=4
+    big = a
+    for i in range(3):
+        if big[i % 2] > 1:
+            big = a * 2
+    big[0] = 1
+    return a + big
+
+
+@layer
+def written_or_doubled(a: real["N"]):  # N=4
+    big = a
+    for i in range(3):
+        if big[i % 2] > 1:
+            big = a * 2
+        else:
+            big[i] = 0.5
+    big[0] = 1
+    return a + big
+
+
+@layer
+def new_in_every_round(a: real["N"], q: real["N"]):  # N=4
+    y = np.zeros_like(a)
+    for i in range(3):
+        y[0] = a[-1] + y[1]
+        y = q[:]
+        q[1] = y[0] * 2
+    return y * q
+
+
+@layer
+def part_then_new(w: real["N"]):  # N=4
+    u = w[1:]
+    for i in range(w.shape[0]):
+        u[:1] = 3.0 * w[0]
+        u = np.tanh(u)
+    return w, u
+
+
+@layer
+def in_loops_in_loops(a: real["N"]):  # N=4
+    u = a
+    for t in range(2):
+        for i in range(3):
+            u[t] = 0.5 * a[i]
+            u = np.sin(u)
+    return a
+
+
+@layer
+def exchanged_or_not(a: real["N"], b: real["N"], *, k: int = 4):  # N=4
+    c = a
+    for i in range(k):
+        if b[i % 2] > 0:
+            a = a * 2
+        a, b = b, a
+        a[0] += 1
+        b[1] *= 0.5
+    c[1] += 3
+    return a - 2 * b + c
+
+
+@layer
+def the_one_before(a: real["N"]):  # N=4
+    u = a
+    v = a
+    for i in range(3):
+        u = v
+        v = v * 2
+        u[0] += v[1]
+        v[1] -= 1
+    return u + v * a
+
+
+@layer
+def two_buffers(x: real["N"], *, k: int = 3):  # N=6
+    a = x.copy()
+    b = np.zeros_like(x)
+    for t in range(k):
+        b[1:-1] = 0.5 * (a[2:] + a[:-2]) - a[1:-1] ** 2
+        a, b = b, a
+    return a
+
+
+@layer
+def returned_early(b: real["N"], *, k: int = 5):  # N=4
+    y = np.zeros_like(b)
+    for t in range(k):
+        y[0] += b[0] * 0.5
+        if y[0] > 1.0:
+            return y
+        y[1:] = y[1:] * 0.5 + b[1:]
+    return y
+
+
+@layer
+def while_it_is(a: real["N"], b: real["N"]):  # N=4
+    v = a
+    n = 0
+    while n < 4 and v[0] < 2:
+        v[0] += 0.5 * b[n % 2] ** 2
+        if v[0] > 1:
+            v = b
+        n += 1
+    return a * b + v[1]
+
+
+@layer
+def repeated(x: real["N"]):  # N=4
+    v = np.broadcast_to(x, (x.shape[0], x.shape[0]))[::-1, :]
+    d = np.diagonal(v)
+    x += (v * 0.5)[..., -1]
+    return v * x, d
+
+
+@layer
+def bound_to_itself(w: real["N M"]):  # N=3 M=2
+    for k in range(3):
+        w[1:] += np.tanh(w[:-1])
+        w = w
+    v = w
+    for i in range(2):
+        w -= w / (1 + np.abs(w))
+        w = w
+    return v * w
