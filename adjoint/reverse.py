@@ -163,7 +163,7 @@ class Reverser(Loops, Stores, Lists):
         mine = sorted(results & own)
         for name in mine:
             inner.pending[leaving.get(name, name)] = [cots.variable(name)]
-        again = self.block(inside, inner, before | own)
+        again = self.block(inside, inner, before)
         again = without_stores(again, rebound([*inside, *again]))
         self._leave({n for n in mine if n in entering}, cots, inner)
         return again, inner.out

@@ -53,6 +53,9 @@ class Selection:
     bind: list[Stmt] = field(default_factory=list)
 
 
+MOST = 6  # arrays; z = z[::-1] in a loop would be a new one in every round
+
+
 class Choices:
     """Mixed into the checker of functions."""
 
@@ -179,7 +182,7 @@ class Choices:
         known = _arrays(before)
         more: list[View | None] = []
         for view in _arrays(after):
-            lasting = view if _lasts(view, bound) else None
+            lasting = view if _lasts(view, bound) and len(known) + len(more) < MOST else None
             if lasting not in known and view not in known:
                 _add(more, lasting)
         return tuple(more)
