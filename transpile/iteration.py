@@ -116,6 +116,8 @@ class Iteration:
                 return _reverse(self._range(node.args[0]))
             if dotted == "enumerate" and len(node.args) in (1, 2):
                 start = self.typed(node.args[1]) if len(node.args) == 2 else const(0)
+                if not start.type.is_integer or start.type.rank:
+                    raise self.fail(node.args[1], "type", f"enumerate counts from an integer, got {start.type}")
                 inner = self._range(node.args[0])
                 return Range(
                     inner.start, inner.stop, inner.step, lambda i: Tuple((_offset(i, inner, start), inner.item(i))), "i"

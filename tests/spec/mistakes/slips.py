@@ -78,3 +78,13 @@ def lengths(x: real["N"]):
     while len(filled) > 0:  # E type: length of this list depends on values # H n += 1
         x = x + filled.pop()
     return x
+
+
+@layer
+def counted_from(x: real["N"], w: real["N N"]):
+    for i, r in enumerate(x, x):  # E type: enumerate counts from an integer
+        w = w + r * i
+    v = np.broadcast_to(x, (x.shape[0], x.shape[0]))
+    v[0] = 1.0  # E unsupported: not written into # H .copy()
+    x[0] = 2.0
+    return v, w
