@@ -57,7 +57,8 @@ def _text(first: Module) -> str:
 def _point(studied: Studied, point: Point, function: Function, backward: Any, text: str) -> int:
     rng = np.random.default_rng(2000 + point.number)
     known = taken_by_backward(studied.function, point.values | point.cotangents, point.outputs)
-    known = {p.name: known[p.name] for p in function.params}  # y2 may be what it returns, as well
+    taken = {p.name for p in function.params}
+    known = {name: value for name, value in known.items() if name in taken}  # y2 may be what it returns, as well
     pairs = [(c, y) for (r, c), y in zip(cotangents_of(function), point.gradients, strict=True) if r.type.is_float]
     weights = {c.name: np.asarray(rng.standard_normal(y.shape))[()] for c, y in pairs}
     try:

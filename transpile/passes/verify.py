@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..dims import Dim
 from ..ir import Buffer, Expr, For, Grow, Int, Kernel, Load, Op, Product, Scalar, Stmt, Store
-from .tree import bodies, own_dims, own_exprs, parts
+from .tree import Access, accesses, bodies, own_dims, own_exprs, parts, roots
 
 STORE_OPS = ("add", "mul", "max", "min", "or", "and")
 DTYPES = ("real", "f32", "f64", "i32", "i64", "bool")
@@ -22,6 +22,15 @@ def verify(kernel: Kernel) -> Kernel:
     if checker.faults:
         raise IRError(f"{kernel.name}: " + "; ".join(checker.faults[:10]))
     return kernel
+
+
+def _following(loop: For, access: Access) -> set[str]:
+    """The variable of a loop, and of those around an access whose bounds depend on it."""
+    found = {loop.var}
+    for inner in access.loops:
+        if found & (inner.lo.symbols() | inner.hi.symbols()):
+            found.add(inner.var)
+    return found
 
 
 class _Checker:
@@ -75,8 +84,26 @@ class _Checker:
                     if kind not in ("map", "seq"):
                         self.fault(f"loop {var} of kind {kind}")
                     inner = known | {var}
+                    if stmt.parallel:
+                        self.parallel(stmt)
             for b in bodies(stmt):
                 self.body(b, inner)
+
+    def parallel(self, loop: For) -> None:
+        """No two iterations write to one place: each has a part of the buffer, or a copy that storage gives it."""
+        own = [a for a in accesses((loop,)) if a.mode != "r"]
+        for a in own:
+            index = a.index or ()
+            if not {s for d in index for s in d.symbols()} & _following(loop, a) and not self.private(a.buffer, loop):
+                self.fault(f"iterations of {loop.var}, which threads share, write to the same places of {a.buffer}")
+
+    def private(self, name: str, loop: For) -> bool:
+        """Whether a temporary is used in this loop only; see `emit_storage`."""
+        root = roots(self.kernel)
+        if self.table[root[name]].kind not in ("temp", "list"):
+            return False
+        inside = sum(root[a.buffer] == root[name] for a in accesses((loop,)))
+        return inside == sum(root[a.buffer] == root[name] for a in accesses(self.kernel.body))
 
     def product(self, stmt: Product, known: frozenset[str]) -> None:
         row, column, depth = (name for name, _ in stmt.axes)
