@@ -43,6 +43,7 @@ from .values import RETURN, Choice, Later, Value, View, plain
 from .views import root_of
 
 _INT = Type("int")
+MOST = 6  # arrays; z = z[::-1] in a loop would be a new one in every round
 
 
 @dataclass
@@ -51,9 +52,6 @@ class Selection:
 
     read: list[Stmt] = field(default_factory=list)
     bind: list[Stmt] = field(default_factory=list)
-
-
-MOST = 6  # arrays; z = z[::-1] in a loop would be a new one in every round
 
 
 class Choices:
@@ -103,11 +101,12 @@ class Choices:
         settled = self._settled(value, node)
 
         def part(array: Expr, whole: Expr) -> Expr:
-            if isinstance(array, Name):
-                return whole
-            if isinstance(array, Index):
-                return construct.index(part(array.base, whole), array.items, array.span)
-            return replace(array, args=(part(array.args[0], whole),))
+            match array:
+                case Index(base=base, items=items):
+                    return construct.index(part(base, whole), items, array.span)
+                case Call(args=(base,)):
+                    return replace(array, args=(part(base, whole),))
+            return whole
 
         parts = [part(settled, self.as_expr(option, node)) for option in choice.options]
         views = tuple(View(p.base, p.items) if isinstance(p, Index) else View(p, None) for p in parts)
