@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..dims import Dim
-from ..ir import Buffer, Expr, For, Grow, Int, Kernel, Load, Op, Product, Scalar, Stmt, Store
-from .tree import Access, accesses, bodies, own_dims, own_exprs, parts, roots
+from ..ir import Buffer, Expr, For, Grow, If, Int, Kernel, Load, Op, Product, Scalar, Stmt, Store
+from .tree import accesses, bodies, own_accesses, own_dims, own_exprs, parts, roots
 
 STORE_OPS = ("add", "mul", "max", "min", "or", "and")
 DTYPES = ("real", "f32", "f64", "i32", "i64", "bool")
@@ -24,13 +26,21 @@ def verify(kernel: Kernel) -> Kernel:
     return kernel
 
 
-def _following(loop: For, access: Access) -> set[str]:
-    """The variable of a loop, and of those around an access whose bounds depend on it."""
-    found = {loop.var}
-    for inner in access.loops:
-        if found & (inner.lo.symbols() | inner.hi.symbols()):
-            found.add(inner.var)
-    return found
+def _shared(body: tuple[Stmt, ...], following: frozenset[str]) -> Iterator[str]:
+    """Buffers with a place that more than one iteration may write to. `following`: the variables of the loop, and of
+    those inside whose bounds depend on it."""
+    for stmt in body:
+        for name, index, mode in own_accesses(stmt):
+            if mode != "r" and not following & {s for d in index or () for s in d.symbols()}:
+                yield name
+        match stmt:
+            case If(Op("equal", (Int(dim), _)), _, orelse) if dim.symbols() & following:  # one of them only
+                yield from _shared(orelse, following)
+            case For(var, lo, hi, inside) if following & (lo.symbols() | hi.symbols()):
+                yield from _shared(inside, following | {var})
+            case _:
+                for block in bodies(stmt):
+                    yield from _shared(block, following)
 
 
 class _Checker:
@@ -91,11 +101,9 @@ class _Checker:
 
     def parallel(self, loop: For) -> None:
         """No two iterations write to one place: each has a part of the buffer, or a copy that storage gives it."""
-        own = [a for a in accesses((loop,)) if a.mode != "r"]
-        for a in own:
-            index = a.index or ()
-            if not {s for d in index for s in d.symbols()} & _following(loop, a) and not self.private(a.buffer, loop):
-                self.fault(f"iterations of {loop.var}, which threads share, write to the same places of {a.buffer}")
+        for name in _shared(loop.body, frozenset({loop.var})):
+            if not self.private(name, loop):
+                self.fault(f"iterations of {loop.var}, which threads share, write to the same places of {name}")
 
     def private(self, name: str, loop: For) -> bool:
         """Whether a temporary is used in this loop only; see `emit_storage`."""
