@@ -34,13 +34,23 @@ def _shared(body: tuple[Stmt, ...], following: frozenset[str]) -> Iterator[str]:
             if mode != "r" and not following & {s for d in index or () for s in d.symbols()}:
                 yield name
         match stmt:
-            case If(Op("equal", (Int(dim), _)), _, orelse) if dim.symbols() & following:  # one of them only
+            case If(cond, _, orelse) if _of_one(cond, following):
                 yield from _shared(orelse, following)
             case For(var, lo, hi, inside) if following & (lo.symbols() | hi.symbols()):
                 yield from _shared(inside, following | {var})
             case _:
                 for block in bodies(stmt):
                     yield from _shared(block, following)
+
+
+def _of_one(cond: Expr, following: frozenset[str]) -> bool:
+    """Whether a condition holds for one iteration only."""
+    match cond:
+        case Op("equal", (Int(dim), _)):
+            return dim.symbol in following
+        case Op("logical_and", terms):
+            return any(_of_one(term, following) for term in terms)
+    return False
 
 
 class _Checker:
