@@ -21,7 +21,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from ..dims import Dim, Facts, maximum, minimum, product
+from ..dims import Dim, Facts, maximum, minimum, nonnegative, product
 from ..ir import Buffer, Comment, Const, For, If, Int, Kernel, Load, Op, Product, Stmt, Store
 from .accumulate import neutral
 from .columns import columns
@@ -62,6 +62,8 @@ class _State:
         if isinstance(stmt, Product):  # no bit depends on how it is cut: its threads share it at run time
             return (replace(stmt, parallel=True),)
         if not isinstance(stmt, For) or stmt.kind == "seq":
+            return (self.within(stmt),)
+        if nonnegative(1 - (stmt.hi - stmt.lo)):  # it runs once at most
             return (self.within(stmt),)
         effort = work(stmt, self.table)
         if not any(a.mode == "r" for a in accesses((stmt,))):
