@@ -211,3 +211,23 @@ def test_a_delay_line_keeps_its_order(tmp_path, monkeypatch):
     for k, gradient in enumerate(pullback(dy)):
         expected = np.concatenate([g[0] for g in alone]) if k == 0 else sum(g[k] for g in alone)
         np.testing.assert_allclose(gradient, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_a_state_is_left_by_one_lane_alone(tmp_path):
+    """All others would store what was there, and another thread may have read that before the state was stored."""
+    source = """
+        class Counted(Layer):
+            count: State[real] = init.zeros()
+
+            def forward(self, x: real):
+                self.count = 0.5 * self.count + 1
+                for _ in range(3):
+                    x /= 1.5 + np.sin(x)
+                return x + self.count
+        """
+    head = "import numpy as np\nfrom layerc import Layer, State, init, real\n"
+    (tmp_path / "counted.py").write_text(head + textwrap.dedent(source))
+    stages = compile_module(read_module(tmp_path / "counted.py"))
+    text = dump(stages.parts[0].kernel)
+    assert "min((batch//16), 64) map parallel" in text
+    assert "where" not in text.split("map parallel")[1], text

@@ -263,6 +263,10 @@ class _State:
                         return False
                     if not self.uniform(stmt.body, memory.inside(stmt), masked):
                         return False
+                case If() if not masked and self.is_of_one(stmt):
+                    pass
+                case Store(op=None) if masked and self.is_shared(stmt):
+                    return False  # the others would store what was there, perhaps before it is stored
                 case If(cond=cond) | While(cond=cond):
                     if not all(self.uniform(b, memory, masked or not self.same_for_all(cond)) for b in bodies(stmt)):
                         return False
@@ -309,6 +313,8 @@ class _State:
                 return (If(cond, self.body(then, mask), self.body(orelse, mask)),)
             case While(before, cond, inside) if self.same_for_all(cond):
                 return (While(self.body(before, mask), cond, self.body(inside, mask)),)
+            case If() if self.is_of_one(stmt):
+                return (self.lane(stmt),)
             case If(cond, then, orelse):
                 taken = self.flag("taken")
                 yes = conjunction(mask, Load(taken, (), "bool"))
@@ -350,7 +356,12 @@ class _State:
         """Whether all lanes accumulate into one place: that is a loop of its own, or it would keep others scalar."""
         return stmt.buffer not in self.wide and self._steady(stmt.index)
 
-    def lane(self, stmt: Store) -> For:
+    def is_of_one(self, stmt: If) -> bool:
+        """Whether it only stores to places that no example has for itself: the states that the first one leaves."""
+        stores = (*stmt.then, *stmt.orelse)
+        return all(isinstance(s, Store) and s.op is None and self.is_shared(s) for s in stores)
+
+    def lane(self, stmt: Store | If) -> For:
         var = self.names.fresh("l")
         return For(var, Dim.of(0), Dim.of(LANES), (self.one(stmt, var),), "map")
 

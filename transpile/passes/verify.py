@@ -47,7 +47,7 @@ def _of_one(cond: Expr, following: frozenset[str]) -> bool:
     """Whether a condition holds for one iteration only."""
     match cond:
         case Op("equal", (Int(dim), _)):
-            return dim.symbol in following
+            return bool(dim.symbols() & following)
         case Op("logical_and", terms):
             return any(_of_one(term, following) for term in terms)
     return False
