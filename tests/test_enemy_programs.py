@@ -1856,19 +1856,3 @@ def test_the_comparison_can_fail(wrong: Any) -> None:
     gradient = np.array([1.0, -2.0, 3.0])
     with pytest.raises(AssertionError):
         close(wrong(gradient), gradient, 2e-4, "")
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("return np.sum(x) * i", "i counts the loop"),
-    ],
-)
-def test_what_is_refused_is_drawn(line: str, message: str) -> None:
-    """Programs that would compile to something else than NumPy's meaning."""
-    source = (
-        HEAD
-        + f'@layer\ndef f(x: real["N"]):\n    i = 0\n    for i in range(x.shape[0]):\n        x[i] = x[i] * 2\n    {line}\n'
-    )
-    with pytest.raises(Exception, match=message):
-        check_file(Path("program.py"), source)

@@ -24,7 +24,7 @@ MISTAKES = [
     ("while x[0] > 0: x = x - 1\nelse: x = x\nreturn x", 3, "statement", "else on a loop", "before the loop"),
     ("while True: x = x + 1\nreturn x", 3, "statement", "never ends", "break"),
     ("break\nreturn x", 3, "syntax", "break outside a loop", ""),
-    ("for i in range(3): x = x + i\nreturn x * i", 4, "name", "i counts the loop", "another name"),
+    ("for i in range(3): x = x + i; i = 2 * i\nreturn x * i", 4, "name", "i counts the loop", "another name"),
     ("for i in range(3):\n    if x[i] > 0: return x[:i]\nreturn x", 3, "shape", "another shape in every iteration", "allocate the largest"),
     ("for i in range(3):\n    if x[i] > 0: return x, x\nreturn x", 2, "type", "different kind of thing", ""),
     ("for i in range(3):\n    if x[i] > 0: return x", 2, "type", "returned only when", "every path"),

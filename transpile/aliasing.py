@@ -66,7 +66,9 @@ def entangled(function: Function) -> set[str]:
 def _hidden(function: Function) -> list[tuple[Store, set[str]]]:
     """The stores, and the names that do not see each."""
     flow = _Flow()
-    flow.backward(function.body, set())
+    given = {result.name for result in function.results if result.role == "state"}
+    left = {p.name for p in function.params if p.role == "state"} - given  # what is in their memory at the end
+    flow.backward(function.body, left)
     flow.forward(function.body, frozenset())
     return list(flow.found.values())
 

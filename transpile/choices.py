@@ -68,6 +68,8 @@ class Choices:
         name = Name(self.fresh("view"), self._type(choice), None, self.span(node))
         self._one_of(choice, lambda k: [Assign(name.id, self.as_expr(choice.options[k], node), self.span(node))], node)
         self.shown_by[name.id] = choice
+        if not all(map(self._lies_in_order, self._shown_as(choice))):
+            self.unordered.add(name.id)
         return name
 
     def store_choice(
@@ -137,7 +139,7 @@ class Choices:
             return None
         if len(options) == 1 and self.chosen:
             return options[0]
-        if id not in self.chosen:
+        if id not in self.chosen and not any(isinstance(v, Choice) for v, _ in sides):
             return None
         choice = self._choice(id, options, node)
         for value, out in sides:
@@ -157,9 +159,9 @@ class Choices:
     # -- loops ---------------------------------------------------------------------------------------------------
     def carried_choice(self: Any, id: str, value: Value, offered: tuple[View | None, ...], node: Any) -> Value | None:
         """The variables for a name that a loop binds, and their values before it; None: it is no choice."""
-        if id not in self.chosen or not (isinstance(value, Later) or _is_array(value)):
+        if not (id in self.chosen or isinstance(value, Choice)) or not (isinstance(value, Later) or _is_array(value)):
             return None
-        if not offered:
+        if not offered and not isinstance(value, Choice):
             return None if isinstance(value, Later) else value
         options: list[View | None] = []
         for view in (*_arrays(value), *offered):
@@ -176,7 +178,9 @@ class Choices:
     def offer(self: Any, id: str, before: Value, after: Value, bound: Set[str]) -> tuple[View | None, ...]:
         """The arrays that the body of a loop leaves a name, and that it was not known to be: its body is to be typed
         again. None stands for what is made there."""
-        if id not in self.chosen or not _is_array(after) or not (isinstance(before, Later) or _is_array(before)):
+        if not (id in self.chosen or isinstance(before, Choice)) or not _is_array(after):
+            return ()
+        if not (isinstance(before, Later) or _is_array(before)):
             return ()
         known = _arrays(before)
         more: list[View | None] = []
@@ -205,6 +209,8 @@ class Choices:
         if choice.own is None:
             return made
         if any(k == len(place) - 1 and v != View(choice.own, None) for k, v in zip(at, shown)):
+            if not all(map(self._lies_in_order, self._shown_as(value))):
+                self.unordered.add(choice.own.id)
             own = Name(self.fresh(plain(choice.own.id)), choice.own.type, None, span)
             made.read += self._content(value, [k == len(place) - 1 for k in at], own, node)
             made.bind.append(Assign(choice.own.id, own, span))

@@ -64,7 +64,7 @@ class _Function:
     def body(self) -> list[Any]:
         if not any(_leaving(n) for n in self.node.body):
             return self.node.body
-        return self.block(self.node.body, Place()) or [_at(gast.Pass(), self.node)]
+        return self.block(self.node.body, Place()) or [placed(gast.Pass(), self.node)]
 
     # -- blocks ------------------------------------------------------------------------------------------------
     def block(self, nodes: list[Any], place: Place) -> list[Any]:
@@ -92,12 +92,13 @@ class _Function:
             case gast.Return() if place.tail:
                 return [node] if self.has_value else []
             case gast.Return(value=value):
-                kept = [_assign(self.result, value or _constant(None, node), node)] if self.has_value else []
-                return [*kept, _assign(self.going, _constant(False, node), node)]
+                kept = [assignment(self.result, value or constant(None, node), node)] if self.has_value else []
+                return [*kept, assignment(self.going, constant(False, node), node)]
             case gast.Break() if place.looping:
-                return [_assign(place.looping, _constant(False, node), node)]
+                return [assignment(place.looping, constant(False, node), node)]
             case gast.Continue() if place.looped:
-                return [_assign(place.next, _constant(False, node), node)] if place.next else [_at(gast.Pass(), node)]
+                go_on = [assignment(place.next, constant(False, node), node)] if place.next else []
+                return go_on or [placed(gast.Pass(), node)]
         return [node]  # outside a loop: the checker says so
 
     def branch(self, node: Any, rest: list[Any], place: Place) -> list[Any]:
@@ -120,26 +121,26 @@ class _Function:
         if gast.Continue in kinds and place.looped:
             name = place.next or self.name("going")
             if not place.next:
-                out.append(_assign(name, _constant(True, node), node))
+                out.append(assignment(name, constant(True, node), node))
             inner = replace(inner, next=name)
             flags.append(name)
         if not flags:
             return [node, *self.block(rest, place)]
         # What follows may read what every branch assigns that goes on.
-        out += [_assign(name, _load(LATER_IF_NEW, node), node) for name in sorted(_given([node]) or ())]
+        out += [assignment(name, loaded(LATER_IF_NEW, node), node) for name in sorted(assigned_always([node]) or ())]
         out.append(self.make_if(node.test, self.block(node.body, inner), self.block(node.orelse, inner), node))
         return [*out, *self.after(node, flags, rest, place, False)]
 
     def after(self, node: Any, flags: list[str], rest: list[Any], place: Place, never: bool) -> list[Any]:
         """What follows a statement that may have left. `never`: it is not reached, but for a return."""
         returned = (
-            [_at(gast.Return(value=_load(self.result, self.where)), self.where)]
+            [placed(gast.Return(value=loaded(self.result, self.where)), self.where)]
             if place.tail and self.has_value
             else []
         )
         if never:
             return returned
-        test = _all([_load(self.going if f == "<going>" else f, node) for f in flags], node)
+        test = _all([loaded(self.going if f == "<going>" else f, node) for f in flags], node)
         then = self.block(rest, place)
         if not then and not returned:
             return []
@@ -147,7 +148,7 @@ class _Function:
         return [self.make_if(test, then, returned if only_going else [], rest[0] if rest else self.where)]
 
     def make_if(self, test: Any, then: list[Any], orelse: list[Any], node: Any) -> Any:
-        return _at(gast.If(test=test, body=then or [_at(gast.Pass(), node)], orelse=orelse), node)
+        return placed(gast.If(test=test, body=then or [placed(gast.Pass(), node)], orelse=orelse), node)
 
     # -- loops -------------------------------------------------------------------------------------------------
     def loop(self, node: Any, place: Place) -> tuple[list[Any], bool]:
@@ -160,22 +161,22 @@ class _Function:
         looping = None
         if gast.Break in kinds:
             looping = self.name("looping" if flags else "going")
-            out.append(_assign(looping, _constant(True, node), node))
+            out.append(assignment(looping, constant(True, node), node))
             flags.append(looping)
         inner = Place(tail=False, ready=place.ready or gast.Return in kinds, looping=looping, looped=True)
-        body = self.block(node.body, inner) or [_at(gast.Pass(), node)]
-        tests = [_load(f, node) for f in flags]
+        body = self.block(node.body, inner) or [placed(gast.Pass(), node)]
+        tests = [loaded(f, node) for f in flags]
         if isinstance(node, gast.For):
             if tests:
                 body = [self.make_if(_all(tests, node), body, [], node)]
             out.append(
-                _at(
+                placed(
                     gast.For(target=node.target, iter=node.iter, body=body, orelse=node.orelse, type_comment=None), node
                 )
             )
         else:
             tests += [] if tests and _is_true(node.test) else [node.test]
-            out.append(_at(gast.While(test=_all(tests, node.test), body=body, orelse=node.orelse), node))
+            out.append(placed(gast.While(test=_all(tests, node.test), body=body, orelse=node.orelse), node))
         return out, gast.Return in kinds
 
     def prepare(self, place: Place, node: Any) -> list[Any]:
@@ -183,8 +184,8 @@ class _Function:
         if place.ready:
             return []
         self.going, self.result = self.name("going"), self.name("result")
-        kept = [_assign(self.result, _load(LATER, node), node)] if self.has_value else []
-        return [_assign(self.going, _constant(True, node), node), *kept]
+        kept = [assignment(self.result, loaded(LATER, node), node)] if self.has_value else []
+        return [assignment(self.going, constant(True, node), node), *kept]
 
     def name(self, base: str) -> str:
         self.count += 1
@@ -224,13 +225,13 @@ def _always(nodes: list[Any]) -> bool:
     )
 
 
-def _given(nodes: list[Any]) -> set[str] | None:
+def assigned_always(nodes: list[Any]) -> set[str] | None:
     """The variables that are assigned whenever control goes on after these statements; None where it never does."""
     found: set[str] = set()
     for node in nodes:
         match node:
             case gast.If(body=body, orelse=orelse):
-                arms = [names for names in (_given(body), _given(orelse)) if names is not None]
+                arms = [names for names in (assigned_always(body), assigned_always(orelse)) if names is not None]
                 if not arms:
                     return None
                 found |= set.intersection(*arms)
@@ -263,22 +264,22 @@ def _is_none(node: Any) -> bool:
 
 
 # -- making ----------------------------------------------------------------------------------------------------
-def _at(made: Any, node: Any) -> Any:
+def placed(made: Any, node: Any) -> Any:
     return gast.copy_location(made, node)
 
 
-def _constant(value: Any, node: Any) -> Any:
-    return _at(gast.Constant(value=value, kind=None), node)
+def constant(value: Any, node: Any) -> Any:
+    return placed(gast.Constant(value=value, kind=None), node)
 
 
-def _load(name: str, node: Any) -> Any:
-    return _at(gast.Name(id=name, ctx=gast.Load(), annotation=None, type_comment=None), node)
+def loaded(name: str, node: Any) -> Any:
+    return placed(gast.Name(id=name, ctx=gast.Load(), annotation=None, type_comment=None), node)
 
 
-def _assign(name: str | None, value: Any, node: Any) -> Any:
-    target = _at(gast.Name(id=name, ctx=gast.Store(), annotation=None, type_comment=None), node)
-    return _at(gast.Assign(targets=[target], value=value, type_comment=None), node)
+def assignment(name: str | None, value: Any, node: Any) -> Any:
+    target = placed(gast.Name(id=name, ctx=gast.Store(), annotation=None, type_comment=None), node)
+    return placed(gast.Assign(targets=[target], value=value, type_comment=None), node)
 
 
 def _all(tests: list[Any], node: Any) -> Any:
-    return tests[0] if len(tests) == 1 else _at(gast.BoolOp(op=gast.And(), values=tests), node)
+    return tests[0] if len(tests) == 1 else placed(gast.BoolOp(op=gast.And(), values=tests), node)

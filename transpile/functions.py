@@ -499,7 +499,7 @@ class FunctionChecker(Iteration, Joins, Choices, Inlining, DerivativeCalls, List
         harmless = not then_out and not else_out and not isinstance(a, Tuple) and not isinstance(b, Tuple)
         if harmless:
             x, y = self.as_expr(a, node), self.as_expr(b, node)
-            shows = self.mutated and (self._is_view(x) or self._is_view(y))  # not a copy, as that of a select
+            shows = self.mutating and (self._is_view(x) or self._is_view(y))  # not a copy, as that of a select
             reads = any(isinstance(e, Index) for e in (*walk(x), *walk(y)))
             if not shows and not reads and not self._may_fail(x, y):
                 if x.type.shape == y.type.shape:
@@ -607,10 +607,11 @@ class FunctionChecker(Iteration, Joins, Choices, Inlining, DerivativeCalls, List
             return cond, inner
 
         mark, used, env, lists = len(self.out) - self.inserted, set(self.fresh.used), dict(self.env), dict(self.lists)
+        shown = dict(self.shown_by)
         cond, statements = self.carried(node, body)
         if needs or known_truth(cond) is False:
-            del self.out[mark + self.inserted :]
-            self.fresh.used, self.env, self.lists = used, env, lists
+            self._again(mark, used, shown)
+            self.env, self.lists = env, lists
             if needs:
                 self.block(_with_flag(node))
             return

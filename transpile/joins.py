@@ -131,6 +131,8 @@ class Joins:
             )
         type = Type(joined(x.type, y.type, shown(id)), x.type.shape)
         name = self.called(id)
+        self._note_order(name, x)
+        self._note_order(name, y)
         _deliver(then_out, name, construct.convert(x, type), self.span(node), kept=kept[0])
         _deliver(else_out, name, construct.convert(y, type), self.span(node), kept=kept[1])
         return Name(name, type, None, self.span(node))
@@ -148,6 +150,8 @@ class Joins:
         """Zeros of the type of a value: what a variable holds before it is assigned, which nothing reads."""
 
         def blank(path: tuple[int, ...], value: Value) -> Value:
+            if isinstance(value, Choice):
+                return Later()
             if isinstance(value, (*_OBJECTS, Later, Broken)):
                 return value
             type = self.as_expr(value, node).type
@@ -187,7 +191,7 @@ class Joins:
         strides: dict[str, Dim] = {}
         unstable: set[str] = set()
         while True:
-            mark, used = len(self.out) - self.inserted, set(self.fresh.used)
+            mark, used, shown = len(self.out) - self.inserted, set(self.fresh.used), dict(self.shown_by)
             self.env, self.lists = dict(entry), dict(lists)
             for id in unstable:
                 self.env[id] = _unstable(id)
@@ -206,9 +210,12 @@ class Joins:
             more = self.grown(lists, growth, position, trips)
             if len(self.reporter.mistakes) != mistakes:
                 break
-            bound = bound_by(statements) | _own_memory(held)
+            bound = self._bound_in_loop(statements, held)
             if self._offers(start, reassigned, bound, offered):
-                self._again(mark, used)
+                self._again(mark, used, shown)
+                continue
+            if self._disordered(held):
+                self._again(mark, used, shown)
                 continue
             wider = self._wider(start, reassigned, node)
             changed = {id for id in reassigned if self._object_changed(id, start[id], self.env.get(id))} - unstable
@@ -218,7 +225,7 @@ class Joins:
             promoted |= wider
             growth |= more
             unstable |= changed
-            self._again(mark, used)
+            self._again(mark, used, shown)
         self._deliver_choices(held, statements, node)
         for id, value in held.items():
             self._deliver_carried(id, value, statements, node)
@@ -227,10 +234,29 @@ class Joins:
         self.lists = self.after_loop(lists, growth, trips)
         return result, statements
 
-    def _again(self: Any, mark: int, used: set[str]) -> None:
+    def _again(self: Any, mark: int, used: set[str], shown: dict[str, Choice]) -> None:
         """Back to before the loop: its body is typed again."""
         del self.out[mark + self.inserted :]
-        self.fresh.used = used
+        self.fresh.used, self.shown_by = used, shown
+
+    def _disordered(self: Any, held: dict[str, Value]) -> bool:
+        """Whether the body leaves a variable an array that may not lie in C order, which it was not known to be."""
+        found: set[str] = set()
+        for id, value in held.items():
+            now = dict(leaves(self.env.get(id, Broken())))
+            for path, variable in leaves(value):
+                name = getattr(variable.own if isinstance(variable, Choice) else variable, "id", None)
+                after = now.get(path, Broken())
+                if name is not None and _is_array(after) and not all(map(self._lies_in_order, self._shown_as(after))):
+                    found.add(name)
+        more = found - self.unordered
+        self.unordered |= found
+        return bool(more)
+
+    def _shown_as(self: Any, value: Value) -> list[Expr]:
+        """The arrays that a value may be."""
+        views = value.options if isinstance(value, Choice) else (value,)
+        return [self.as_expr(view, self.current) for view in views]
 
     def _offers(self: Any, start: dict[str, Value], reassigned: list[str], bound: set[str], offered: Offered) -> bool:
         """Whether the body leaves a name an array that it was not known to be."""
@@ -247,8 +273,15 @@ class Joins:
                 offered[id, path] = (*known, *(view for view in more if view not in known))
         return offered != before
 
+    def _bound_in_loop(self: Any, statements: list[Stmt], held: dict[str, Value]) -> set[str]:
+        """Names that mean something else after a loop than in an iteration: its counter too, and at the end of its body
+        the memory of the choices that it carries."""
+        found = (choice for value in held.values() for _, choice in leaves(value))
+        own = {choice.own.id for choice in found if isinstance(choice, Choice) and choice.own is not None}
+        return bound_by(statements) | own | (self.counters - self.facts.keys())
+
     def _deliver_choices(self: Any, held: dict[str, Value], statements: list[Stmt], node: Any) -> None:
-        made, bound = [], bound_by(statements) | _own_memory(held)
+        made, bound = [], self._bound_in_loop(statements, held)
         for id, value in held.items():
             after = self.env.get(id)
             if after is None or isinstance(after, Broken):
@@ -489,12 +522,6 @@ def _unstable(id: str) -> Broken:
     return Broken(
         f"{shown(id)} is one thing before the loop and another after its body", "use a name of its own inside the loop"
     )
-
-
-def _own_memory(held: dict[str, Value]) -> set[str]:
-    """Of choices that a loop carries: bound at the end of its body."""
-    found = (choice for value in held.values() for _, choice in leaves(value))
-    return {choice.own.id for choice in found if isinstance(choice, Choice) and choice.own is not None}
 
 
 def _nested(found: dict[tuple[int, ...], Type]) -> Value:

@@ -13,7 +13,7 @@ from typing import Any
 
 import gast
 
-from . import exits
+from . import exits, leftovers
 from .depth import too_deep
 from .errors import Mistake, Reporter, Suppressed, span_of
 from .lines import lines_of
@@ -154,6 +154,7 @@ def _read(path: Path, text: str, reading: Reading) -> Source | None:
                 raise RecursionError
             tree = gast.parse(text, filename=name)
             _compiled(text, name)
+        leftovers.rewrite(tree)
         exits.rewrite(tree)
     except (SyntaxError, ValueError) as error:  # ValueError: a NUL byte
         reporter.add(_no_python(error, name, text))

@@ -101,12 +101,17 @@ class Views:
         return False
 
     def _note_order(self: Any, name: str, value: Expr) -> None:
-        """NumPy gives a result the order of its operands."""
-        for part in walk(value):
-            if isinstance(part, Call) and part.op in _REORDERING:
-                self.unordered.add(name)
-            if isinstance(part, Name) and part.id in self.unordered:
-                self.unordered.add(name)
+        if not self._lies_in_order(value):
+            self.unordered.add(name)
+
+    def _lies_in_order(self: Any, value: Expr) -> bool:
+        """Whether an array surely does. NumPy gives a result the order of its operands."""
+        if self._shows(value):
+            return self._in_order(value)
+        return not any(
+            part.op in _REORDERING if isinstance(part, Call) else isinstance(part, Name) and part.id in self.unordered
+            for part in walk(value)
+        )
 
     def _root_mutated(self: Any, expr: Expr) -> bool:
         """Whether a name that is written into shows the same array."""

@@ -528,3 +528,64 @@ def global_function_of_scalars(x: real[""]):  # low=0.2 high=0.9
 def fstrings_in_assert(x: real["N"]):  # N=3
     assert x.shape[0] > -1, f"got {x.shape}"
     return x
+
+
+@layer
+def left_by_break(x: real["N"]):  # N=5
+    for i in range(x.shape[0]):
+        if x[i] > 0.5:
+            break
+    return x[i] * i
+
+
+@layer
+def last_residual(x: real["N"], *, k: int = 4):  # N=3
+    z = x
+    for _ in range(k):
+        r = z * z * z - x
+        if np.max(np.abs(r)) < 1e-3:
+            break
+        z = z - r / (3 * z * z + 1)
+    return z * r
+
+
+@layer
+def last_row(x: real["N M"]):  # N=3 M=4
+    for r in x:
+        s = np.sum(r)
+    return r * s
+
+
+@layer
+def counter_kept(x: real["N"], *, n: int = 3):  # N=4
+    i = 7
+    for i in range(1, n):
+        x = x * np.sin(x)
+    for j in range(3, n):
+        i = j
+    return x * i
+
+
+@layer
+def left_by_while(x: real["N"]):  # N=4
+    k = 0
+    while k < x.shape[0]:
+        v = x[k] * 2
+        k += 1
+        if v > 1:
+            break
+    if x[0] > 0:
+        return x * v
+    return x
+
+
+@layer
+def counters_of_two_loops(x: real["N M"]):  # N=3 M=4
+    for i in range(x.shape[0]):
+        t = 0.0
+        for j in range(x.shape[1]):
+            t += x[i, j]
+        t = t * j
+    for i in range(2):
+        x = x * (i + 1)
+    return x * t + i

@@ -50,9 +50,10 @@ def names(x: real["N"], s: real[""]):
         c = x
     d = c + 1  # E name: c is assigned only when the condition is true
     for i in range(3):
-        e = x * i
+        if x[i] > 0:
+            e = x * i
     f = x
-    f = e  # E name: e is assigned in the loop only
+    f = e  # E name: e is assigned only when the condition is true
     f = x
     del f
     g = f  # E name: f was deleted

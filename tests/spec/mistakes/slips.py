@@ -88,3 +88,12 @@ def counted_from(x: real["N"], w: real["N N"]):
     v[0] = 1.0  # E unsupported: not written into # H .copy()
     x[0] = 2.0
     return v, w
+
+
+@layer
+def earlier_row(y: real["N K"], q: real["K"]):
+    for r in y:
+        r[1] = 1.0  # E aliasing: this writes into y; q, which shares its memory, is read afterwards # H take a copy
+        if r[0] > 0:
+            q = r
+    return q
