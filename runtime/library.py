@@ -14,7 +14,7 @@ OUT_OF_MEMORY = 1
 # What a kernel may raise: nothing in a manifest can name another class.
 _EXCEPTIONS = frozenset(
     "ArithmeticError AssertionError FloatingPointError IndexError MemoryError OverflowError RuntimeError "
-    "TypeError ValueError ZeroDivisionError".split()
+    "TypeError UnboundLocalError ValueError ZeroDivisionError".split()
 )
 
 

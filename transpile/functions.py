@@ -27,6 +27,7 @@ from .fold import fold
 from .inlining import Inlining
 from .iteration import Iteration
 from .joins import Joins
+from .leftovers import RAN
 from .lists import Items, Key, Lists, Plan, appended_names, popped_names
 from .lowering.facts import assumed, at_least
 from .masks import explained
@@ -446,7 +447,8 @@ class FunctionChecker(Iteration, Joins, Choices, Inlining, DerivativeCalls, List
             said = "this assertion never holds" + (f": {text}" if text else "")
             raise self.fail(node, "type", text if self.source.shipped else said)
         if known_truth(cond) is not True:
-            self.emit(Assert(cond, text, self.span(node)))
+            left = isinstance(test, gast.Name) and test.id.startswith(RAN)  # Python would find no value
+            self.emit(Assert(cond, text, self.span(node), "UnboundLocalError" if left else "AssertionError"))
             self.held += at_least(cond)
 
     def require(self, cond: Expr, message: str, node: Any) -> None:

@@ -23,6 +23,7 @@ from .exits import LATER, LATER_IF_NEW, assigned_always, assignment, constant, l
 from .mutation import target_names
 
 _LOOPS = (gast.For, gast.While)
+RAN = "<ran"  # so begin the names of what an assertion here asks
 
 
 def rewrite(tree: Any) -> None:
@@ -77,7 +78,7 @@ class _Loop:
 
     def ask(self, names: list[str], before: list[Any], inside: list[Any]) -> None:
         """Puts the question whether the loop ran before what reads a name that it alone gives a value."""
-        ran, node = f"<ran {self.number}>", self.node
+        ran, node = f"{RAN} {self.number}>", self.node
         some = _runs(node)
         if isinstance(some, gast.Constant):
             return

@@ -18,6 +18,7 @@ version of its body.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +29,7 @@ from .columns import columns
 from .depend import Memory, injective
 from .fuse import fuse_body
 from .tree import Access, Body, Names, accesses, map_bodies, rename_buffers, roots, touched, walk
+from .verify import shared_places
 from .work import WORTH, work
 
 CHUNKS = 64  # at most, of a loop whose iterations share nothing
@@ -120,7 +122,7 @@ class _State:
     # -- one loop --------------------------------------------------------------------------------------------
     def split(self, loop: For, effort: Dim) -> Body:
         shared = self.shared(loop)
-        if shared is None:
+        if shared is None or self.collides(loop, shared):
             return (loop,)
         q = self.names.fresh("chunk")
         by_columns = columns(loop, shared, lambda name: self.is_private(name, loop), q) if shared else None
@@ -168,6 +170,11 @@ class _State:
             if a.buffer in found and found[a.buffer] != a.mode:
                 return None
         return found
+
+    def collides(self, loop: For, shared: Collection[str]) -> bool:
+        """Whether iterations store to one place: such a loop runs once at most, though nobody could prove it."""
+        names = set(shared_places(loop.body, frozenset({loop.var}))) - set(shared)
+        return not all(self.is_private(name, loop) for name in names)
 
     def facts(self, a: Access) -> Facts:
         """The ranges of the variables around an access inside the loop that is split."""

@@ -26,7 +26,7 @@ def verify(kernel: Kernel) -> Kernel:
     return kernel
 
 
-def _shared(body: tuple[Stmt, ...], following: frozenset[str]) -> Iterator[str]:
+def shared_places(body: tuple[Stmt, ...], following: frozenset[str]) -> Iterator[str]:
     """Buffers with a place that more than one iteration may write to. `following`: the variables of the loop, and of
     those inside whose bounds depend on it."""
     for stmt in body:
@@ -35,12 +35,12 @@ def _shared(body: tuple[Stmt, ...], following: frozenset[str]) -> Iterator[str]:
                 yield name
         match stmt:
             case If(cond, _, orelse) if _of_one(cond, following):
-                yield from _shared(orelse, following)
+                yield from shared_places(orelse, following)
             case For(var, lo, hi, inside) if following & (lo.symbols() | hi.symbols()):
-                yield from _shared(inside, following | {var})
+                yield from shared_places(inside, following | {var})
             case _:
                 for block in bodies(stmt):
-                    yield from _shared(block, following)
+                    yield from shared_places(block, following)
 
 
 def _of_one(cond: Expr, following: frozenset[str]) -> bool:
@@ -111,7 +111,7 @@ class _Checker:
 
     def parallel(self, loop: For) -> None:
         """No two iterations write to one place: each has a part of the buffer, or a copy that storage gives it."""
-        for name in _shared(loop.body, frozenset({loop.var})):
+        for name in shared_places(loop.body, frozenset({loop.var})):
             if not self.private(name, loop):
                 self.fault(f"iterations of {loop.var}, which threads share, write to the same places of {name}")
 

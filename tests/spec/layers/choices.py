@@ -234,3 +234,111 @@ def bound_to_itself(w: real["N M"]):  # N=3 M=2
         w -= w / (1 + np.abs(w))
         w = w
     return v * w
+
+
+def either(u, w):
+    return u if u[0] > w[0] else w
+
+
+@layer
+def from_a_ternary(a: real["N"], b: real["N"]):  # N=4
+    m = either(either(a, b), b)
+    m[0] -= 3
+    t = (lambda p, q: p if p[1] > q[1] else q)(a, b)
+    t[1] = m[0] ** 2
+    return a, b
+
+
+@layer
+def bound_anew_by_a_loop(a: real["N"], b: real["N"], s: real):  # N=4
+    u = b if s > 0 else a
+    u += 1
+    v = u
+    for i in range(2):
+        v = a * s
+    return v, a, b
+
+
+def turning(x, y):
+    for i in range(2):
+        if x[0] > 0:
+            x, y = y, x
+        x[0] -= 0.5
+    return x
+
+
+@layer
+def turned_by_a_helper(a: real["N"], b: real["N"], s: real):  # N=4
+    u = b if s > 0 else a
+    w = turning(u, b)
+    return w, u, b
+
+
+@layer
+def turned_on_a_branch(a: real["N"], b: real["N"], s: real):  # N=4
+    v = b
+    if s > 0:
+        v = a
+    if a[0] > 0:
+        for i in range(1):
+            v, a, b = a, b, v
+        b[0] = s
+    return v, a, b
+
+
+@layer
+def left_early(a: real["N"], b: real["N"], s: real):  # N=4
+    u = a if s > 0 else b
+    v = b
+    b[...] = u
+    if s > 0.5:
+        v = b
+    else:
+        if u[-1] > 0:
+            return a, b, v, u
+    return a, b, v, u
+
+
+@layer
+def left_earlier(a: real["N"], b: real["N"], c: real["N"]):  # N=4
+    u = c
+    v = a
+    if v[-1] > -0.5:
+        if u[-1] > a[0]:
+            if a[-1] > 0.5:
+                return c, b
+        c[0] = c[-1]
+    return c, b
+
+
+@layer
+def part_of_one_element(a: real["N"], b: real["N"]):  # N=4
+    v = a[::2] if a[0] > 0 else b[::2]
+    w = v[::-1]
+    w[0] += 2
+    v[:1] = w[-1]
+    a[0] = 3
+    w *= b[0]
+    return a * b
+
+
+@layer
+def three_turning(a: real["N"], b: real["N"], c: real["N"], s: real):  # N=4
+    u = a[:]
+    b = u[::-1]
+    i1 = 0
+    while i1 < 3 and b[-1] > 0:
+        i1 += 1
+        if s > 0:
+            c += 0.5 * c
+        else:
+            u[0] += u[0] * 0.5
+        for i2 in range(2):
+            if b[0] > 0:
+                a, u, b = u, b, a
+            else:
+                u += 0.5 * c
+                b += -0.5
+            c = u
+    a[-1] *= a[-1] * 0.5
+    return b, u, c, a
