@@ -128,7 +128,11 @@ CONSTRUCTS = [
     ("`while`", "`while np.sum(r * r) > eps:`", "while_and_conditions"),
     ("`if`", "`if`, `elif`, `else`, on values too; `n in (1, 2)`, `a < b <= c`", "elif_ladder"),
     ("leaving", "`break`, `continue`, `return` anywhere", "return_in_loops"),
-    ("after a loop", "its counter, and what each iteration assigns: `for i in range(n): ...` then `x[i]`", "left_by_break"),
+    (
+        "after a loop",
+        "its counter, and what each iteration assigns: `for i in range(n): ...` then `x[i]`",
+        "left_by_break",
+    ),
     ("ternary", "`a if c else b`: only the one taken is evaluated", "ternaries"),
     ("`assert`", '`assert np.all(x > 0), "why"`', "asserts"),
     ("`assert` of sizes", "`assert k <= x.shape[0]`: from there on, `x[:k]` has `k` elements", "assert_of_sizes"),

@@ -342,3 +342,35 @@ def three_turning(a: real["N"], b: real["N"], c: real["N"], s: real):  # N=4
             c = u
     a[-1] *= a[-1] * 0.5
     return b, u, c, a
+
+
+@layer
+def product_with_the_one_before(x: real["T N"]):  # T=4 N=3
+    now = np.zeros(x.shape[1])
+    old = np.zeros(x.shape[1])
+    y = np.zeros(x.shape[1])
+    for t in range(x.shape[0]):
+        now += x[t]
+        y += old * now
+        old = now
+    return y
+
+
+@layer
+def rows_into_rows(x: real["N N"]):  # N=3
+    for i in range(x.shape[0]):
+        for r in x:
+            x[i] += r
+            x = x
+    return x
+
+
+@layer
+def new_or_the_other(x: real["N"], y: real["N"]):  # N=4
+    w = x * 2
+    v = w if x[0] > 1 else y
+    w[0] = 3.0
+    y -= 1
+    z = y if x[1] > 0 else x * 2
+    z[0] = 3
+    return v * w, z * y
