@@ -73,7 +73,7 @@ class _Function:
             rest = nodes[position + 1 :]
             if isinstance(node, _LEAVING):
                 return [*out, *self.leave(node, place)]
-            if isinstance(node, gast.If) and _exits(node):
+            if isinstance(node, gast.If) and ways_out(node):
                 return [*out, *self.branch(node, rest, place)]
             if isinstance(node, gast.If) and _leaving(node):
                 inner = replace(place, tail=False)
@@ -108,7 +108,7 @@ class _Function:
             orelse = node.orelse if else_leaves else node.orelse + rest
             return [self.make_if(node.test, self.block(then, place), self.block(orelse, place), node)]
         # Both branches may go on, or leave from further inside: what follows waits for a flag.
-        kinds = _exits(node)
+        kinds = ways_out(node)
         out: list[Any] = []
         flags = []
         if gast.Return in kinds:
@@ -152,7 +152,7 @@ class _Function:
 
     # -- loops -------------------------------------------------------------------------------------------------
     def loop(self, node: Any, place: Place) -> tuple[list[Any], bool]:
-        kinds = _exits(node, inside=True)
+        kinds = ways_out(node, inside=True)
         out: list[Any] = []
         flags = []
         if gast.Return in kinds:
@@ -205,16 +205,16 @@ def _leaving(node: Any) -> bool:
     return any(isinstance(n, _LEAVING) for n in _own([node]))
 
 
-def _exits(node: Any, inside: bool = False) -> set[type]:
+def ways_out(node: Any, inside: bool = False) -> set[type]:
     """How an `if` may leave its block, or (inside) how control leaves from within a loop's body."""
     found: set[type] = set()
     for child in [*node.body, *([] if inside else node.orelse)]:
         if isinstance(child, _LEAVING):
             found.add(type(child))
         elif isinstance(child, gast.If):
-            found |= _exits(child)
+            found |= ways_out(child)
         elif isinstance(child, (gast.For, gast.While)):
-            found |= _exits(child, inside=True) & {gast.Return}
+            found |= ways_out(child, inside=True) & {gast.Return}
     return found
 
 
@@ -250,7 +250,7 @@ def _endless(node: Any) -> bool:
     return (
         isinstance(node, gast.While)
         and _is_true(node.test)
-        and gast.Return in (kinds := _exits(node, inside=True))
+        and gast.Return in (kinds := ways_out(node, inside=True))
         and gast.Break not in kinds
     )
 

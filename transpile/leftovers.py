@@ -19,10 +19,11 @@ from typing import Any
 
 import gast
 
-from .exits import LATER, LATER_IF_NEW, assigned_always, assignment, constant, loaded, placed
+from .exits import LATER, LATER_IF_NEW, assigned_always, assignment, constant, loaded, placed, ways_out
 from .mutation import target_names
 
 _LOOPS = (gast.For, gast.While)
+_ENDS = (gast.Break, gast.Continue)
 RAN = "<ran"  # so begin the names of what an assertion here asks
 
 
@@ -60,7 +61,7 @@ class _Loop:
         bound = set(target_names(self.node.body))
         targets = [n.id for n in gast.walk(self.node.target) if _stores(n)] if isinstance(self.node, gast.For) else []
         counters = [t for t in targets if t not in bound and _read(self.after, t)]
-        given = (assigned_always(self.node.body) or set()) - self.known - set(targets)
+        given = _in_every_round(self.node.body) - self.known - set(targets)
         own = {name for name in given if _read(self.after, name)}
         new = sorted(own | (set(counters) - self.known))
         before = [assignment(v, loaded(LATER_IF_NEW, self.node), self.node) for v in sorted(own)]
@@ -131,6 +132,16 @@ def _parts(node: Any, name: str) -> tuple[bool, bool, list[list[Any]]]:
     loads = any(_loads(n) and n.id == name for part in header for n in gast.walk(part))
     counted = isinstance(node, gast.For) and any(_stores(n) and n.id == name for n in gast.walk(node.target))
     return loads, False, [node.orelse] if counted else [node.body, node.orelse]
+
+
+def _in_every_round(body: list[Any]) -> set[str]:
+    """The names that each iteration assigns, also one that ends early."""
+    found: set[str] = set()
+    for node in body:
+        if isinstance(node, _ENDS) or (isinstance(node, gast.If) and ways_out(node) & set(_ENDS)):
+            break
+        found |= assigned_always([node]) or set()
+    return found
 
 
 def _runs(loop: Any) -> Any:

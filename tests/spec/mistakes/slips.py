@@ -97,3 +97,15 @@ def earlier_row(y: real["N K"], q: real["K"]):
         if r[0] > 0:
             q = r
     return q
+
+
+@layer
+def not_in_every_round(x: real["N"]):
+    for i in range(x.shape[0]):
+        if x[i] > 0:
+            break
+        v = x[i]
+    for i in range(x.shape[0]):
+        s = w + 1  # E name: w has no value yet
+        w = x[i] * s
+    return x * v * w  # E name: v is assigned only when
