@@ -128,6 +128,8 @@ class Choices:
         self: Any, id: str, a: Value, b: Value, then_out: list[Stmt], else_out: list[Stmt], node: Any
     ) -> Value | None:
         """What a name is after two branches; None: no matter which array it is."""
+        if not self.chosen:
+            return None
         sides = [(self._as_array(v, out, node), out) for v, out in ((a, then_out), (b, else_out))]
         if not all(isinstance(v, Later) or _is_array(v) for v, _ in sides):
             return None
@@ -137,7 +139,7 @@ class Choices:
                 _add(options, view if _lasts(view, bound_by(out)) else None)
         if not any(options) or len({self._type(v) for v, _ in sides if not isinstance(v, Later)}) > 1:
             return None
-        if len(options) == 1 and self.chosen:
+        if len(options) == 1:
             return options[0]
         if id not in self.chosen and not any(isinstance(v, Choice) for v, _ in sides):
             return None
@@ -205,6 +207,9 @@ class Choices:
         place = {view: k for k, view in enumerate(choice.options)}
         shown = _arrays(value)
         at = [place[v] if v in place and _lasts(v, bound) else len(place) - 1 for v in shown]
+        if choice.own is None and any(v not in place or not _lasts(v, bound) for v in shown):
+            what = "this name is one array or another, and here one that nothing stands for"
+            raise self.fail(node, "aliasing", what, "take a copy: np.copy(...)")
         made.bind.append(Assign(choice.which.id, _number(value, at), span))
         if choice.own is None:
             return made

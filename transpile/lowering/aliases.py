@@ -12,7 +12,6 @@ from ..program import (
     Expr,
     For,
     Gather,
-    If,
     Index,
     Mask,
     Name,
@@ -32,37 +31,27 @@ Where = tuple[int, frozenset[int]]
 
 @dataclass
 class Writes:
-    """Where each name is bound, written into and read."""
+    """Where each name is bound and written into."""
 
     assigns: dict[str, list[Where]] = field(default_factory=dict)
     stores: dict[str, list[Where]] = field(default_factory=dict)
-    reads: dict[str, list[Where]] = field(default_factory=dict)
     at: dict[int, Where] = field(default_factory=dict)  # by the id of a statement
     # Integers that are read from memory, their value not being symbolic.
     loaded: set[str] = field(default_factory=set)
-    blocks: list[frozenset[tuple[int, int]]] = field(default_factory=list)  # by position: the blocks around
-    meets: dict[str, list[int]] = field(default_factory=dict)  # branches that all bind a name
 
     @staticmethod
     def of(body: tuple[Stmt, ...]) -> Writes:
         found = Writes()
-        for position, (stmt, loops, around) in enumerate(_numbered(body, frozenset(), frozenset())):
+        for position, (stmt, loops) in enumerate(_numbered(body, frozenset())):
             here = (position, loops)
-            found.blocks.append(around)
             found.at[id(stmt)] = here
             for expr in stmt_exprs(stmt):
-                for read in (e for e in walk(expr) if isinstance(e, Name)):
-                    found.reads.setdefault(read.id, []).append(here)
-                    if read.value is None:
-                        found.loaded.add(read.id)
+                found.loaded |= {e.id for e in walk(expr) if isinstance(e, Name) and e.value is None}
             match stmt:
                 case Assign(name=name) | Pop(name=name):
                     found.assigns.setdefault(name, []).append(here)
                 case Store(base=base):
                     found.stores.setdefault(base.id, []).append(here)
-                case If():
-                    for name in _always_bound((stmt,)):
-                        found.meets.setdefault(name, []).append(position)
             if isinstance(stmt, (Push, Pop)):
                 found.stores.setdefault(stmt.list.id, []).append(here)
         return found
@@ -87,76 +76,14 @@ class Writes:
                 return False
         return True
 
-    def seen(self, view: Stmt, store: Stmt, written: str, reader: str) -> bool:
-        """Whether `reader`, sharing memory with `written` since the view was made, is read after the
-        store.
-        """
-        made, made_in = self.at[id(view)]
-        where, loops = self.at[id(store)]
-        if where < made and not self._shared_in_the_next_round(made, where, made_in & loops, (written, reader)):
-            return False
-        if self.renewed(written, made, where):
-            return False
-        renewed = self._bound(reader)
-        for read, around in self.reads.get(reader, ()):
-            if read > where and not any(where < a < read and self._sure(a, where, read) for a in renewed):
-                return True
-            again = around & loops  # in the next round of the innermost of these
-            if (
-                read <= where
-                and again
-                and not any(
-                    (a > where or a < read) and again <= self._loops(a) and self._sure(a, where, read) for a in renewed
-                )
-            ):
-                return True
-        return False
 
-    def renewed(self, name: str, since: int, until: int) -> bool:
-        """Whether a name is bound anew in between, whatever happens."""
-        return any(since < a < until and self._sure(a, since, until) for a in self._bound(name))
-
-    def _shared_in_the_next_round(self, made: int, where: int, loops: frozenset[int], names: tuple[str, str]) -> bool:
-        """Whether names that share memory since `made` still do at `where`, which comes before it in a loop."""
-        return bool(loops) and not any(
-            (a > made or a < where) and loops <= self._loops(a) and self._sure(a, made, where)
-            for name in names
-            for a in self._bound(name)
-        )
-
-    def _sure(self, position: int, before: int, after: int) -> bool:
-        """Whether what runs `before` and `after` runs this in between: it is in no branch or loop of its own."""
-        blocks = self.blocks[position]
-        return blocks <= self.blocks[before] or blocks <= self.blocks[after]
-
-    def _bound(self, name: str) -> list[int]:
-        return [a for a, _ in self.assigns.get(name, ())] + self.meets.get(name, [])
-
-    def _loops(self, position: int) -> frozenset[int]:
-        return frozenset(loop for loop, which in self.blocks[position] if which < 0)
-
-
-def _always_bound(body: tuple[Stmt, ...]) -> set[str]:
-    found: set[str] = set()
+def _numbered(body: tuple[Stmt, ...], loops: frozenset[int]) -> Iterator[tuple[Stmt, frozenset[int]]]:
+    """Statements, and the loops around each."""
     for stmt in body:
-        match stmt:
-            case Assign(name=name) | Pop(name=name):
-                found.add(name)
-            case If(then=then, orelse=orelse):
-                found |= _always_bound(then) & _always_bound(orelse)
-    return found
-
-
-def _numbered(
-    body: tuple[Stmt, ...], loops: frozenset[int], around: frozenset[tuple[int, int]]
-) -> Iterator[tuple[Stmt, frozenset[int], frozenset[tuple[int, int]]]]:
-    """Statements, the loops around each, and the blocks: a statement and which block of it (-1: of a loop)."""
-    for stmt in body:
-        yield stmt, loops, around
-        loop = isinstance(stmt, (For, While))
-        inner = loops | {id(stmt)} if loop else loops
-        for which, block in enumerate(blocks(stmt)):
-            yield from _numbered(block, inner, around | {(id(stmt), -1 if loop else which)})
+        yield stmt, loops
+        inner = loops | {id(stmt)} if isinstance(stmt, (For, While)) else loops
+        for block in blocks(stmt):
+            yield from _numbered(block, inner)
 
 
 def is_view(expr: Expr) -> bool:
