@@ -36,7 +36,17 @@ from fuzzing.rounds import SIZE, TURNS, Found, again, check_again, check_round, 
 from tqdm import tqdm
 
 OUT = Path(__file__).parents[1] / ".build" / "fuzz"
-GENERATOR = ("arrays", "classes", "elementwise", "expressions", "programs", "scope", "statements", "mutations")
+GENERATOR = (
+    "aliases",
+    "arrays",
+    "classes",
+    "elementwise",
+    "expressions",
+    "programs",
+    "scope",
+    "statements",
+    "mutations",
+)
 
 
 def main() -> int:

@@ -38,8 +38,30 @@ from .program import (
 Pairs = frozenset[tuple[str, str]]  # names that may stand for one memory, both ways round
 
 
-def hidden_writes(function: Function) -> Iterator[Mistake]:
-    """A mistake for each write that compiled code would not show where NumPy does."""
+@dataclass(frozen=True)
+class HiddenWrite:
+    """A store, and the names that share its memory in NumPy, are read after it, and would not show it here."""
+
+    store: Store
+    readers: frozenset[str]
+
+    @property
+    def names(self) -> frozenset[str]:
+        return self.readers | {self.store.base.id}
+
+
+def hidden_writes(function: Function) -> list[HiddenWrite]:
+    """The writes that compiled code would not show where NumPy does."""
+    flow = _Flow()
+    given = {result.name for result in function.results if result.role == "state"}
+    left = {p.name for p in function.params if p.role == "state"} - given  # what is in their memory at the end
+    flow.backward(function.body, left)
+    flow.forward(function.body, frozenset())
+    return [HiddenWrite(store, frozenset(readers)) for store, readers in flow.found.values()]
+
+
+def mistakes_of(function: Function, writes: list[HiddenWrite]) -> Iterator[Mistake]:
+    """A mistake for each name that does not show a write."""
     own = {s.name for s in walk_stmts(function.body) if isinstance(s, Assign)} | {p.name for p in function.params}
 
     def plain(name: str) -> str:
@@ -47,30 +69,15 @@ def hidden_writes(function: Function) -> Iterator[Mistake]:
         versioned = re.fullmatch(r"(.+)_\d+", name)
         return versioned[1] if versioned and versioned[1] in own else name
 
-    for store, readers in _hidden(function):
-        written = plain(store.base.id)
-        for reader in dict.fromkeys(map(plain, sorted(readers))):
+    for write in writes:
+        written = plain(write.store.base.id)
+        for reader in dict.fromkeys(map(plain, sorted(write.readers))):
             yield Mistake(
-                store.span,
+                write.store.span,
                 "aliasing",
                 f"this writes into {written}; {reader}, which shares its memory, is read afterwards",
                 "write to the array itself, or take a copy: .T.copy(), ys.append(y.copy())",
             )
-
-
-def entangled(function: Function) -> set[str]:
-    """The names that such writes concern."""
-    return {name for store, readers in _hidden(function) for name in (store.base.id, *readers)}
-
-
-def _hidden(function: Function) -> list[tuple[Store, set[str]]]:
-    """The stores, and the names that do not see each."""
-    flow = _Flow()
-    given = {result.name for result in function.results if result.role == "state"}
-    left = {p.name for p in function.params if p.role == "state"} - given  # what is in their memory at the end
-    flow.backward(function.body, left)
-    flow.forward(function.body, frozenset())
-    return list(flow.found.values())
 
 
 @dataclass
@@ -154,4 +161,4 @@ def shown(expr: Expr) -> Expr | None:
     return None
 
 
-__all__ = ["hidden_writes", "shown", "shows_a_name"]
+__all__ = ["HiddenWrite", "hidden_writes", "mistakes_of", "shown", "shows_a_name"]

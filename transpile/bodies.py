@@ -9,7 +9,7 @@ from typing import Any
 import gast
 
 from . import construct
-from .aliasing import entangled
+from .aliasing import HiddenWrite, hidden_writes, mistakes_of
 from .choices import without_unread
 from .errors import Mistake, Reporter, Suppressed, span_of
 from .functions import FunctionChecker
@@ -54,11 +54,15 @@ def check_function(
             typing = first
             break
         chosen |= typing.undecided
+    if typing.error and first and not typing.reporter.mistakes:
+        typing = first  # which says why
     for mistake in typing.reporter.mistakes:
         reporter.add(mistake)
     if typing.error is not None:
         raise typing.error
     assert typing.function is not None
+    for mistake in mistakes_of(typing.function, typing.hidden):
+        reporter.add(mistake)
     return typing.function
 
 
@@ -68,6 +72,7 @@ class _Typing:
 
     reporter: Reporter
     function: Function | None = None
+    hidden: list[HiddenWrite] = field(default_factory=list)
     error: Mistake | Suppressed | None = None
     undecided: set[str] = field(default_factory=set)
 
@@ -96,7 +101,8 @@ class _Body:
             found.error = error
         else:
             found.function = function
-            found.undecided = {checker.meant.get(name, name) for name in entangled(function)}
+            found.hidden = hidden_writes(function)
+            found.undecided = {checker.meant.get(name, name) for write in found.hidden for name in write.names}
         if reporter.mistakes or found.error:
             found.undecided |= checker.undecided
         return found

@@ -39,8 +39,8 @@ from .program import (
     walk_stmts,
 )
 from .renaming import map_stmt
-from .values import RETURN, Choice, Later, Value, View, plain
-from .views import root_of
+from .values import RETURN, VALUE, Choice, Later, Value, View, plain
+from .views import root_of, view_of
 
 _INT = Type("int")
 MOST = 6  # arrays; z = z[::-1] in a loop would be a new one in every round
@@ -110,8 +110,7 @@ class Choices:
                     return replace(array, args=(part(base, whole),))
             return whole
 
-        parts = [part(settled, self.as_expr(option, node)) for option in choice.options]
-        views = tuple(View(p.base, p.items) if isinstance(p, Index) else View(p, None) for p in parts)
+        views = tuple(view_of(part(settled, self.as_expr(option, node))) for option in choice.options)
         return replace(self.settled_choice(choice, node), options=views, own=None)
 
     def _one_of(self: Any, choice: Choice, make: Any, node: Any) -> None:
@@ -141,7 +140,7 @@ class Choices:
             return None
         if len(options) == 1:
             return options[0]
-        if id not in self.chosen and not any(isinstance(v, Choice) for v, _ in sides):
+        if id not in self.chosen and id != VALUE and not any(isinstance(v, Choice) for v, _ in sides):
             return None
         choice = self._choice(id, options, node)
         for value, out in sides:

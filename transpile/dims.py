@@ -415,10 +415,13 @@ def same_extent(a: Dim, b: Dim) -> bool:
 
 
 def unclamped(dim: Dim) -> Dim:
-    """a, of max(0, a)."""
-    symbol = dim.symbol
-    if isinstance(symbol, Atom) and symbol.kind == "max" and ZERO in symbol.args:
-        return next((a for a in symbol.args if a != ZERO), ZERO)
+    """a, of max(0, a), and a - 1, of max(0, a) - 1: no extent is negative."""
+    for monomial, c in dim.terms:
+        match monomial:
+            case (Atom("max", args),) if c == 1 and ZERO in args:
+                rest = dim - Dim(((monomial, 1),))
+                if nonnegative(-rest):
+                    return next((a for a in args if a != ZERO), ZERO) + rest
     return dim
 
 

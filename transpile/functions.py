@@ -54,6 +54,7 @@ from .source import Source
 from .typing import TypingError
 from .values import (
     RETURN,
+    VALUE,
     Broken,
     Choice,
     Closure,
@@ -506,7 +507,7 @@ class FunctionChecker(Iteration, Joins, Choices, Inlining, DerivativeCalls, List
             if not shows and not reads and not self._may_fail(x, y):
                 if x.type.shape == y.type.shape:
                     return construct.call("where", condition, x, y, span=self.span(node))
-        value: Value = self._meet("value", a, b, then_out, else_out, node)
+        value: Value = self._meet(VALUE, a, b, then_out, else_out, node)
         if isinstance(value, Broken) and value.message is not None:
             raise self.fail(node, "type", value.message, value.help)
         self.emit(If(condition, tuple(then_out), tuple(else_out), self.span(node)))

@@ -107,8 +107,10 @@ class Joins:
         if (choice := self.choice_of_branches(id, a, b, then_out, else_out, node)) is not None:
             return choice
         if isinstance(a, Later):
+            b = self._settled_in(b, else_out, node)
             a = self._blank(id, b, then_out, node)
         if isinstance(b, Later):
+            a = self._settled_in(a, then_out, node)
             b = self._blank(id, a, else_out, node)
         if isinstance(a, Tuple) and isinstance(b, Tuple) and len(a.items) == len(b.items):
             kept = (kept[0] | _value_names(a), kept[1] | _value_names(b))
@@ -119,7 +121,7 @@ class Joins:
             )
         # A view of another array on each branch, or on one only, is a value from here on: `hidden_writes` sees to it
         # that nobody could tell.
-        a, b = (self._in_branch(v, out, node) for v, out in ((a, then_out), (b, else_out)))
+        a, b = self._in_branch(a, then_out, node), self._in_branch(b, else_out, node)
         if isinstance(a, (*_OBJECTS, Tuple)) or isinstance(b, (*_OBJECTS, Tuple)):
             return Broken(f"{shown(id)} is a different kind of thing after each branch", "give it one kind")
         x, y = self.as_expr(a, node), self.as_expr(b, node)
@@ -145,6 +147,10 @@ class Joins:
             expr = self.as_expr(value, node)
         out += read
         return expr
+
+    def _settled_in(self: Any, value: Value, out: list[Stmt], node: Any) -> Value:
+        """A choice that nothing needs as one is an array."""
+        return self._in_branch(value, out, node) if isinstance(value, Choice) else value
 
     def _blank(self: Any, id: str, like: Value, out: list[Stmt], node: Any) -> Value:
         """Zeros of the type of a value: what a variable holds before it is assigned, which nothing reads."""
@@ -197,7 +203,8 @@ class Joins:
                 self.env[id] = _unstable(id)
                 self.undecided.add(id)
             self.stride(entry, strides, position)
-            held = {id: self._carry_all(id, promoted, offered, node) for id in reassigned}
+            variables: set[str] = set()
+            held = {id: self._carry_all(id, promoted, offered, variables, node) for id in reassigned}
             start = dict(self.env)
             self.grow(growth, position)
             self.loops += 1
@@ -210,7 +217,7 @@ class Joins:
             more = self.grown(lists, growth, position, trips)
             if len(self.reporter.mistakes) != mistakes:
                 break
-            bound = self._bound_in_loop(statements, held)
+            bound = self._bound_in_loop(statements, held, variables)
             if self._offers(start, reassigned, bound, offered):
                 self._again(mark, used, shown)
                 continue
@@ -226,7 +233,7 @@ class Joins:
             growth |= more
             unstable |= changed
             self._again(mark, used, shown)
-        self._deliver_choices(held, statements, node)
+        self._deliver_choices(held, statements, self._bound_in_loop(statements, held, variables), node)
         for id, value in held.items():
             self._deliver_carried(id, value, statements, node)
         self._leave_loop(start)
@@ -273,15 +280,15 @@ class Joins:
                 offered[id, path] = (*known, *(view for view in more if view not in known))
         return offered != before
 
-    def _bound_in_loop(self: Any, statements: list[Stmt], held: dict[str, Value]) -> set[str]:
-        """Names that mean something else after a loop than in an iteration: its counter too, and at the end of its body
-        the memory of the choices that it carries."""
+    def _bound_in_loop(self: Any, statements: list[Stmt], held: dict[str, Value], variables: set[str]) -> set[str]:
+        """Names that mean something else after a loop than in an iteration: its counter too, and what is bound at the
+        end of its body, the variables that it carries and the memory of choices."""
         found = (choice for value in held.values() for _, choice in leaves(value))
         own = {choice.own.id for choice in found if isinstance(choice, Choice) and choice.own is not None}
-        return bound_by(statements) | own | (self.counters - self.facts.keys())
+        return bound_by(statements) | variables | own | (self.counters - self.facts.keys())
 
-    def _deliver_choices(self: Any, held: dict[str, Value], statements: list[Stmt], node: Any) -> None:
-        made, bound = [], self._bound_in_loop(statements, held)
+    def _deliver_choices(self: Any, held: dict[str, Value], statements: list[Stmt], bound: set[str], node: Any) -> None:
+        made = []
         for id, value in held.items():
             after = self.env.get(id)
             if after is None or isinstance(after, Broken):
@@ -312,9 +319,15 @@ class Joins:
                 self.env[id] = value
 
     def _carry_all(
-        self: Any, id: str, promoted: dict[tuple[str, tuple[int, ...]], Type], offered: Offered, node: Any
+        self: Any,
+        id: str,
+        promoted: dict[tuple[str, tuple[int, ...]], Type],
+        offered: Offered,
+        variables: set[str],
+        node: Any,
     ) -> Value:
-        """Makes the variables for one name of the program: one, or one for each item of a tuple."""
+        """Makes the variables for one name of the program: one, or one for each item of a tuple. They are added to
+        `variables`, but for choices."""
 
         def carry(path: tuple[int, ...], value: Value) -> Value:
             if (choice := self.carried_choice(id, value, offered.get((id, path), ()), node)) is not None:
@@ -323,7 +336,9 @@ class Joins:
                 value = self.as_expr(value, node)
             if _is_object(value):
                 return value
-            return self._carry(id, path, value, promoted.get((id, path)), node)
+            variable = self._carry(id, path, value, promoted.get((id, path)), node)
+            variables.add(variable.id)
+            return variable
 
         value = self.env[id]
         if isinstance(value, Later):

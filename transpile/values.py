@@ -17,6 +17,7 @@ DRAWS = {  # the methods of a random generator, and what they take
 }
 # Under these names an environment holds what the function returns, and what a loop (of this counter) runs over.
 RETURN = "<return>"
+VALUE = "<value>"  # of an expression with branches
 LOOPED = "<loop>"
 
 

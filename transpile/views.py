@@ -124,9 +124,7 @@ class Views:
         settled = self._settled(expr, node)
         if not self._surely_inside(settled):
             self.emit(Assign(self.fresh("view"), settled, self.span(node)))
-        if isinstance(settled, Index):
-            return View(settled.base, settled.items)
-        return View(settled, None)
+        return view_of(settled)
 
     def _surely_inside(self: Any, view: Expr) -> bool:
         """Whether no index of the view can be out of range."""
@@ -221,6 +219,19 @@ class Views:
 
 def _steps(item: Item) -> bool:
     return isinstance(item, Slice) and item.step == 1
+
+
+def view_of(settled: Expr) -> View:
+    """What a part of an array, or one seen in another way, is a view of; x[:] is x."""
+    while isinstance(settled, Index) and _shows_all(settled):
+        settled = settled.base
+    return View(settled.base, settled.items) if isinstance(settled, Index) else View(settled, None)
+
+
+def _shows_all(part: Index) -> bool:
+    """x[:]"""
+    extents = construct.item_extents(part.base, part.items)
+    return all(construct.is_full(item, extent) for item, extent in zip(part.items, extents, strict=True))
 
 
 def _composed(outer: Index, items: tuple[Item, ...]) -> tuple[Item, ...] | None:
@@ -321,4 +332,4 @@ def _element(view: Call, items: tuple[Item, ...], value: Expr) -> tuple[tuple[It
     return tuple(At(construct.dim(d)) for d in source), value
 
 
-__all__ = ["Views", "root_of"]
+__all__ = ["Views", "root_of", "view_of"]

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fuzzing.oracle import POINTS, Failure, Overtime, at_most, crashed, generalised, run
+from fuzzing.oracle import Failure, Overtime, at_most, crashed, generalised, run
 from fuzzing.programs import PATH, Program, namespace
 from layerc.adjoint.gradient import gradient_file
 from layerc.transpile.errors import InvalidFile, Mistake
@@ -52,7 +52,7 @@ def check_mutated(program: Program) -> str:
         raise crashed("check of an ill-typed program", error) from error
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        for number in range(POINTS):
+        for number in range(program.points):
             try:
                 with at_most(2):
                     run(program.function(namespace(program.source)), program.values(number))

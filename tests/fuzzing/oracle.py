@@ -29,7 +29,6 @@ from layerc.transpile.program import Function, Module
 
 STEP = 2e-6
 SEED = 5  # of the random numbers that programs draw
-POINTS = 3
 Values = dict[str, Any]
 
 # Programs that NumPy runs and layerc refuses on purpose, by the beginning of the mistake's text.
@@ -108,7 +107,7 @@ def study(program: Program) -> Studied | None:
             namespace(text)[f"d_{program.name}"],
             function,
         )
-        for number in range(POINTS):
+        for number in range(program.points):
             _point(studied, number)
         return studied
 
@@ -164,7 +163,7 @@ def _runs(program: Program) -> bool:
     """Whether NumPy runs it."""
     try:
         function = program.function(namespace(program.source))
-        for number in range(POINTS):
+        for number in range(program.points):
             run(function, program.values(number))
     except Exception:
         return False

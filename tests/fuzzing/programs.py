@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fuzzing.aliases import Aliased
 from fuzzing.classes import FIELDS, Called, Compiled, as_class
 from fuzzing.scope import ONE, Dead, Shape, Variable
 from fuzzing.statements import Place, Statements, indented
@@ -63,6 +64,7 @@ class Program:
     batched: bool = False  # the function takes the whole batch
     random: bool = False  # it takes a generator as well
     fields: bool = False  # Params are fields of a class
+    points: int = 3  # at which it is asked
 
     @property
     def source(self) -> str:
@@ -106,6 +108,8 @@ def draw_program(seed: str, name: str = "program") -> Program:
 
 
 def _drawn(seed: str, rng: random.Random, name: str) -> Program:
+    if rng.random() < 0.12:
+        return _aliased(seed, rng, name)
     results: list[tuple[Shape, str]] = []
     g = Statements(rng, results)
     batched = rng.random() < 0.08
@@ -130,6 +134,14 @@ def _drawn(seed: str, rng: random.Random, name: str) -> Program:
     lines = [*helpers, decorator, f"def {name}({signature}){returned}:", *indented(body)]
     text = "\n".join(lines).replace("helper", f"{name}_helper") + "\n"
     return Program(name, text, tuple(arguments), _sizes(rng), seed, batched, bool(g.generator), fields)
+
+
+def _aliased(seed: str, rng: random.Random, name: str) -> Program:
+    """One whose branches decide which array a name is: it is asked at more points."""
+    drawn = Aliased(rng, name)
+    arguments = [Argument(n, "real", (Dim.of("N"),) * drawn.rank, "any") for n in drawn.inputs]
+    sizes = tuple({"N": n} for n in (rng.choice([4, 5]), rng.choice([1, 2, 3]), rng.choice([0, 2, 3])))
+    return Program(name, drawn.text, (*arguments, Argument("s", "real", (), "any")), sizes, seed, points=9)
 
 
 def _fielded(rng: random.Random, arguments: list[Argument]) -> tuple[bool, list[Argument]]:

@@ -374,3 +374,74 @@ def new_or_the_other(x: real["N"], y: real["N"]):  # N=4
     z = y if x[1] > 0 else x * 2
     z[0] = 3
     return v * w, z * y
+
+
+@layer
+def previous_of_a_loop(a: real["N"], b: real["N"], s: real):  # N=4
+    v = a
+    k = 0
+    while k < 3 and s > -0.5:
+        k += 1
+        v = b * 0.5
+        b, v = v, b
+    v, b, a = b, a, v
+    b[-1] = a[0] * 0.5
+    return a, b, v
+
+
+@layer
+def returned_from_a_loop(x: real["N"], b: real["N"]):  # N=4
+    v = b
+    for k in range(2):
+        a = x - v
+        if a[0] > 0.5:
+            return b, a
+        v -= 0.25
+    return b, a
+
+
+def turned_by_sign(p, r):
+    for k in range(2):
+        if p[0] > 0:
+            p, r = r, p
+        p[0] -= 0.5
+    return p
+
+
+@layer
+def swapped_in_a_helper(a: real["N"], b: real["N"]):  # N=4
+    b = turned_by_sign(b, a)
+    return a, b
+
+
+@layer
+def three_turned_on_a_branch(a: real["N"], b: real["N"]):  # N=4
+    u = a
+    for k in range(2):
+        if a[0] > 0:
+            u, a, b = a, b, u
+        b *= 0.5
+    return a, u, b
+
+
+@layer
+def two_of_two(a: real["N"], b: real["N"], s: real):  # N=4
+    w = b
+    if a[0] > 0:
+        b, w = (w, a) if s > 0 else (a, b)
+    b -= s
+    a[-1] -= b[0]
+    return w, a
+
+
+@layer
+def all_of_itself(a: real["N"], b: real["N"], s: real):  # N=4
+    u = a
+    for k in range(2):
+        a *= 0.5
+        if s > 0:
+            u = u[:]
+        else:
+            a, b, u = b, u, a
+    u += 1
+    return a, b, u

@@ -310,3 +310,12 @@ def tuple_outputs(x: real["N"], k: i64["N"]) -> tuple[real["N"], i64["N"], bool_
 @layer
 def own_types(a: f32["N"], b: f64["N"], c: i32["N"], d: i64["N"]):  # N=3 kink
     return a * 2, b * 2, c * 2, d * 2, a + b, c + d, a + c, b + c
+
+
+@layer
+def ones_of_a_part_of_a_part(q: real["N M"]):  # N=4 M=3
+    n = q.shape[0]
+    u = q[:-1]
+    if n >= 2:
+        u[1:] = np.ones((n - 2, q.shape[1]))
+    return u * 2 + q[1:]
