@@ -50,6 +50,7 @@ from .aliases import unaliased
 from .cotangents import Cotangents
 from .finality import LASTING, final_when_read, settled_stores, written_once
 from .keep import Kept, keep
+from .overwritten import without_overwritten
 from .parts import named_parts
 from .point import Point, cost
 from .reverse import Reverser
@@ -76,6 +77,7 @@ def kept(layer: Layer, source: str, path: str) -> Kept | None:
 @remembered
 def _derived(layer: Layer, source: str, path: str) -> tuple[Function, tuple[Stmt, ...]]:
     function = _with_one_name(_with_named_extents(_without_clashes(layer.forward or layer.predict)))
+    function = without_overwritten(function)
     sweep, body = _settled(function, f"d_{layer.name}", {path: lines_of(source)})
     return with_sizes(_finished(function, f"d_{layer.name}", body, layer.predict.doc)), tuple(sweep)
 

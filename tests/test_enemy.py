@@ -33,6 +33,13 @@ def add_to_items_in_loop(x: real["N"], v: real["N"]):
     return x
 
 @layer
+def logarithm_that_a_loop_replaces(x: real["N"]):
+    y = np.log(x)
+    for k in range(x.shape[0] + 1):
+        y = x * (k + 1.0)
+    return y
+
+@layer
 def constant_item(x: real["N"]):
     y = x * x
     y[0] = 5.0
@@ -463,6 +470,11 @@ def test_adding_to_an_item_keeps_the_item(built: Package) -> None:
     dx, dv = built.gradients("add_to_item", X, 2.0)
     equal(dx, 2 * (X + [0, 4, 0, 0]))
     equal(dv, 2 * (X[1] + 4) * 2 * 2)
+
+
+def test_a_value_that_a_loop_surely_replaces_has_no_derivative(built: Package) -> None:
+    x = np.array([1.0, 0.0, 3.0])  # zero times 1 / 0
+    equal(built.one("logarithm_that_a_loop_replaces", x), [4.0] * 3)
 
 
 def test_adding_to_items_in_a_loop_keeps_them(built: Package) -> None:

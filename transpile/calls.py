@@ -94,6 +94,8 @@ class Calls:
         row = BY_SPELLING.get(dotted)
         if row is None or dotted[0].isupper() or dotted == "list":
             raise self._unknown(node, dotted)
+        if row.kind == "elementwise" and "." not in dotted:  # abs(ys), of Python
+            self.no_lists(node.args)
         return self._of_numbers(dotted, self.call_row(row, node.args, node.keywords, node), node)
 
     def _of_numbers(self: Any, dotted: str, made: Value, node: Any) -> Value:

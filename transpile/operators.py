@@ -36,11 +36,7 @@ class Operators:
         row = BY_SPELLING.get(spelling)
         if row is None:
             raise self.fail(node, "unsupported", f"the operator {spelling} is not part of the subset")
-        for operand in operands:
-            if self.is_array_list(operand):
-                raise self.fail(
-                    operand, "type", "arithmetic on a list is not that on arrays", "stack it first: np.stack(ys)"
-                )
+        self.no_lists(operands)
         values = self.values(operands)
         if spelling in ("Add", "Mult") and any(isinstance(v, Tuple) for v in values):
             return self._tuple_arithmetic(spelling, values, node)
@@ -168,7 +164,15 @@ class Operators:
             )
         return fitted
 
+    def no_lists(self: Any, operands: list[Any]) -> None:
+        for operand in operands:
+            if self.is_array_list(operand):
+                message = "arithmetic on a list is not that on arrays"
+                raise self.fail(operand, "type", message, "stack it first: np.stack(ys)")
+
     def _comparison(self: Any, node: Any, left: Any, ops: list[Any], rest: list[Any]) -> Value:
+        if not isinstance(ops[0], (gast.Is, gast.IsNot)):
+            self.no_lists([left, *rest])
         terms = self.values([left, *rest[:1]])
         drawn, mark = self.drawn(), len(self.out)
         terms += self.values(rest[1:])

@@ -183,7 +183,12 @@ class SpecialCalls(ArrayCalls):
         if len(node.args) == 1 and not node.keywords:
             value = self.value(node.args[0])
             if not isinstance(value, Tuple):
-                return construct.call(reduction, self.as_expr(value, node), span=self.span(node))
+                array = self.as_expr(value, node)
+                if array.type.rank > 1:
+                    raise self.fail(
+                        node, "type", f"{reduction} of rows asks for the truth of arrays", f"use np.{reduction}(x)"
+                    )
+                return construct.call(reduction, array, span=self.span(node))
             items = [self.as_expr(v, node) for v in value.items]
         else:
             items = [self.as_expr(v, node) for v in self.values(node.args)]

@@ -35,6 +35,7 @@ class Writes:
                     return
             self.store_items(array, items, addend, node, row.name)
             return
+        self.no_lists([as_load(target)])
         right = self.value(value)
         left = self.value(as_load(target))
         if isinstance(left, Tuple):

@@ -109,3 +109,17 @@ def not_in_every_round(x: real["N"]):
         s = w + 1  # E name: w has no value yet
         w = x[i] * s
     return x * v * w  # E name: v is assigned only when
+
+
+@layer
+def lists_as_arrays(x: real["N N"], s: real):
+    ys = []
+    for r in x:
+        ys.append(r)
+    a = ys < x  # E type: arithmetic on a list is not that on arrays # H np.stack(ys)
+    b = ys == ys  # E type: arithmetic on a list
+    c = abs(ys)  # E type: arithmetic on a list
+    d = max(x)  # E type: max of rows asks for the truth of arrays # H np.max(x)
+    ys += s  # E type: arithmetic on a list
+    ys *= 2  # E type: arithmetic on a list
+    return np.stack(ys) + a + b + c + d
