@@ -63,6 +63,9 @@ class AsyncData(DataLayer):
         for blob, array in zip(state.blobs, arrays):
             blob.data = array
 
+    def samples(self, state: LayerState) -> int | None:
+        return self.inner.samples(state.source)
+
     def backward(self, backend: Any, state: LayerState, inputs: list[Blob], diffs: Any) -> None:
         pass
 

@@ -67,6 +67,10 @@ class DataLayer(Builtin):
     def position(self, state: LayerState) -> dict[str, int]:
         return {"epoch": state.epoch, "index": state.index}
 
+    def samples(self, state: LayerState) -> int | None:
+        """How many the data set has; None: not known."""
+        return None
+
     def seek(self, state: LayerState, position: dict[str, int]) -> None:
         state.epoch, state.index = int(position["epoch"]), int(position["index"])
 
@@ -139,6 +143,9 @@ class BatchedData(DataLayer):
 
     def columns(self, state: LayerState) -> Sequence[Any]:
         raise NotImplementedError
+
+    def samples(self, state: LayerState) -> int | None:
+        return len(self.columns(state)[0])
 
     def check_fields(self, owner: str) -> None:
         for top, _ in self.transformers:

@@ -44,7 +44,7 @@ class Track:
 
     def forward(self, phase: str, given: Mapping[int, np.ndarray], steps: Collection[int] | None = None) -> None:
         """Run the steps (default: all) in order. Wires in `given` are not made but set to these arrays."""
-        self._check_batch(given)
+        self.check_batch(given)
         for w, array in given.items():
             self.put(w, array)
         batch = next((array.shape[0] for array in given.values()), None)
@@ -100,7 +100,7 @@ class Track:
             return state.own_inputs
         return inputs
 
-    def _check_batch(self, given: Mapping[int, np.ndarray]) -> None:
+    def check_batch(self, given: Mapping[int, np.ndarray]) -> None:
         first: tuple[str, int] | None = None
         for w, array in given.items():
             name = self.graph.wires[w].name

@@ -20,7 +20,7 @@ A layer by hand is a subclass:
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from layerc.runtime.parameters import Parameter
 from layerc.runtime.regularizers import L2Regu, NoRegu
 from layerc.runtime.streams import Stream
 from layerc.runtime.workers import ALONE, Workers
+
+if TYPE_CHECKING:
+    from layerc.runtime.check_report import Report
 
 CHARACTERISTICS = (
     *("is_source", "is_sink", "has_param", "has_neuron"),
@@ -214,6 +217,10 @@ class Layer:
         if workers.rank and state.rng is not None:
             state.rng = Stream(state.rng.seed, f"{state.rng.name}@{workers.rank}", state.rng.count)
 
+    def states_of_examples(self, state: LayerState) -> frozenset[str]:
+        """The states with an axis of examples, which is as long as the last batch was."""
+        return frozenset() if self.has_common_states else frozenset(state.states)
+
     def _default_tops(self) -> tuple[str, ...]:
         one = self.top_count in (1, None) and not (self.is_sink or self.is_inplace)
         return (self.name,) if one and not (self.is_multi and len(self.bottoms) > 1) else ()
@@ -244,6 +251,16 @@ class Layer:
     def replace(self, **changes: Any) -> "Layer":
         """The same layer with other keywords."""
         return type(self)(**{**self._given, **changes})
+
+    def check(self, *shapes: Any, observations: int = 3) -> "Report":
+        """The validity suite, on this layer alone in a net: `print(Mine().check((4, 5)))`.
+
+        shapes: of an example of each bottom; or an array, a batch of values, where random numbers would not do (labels
+        are drawn from 0 and 1).
+        """
+        from layerc.runtime.check_in_net import check_layer
+
+        return check_layer(self, shapes, observations)
 
     def parameter(self, p: str, shape: Sequence[int]) -> Parameter:
         """A `Parameter` made of this layer's `p_init`, `p_regu`, `p_cons`, `p_lr`, `p_decay`."""

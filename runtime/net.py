@@ -96,6 +96,7 @@ class Net(Holdings):
         before = len(self._assembly.missing)
         if not before:
             return
+        self.track.check_batch(given)
         self._assembly.advance(given)
         if len(self._assembly.missing) == before:
             return

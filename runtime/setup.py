@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from layerc.runtime.blob import Blob, NullBlob
-from layerc.runtime.data import Input
+from layerc.runtime.data import DataLayer, Input
 from layerc.runtime.execution import Track
 from layerc.runtime.feeding import reads_as
 from layerc.runtime.layer import Backend, Layer, LayerState, implements, setup_layer
@@ -20,7 +20,7 @@ class Assembly:
     """A net being set up. `track` is complete once `missing` is empty.
 
     A source whose shapes are not known yet (`Input` with `None`) leaves all that follows it for the first
-    call.
+    call. That says N for the whole net: what was set up for another N is set up again.
     """
 
     def __init__(self, graph: Graph, backend: Any, seed: int) -> None:
@@ -31,6 +31,7 @@ class Assembly:
         self.users: dict[tuple[str, str], Layer] = {}  # who made each
         self._needed: set[int] = set()
         self._batch: int | None = None
+        self._former: dict[str, dict[str, np.ndarray]] = {}  # states of layers that are set up again
 
     @property
     def missing(self) -> list[int]:
@@ -38,11 +39,37 @@ class Assembly:
         return [i for i, state in enumerate(self.track.states) if state is None]
 
     def advance(self, given: Mapping[int, np.ndarray]) -> None:
-        """Set up every step whose bottoms are known; `given`: arrays for wires of sources."""
-        blobs = self.track.blobs
+        """Set up every step whose bottoms are known; `given`: arrays for wires. Where that fails, all stays as it
+        was."""
+        track = self.track
+        before = [*track.states], [*track.blobs], {*self._needed}, {**self.parameters}, {**self.users}, self._batch
+        try:
+            if any(track.blobs[w] is None for w in given):
+                self._begin_again(given)
+            self._advance(given)
+        except BaseException:
+            track.states[:], track.blobs[:], self._needed, self.parameters, self.users, self._batch = before
+            raise
+
+    def _begin_again(self, given: Mapping[int, np.ndarray]) -> None:
+        """Forget what was set up without these arrays; data layers go on where they are, parameters and states are
+        kept."""
+        track: Any = self.track
+        self._batch = next(iter(given.values())).shape[0]
+        self._needed.clear()
+        self._former = {state.layer.name: state.states for state in track.states if state is not None}
+        for i, (step, state) in enumerate(zip(self.graph.steps, track.states)):
+            goes_on = state is not None and isinstance(step.layer, DataLayer)
+            for k, w in enumerate(step.tops):
+                blob = state.blobs[k] if goes_on else None
+                track.blobs[w] = blob and Blob.empty((self._batch, *blob.shape[1:]), blob.dtype)
+            if not goes_on:
+                track.states[i] = None
         for w, array in given.items():
-            if blobs[w] is None:
-                blobs[w] = Blob.empty(array.shape, array.dtype)
+            track.blobs[w] = Blob.empty(array.shape, array.dtype)
+
+    def _advance(self, given: Mapping[int, np.ndarray]) -> None:
+        blobs = self.track.blobs
         before = -1
         while len(self.missing) != before:  # again: who borrows may come before the owner
             before = len(self.missing)
@@ -110,6 +137,8 @@ class Assembly:
             state.own_inputs = inputs
             state.blobs = state.blobs or list(inputs)
         state.rng = Stream(self.seed, layer.name)
+        former = self._former.get(layer.name, {})
+        state.states |= {k: former[k] for k, a in state.states.items() if k in former and former[k].shape == a.shape}
         _check_made(layer, state, len(step.tops))
         self._share(layer, state)
         track.states[i] = state
@@ -137,8 +166,10 @@ class Assembly:
                 known = self.track.blobs[w]
                 if known is not None:  # its array came first
                     state.blobs[k] = known
-                elif reads_as(self.graph, w) == "int":
-                    state.blobs[k] = Blob.empty(state.blobs[k].shape, np.int64)
+                    continue
+                shape = state.blobs[k].shape if self._batch is None else (self._batch, *state.blobs[k].shape[1:])
+                dtype = np.dtype(np.int64) if reads_as(self.graph, w) == "int" else state.blobs[k].dtype
+                state.blobs[k] = Blob.empty(shape, dtype)
         elif state.layer.follows_batch and self._batch is not None:
             for blob in state.blobs:
                 blob.resize((self._batch, *blob.shape[1:]))

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from layerc.runtime.solvers import Solver
 
 _NAME = re.compile(r"snapshot-(\d+)\.(safetensors|h5)")
-_HISTORY = "solver:"
 _FORMAT = 1
 
 
@@ -57,7 +56,7 @@ def save(solver: "Solver", net: "Net", path: Path) -> None:
     tensors = weights.collect(net)
     named = net.named_parameters()
     for slot, flat in solver.history.items():
-        tensors |= {f"{_HISTORY}{slot}:{name}": net.buffer.of(flat, p).copy() for name, p in named.items()}
+        tensors |= {f"{weights.HISTORY}{slot}:{name}": net.buffer.of(flat, p).copy() for name, p in named.items()}
     states = list(net.track.states)
     meta = {
         "format": _FORMAT,
@@ -96,6 +95,7 @@ def restore(solver: "Solver", net: "Net", source: Any) -> bool:
         return False
     if meta["solver"] != solver.kind:
         raise ValueError(f"{path} is a snapshot of {meta['solver']}, which {solver.kind} cannot go on from")
+    _check_positions(net, meta["positions"], path)
     _put(solver, net, tensors, meta)
     state = solver.state
     state.iter, state.obj_val = meta["iter"], meta["obj_val"]
@@ -117,6 +117,23 @@ def restore(solver: "Solver", net: "Net", source: Any) -> bool:
     return True
 
 
+def _check_positions(net: "Net", positions: dict[str, dict[str, int]], path: Path) -> None:
+    """ValueError where the data layers are not those that the snapshot was in the middle of."""
+    states = {s.layer.name: (s.layer, s) for s in net.track.states if isinstance(s.layer, DataLayer)}
+    if states.keys() != positions.keys():
+        held, own = (", ".join(map(repr, sorted(names))) or "none" for names in (positions, states))
+        raise ValueError(
+            f"{path} has the place in the data of layer {held}; the data layers of net {net.name!r}: {own}"
+        )
+    for name, (layer, state) in states.items():
+        index, samples = positions[name]["index"], layer.samples(state)
+        if samples is not None and not 0 <= index < samples:
+            raise ValueError(
+                f"{path} stands at sample {index} of layer {name!r}, which has {samples} samples:"
+                " go on with the data that it was written with, or load its weights alone by net.load"
+            )
+
+
 def go_back(solver: "Solver", net: "Net", folder: Path, it: int) -> None:
     """Take parameters, states and history from the latest snapshot up to iteration `it`; nothing if none
     is."""
@@ -128,9 +145,20 @@ def go_back(solver: "Solver", net: "Net", folder: Path, it: int) -> None:
 
 
 def _put(solver: "Solver", net: "Net", tensors: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
-    """Parameters, states and the solver's history."""
-    weights.put(net, {name: a for name, a in tensors.items() if not name.startswith(_HISTORY)})
-    for name, p in net.named_parameters().items():
+    """Parameters, states and the solver's history. ValueError, before anything is changed, for a history that lacks
+    something."""
+    named = net.named_parameters()
+    held = sorted(
+        {key.removeprefix(weights.HISTORY).partition(":")[0] for key in tensors if key.startswith(weights.HISTORY)}
+    )
+    lacking = [slot for slot in solver.history if slot not in held]
+    if lacking and named:
+        raise ValueError(
+            f"the snapshot has the history {', '.join(held) or 'of nothing'} of {solver.kind}, and lacks"
+            f" {', '.join(lacking)}: go on with the options that it was written with"
+        )
+    weights.put(net, {name: a for name, a in tensors.items() if not name.startswith(weights.HISTORY)})
+    for name, p in named.items():
         for slot, flat in solver.history.items():
-            net.buffer.of(flat, p)[...] = tensors[f"{_HISTORY}{slot}:{name}"]
+            net.buffer.of(flat, p)[...] = tensors[f"{weights.HISTORY}{slot}:{name}"]
         solver.updates[id(p)] = meta["updates"][name]

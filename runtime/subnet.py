@@ -124,6 +124,10 @@ class Subnet(Builtin):
             if not outer.frozen:
                 outer.gradient[...] += state.buffer.of(state.buffer.gradient, inner)
 
+    def states_of_examples(self, state: LayerState) -> frozenset[str]:
+        inner = (s for s in state.track.states if s is not None)
+        return frozenset(f"{s.layer.name}.{name}" for s in inner for name in s.layer.states_of_examples(s))
+
     def reset_states(self, state: LayerState) -> None:
         _set_states(state.track, state.states)
         for one in state.track.states:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Tensors = dict[str, np.ndarray]
 _META = "layerc"
+HISTORY = "solver:"  # so begin the names of a solver's arrays in a snapshot
 _H5 = (".h5", ".hdf5")
 _SAFE_TYPES = {"float32": "F32", "float64": "F64", "int64": "I64", "int32": "I32", "bool": "BOOL"}
 
@@ -31,16 +32,28 @@ def put(net: "Net", tensors: Mapping[str, np.ndarray], strict: bool = True) -> N
     have = {name: np.asarray(value) for name, value in tensors.items()}
     held = collect(net)
     want = {name: a.shape for name, a in held.items()}
+    of_examples = {
+        f"{state.layer.name}.{name}"
+        for state in net.track.states
+        if state is not None
+        for name in state.layer.states_of_examples(state)
+    }
+
+    def fits(name: str) -> bool:
+        """Whether it has the shape; what the last batch left has any number of examples."""
+        free = name in of_examples and have[name].ndim > 0
+        return have[name].shape[free:] == want[name][free:]
+
     missing = [name for name in want if name not in have]
     unexpected = [name for name in have if name not in want]
-    shapes = [f"{n} {have[n].shape} instead of {want[n]}" for n in want if n in have and have[n].shape != want[n]]
+    shapes = [f"{n} {have[n].shape} instead of {want[n]}" for n in want if n in have and not fits(n)]
     kinds = [f"{n} {have[n].dtype}" for n in want if n in have and have[n].dtype.kind != held[n].dtype.kind]
     if strict and (missing or unexpected or shapes or kinds):
         parts = [("missing", missing), ("unexpected", unexpected), ("of another shape", shapes)]
         parts += [("of another type", kinds)]
         text = "; ".join(f"{what}: {', '.join(names)}" for what, names in parts if names)
         raise ValueError(f"the weights do not fit net {net.name!r}: {text}")
-    fitting = {n: a for n, a in have.items() if want.get(n) == a.shape and a.dtype.kind == held[n].dtype.kind}
+    fitting = {n: a for n, a in have.items() if n in want and fits(n) and a.dtype.kind == held[n].dtype.kind}
     for name, p in net.named_parameters().items():
         if name in fitting:
             p.data[...] = fitting[name]
@@ -74,8 +87,10 @@ def write(path: Any, tensors: Mapping[str, np.ndarray], meta: Mapping[str, Any] 
 
 
 def read(path: Any) -> Tensors:
-    """The arrays of a file. FileNotFoundError, ValueError for a file that is none."""
-    return read_with_meta(path)[0]
+    """The arrays of a file, of a snapshot without the solver's. FileNotFoundError, ValueError for a file that is
+    none."""
+    tensors, meta = read_with_meta(path)
+    return tensors if meta is None else {name: a for name, a in tensors.items() if not name.startswith(HISTORY)}
 
 
 def read_with_meta(path: Any) -> tuple[Tensors, dict[str, Any] | None]:
