@@ -4,9 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from layerc.runtime import builtin
 from layerc.runtime.blob import Blob
 from layerc.runtime.fields import field, integer
-from layerc.runtime.layer import BadInput, BadLabel, BadType, require_float
+from layerc.runtime.labels import check_range
+from layerc.runtime.layer import BadInput, BadType, require_float
 from layerc.runtime.losses import TermLoss
 
 
@@ -50,19 +52,14 @@ class CTCLoss(TermLoss):
         x = inputs[0]
         n, steps, classes = x.shape
         label = inputs[1].data.astype(np.int64)
-        most = label.shape[1]
         if len(inputs) == 4:
             x_length, label_length = (b.data.astype(np.int64) for b in inputs[2:])
+            check_range(x_length, x.shape[1] + 1, "x_length", error=BadInput)
+            check_range(label_length, label.shape[1] + 1, "label_length", error=BadInput)
         else:
-            x_length = np.full(n, steps, np.int64)
-            ends = np.concatenate([label == -1, np.ones((n, 1), bool)], axis=1)
-            label_length = np.argmax(ends, axis=1).astype(np.int64)
-        for what, length, bound in (("x_length", x_length, steps), ("label_length", label_length, most)):
-            if np.any((length < 0) | (length > bound)):
-                raise BadInput(f"{what} must be in 0..{bound}")
-        counts = np.arange(most) < label_length[:, None]
-        bad = counts & ((label < 0) | (label >= classes) | (label == self.blank))
-        if bad.any():
-            raise BadLabel(f"label {label[bad][0]} is the blank or outside 0..{classes - 1}")
-        label = np.where(counts, label, self.blank)
+            found = builtin.run("alignment.spans", {"x": x.data, "label": label})
+            x_length, label_length = found["x_length"], found["label_length"]
+        given = {"label": label, "label_length": label_length}
+        counted = builtin.run("alignment.counted", given, blank=self.blank)["y"]
+        check_range(counted, x.shape[2], "label {0} is the blank or", shown=label)
         return {"x": x.data, "label": label, "x_length": x_length, "label_length": label_length}

@@ -28,13 +28,21 @@ def labels_of(label: np.ndarray, shape: tuple[int, ...], axis: int, ignore: int 
     return as_rows(wide.reshape(with_one), at).reshape(-1)
 
 
-def check_range(index: np.ndarray, bound: int, what: str, ignore: int | None = None) -> None:
-    """BadLabel for an index outside 0..bound-1 that is not `ignore`."""
-    message = f"{what} {{0}} is outside 0..{bound - 1}"
+def check_range(
+    index: np.ndarray,
+    bound: int,
+    what: str,
+    ignore: int | None = None,
+    error: type[Exception] = BadLabel,
+    shown: np.ndarray | None = None,
+) -> None:
+    """An error for an index outside 0..bound-1 that is not `ignore`. what: words before the number and, after {0},
+    behind it. shown: where the number stands, if not in `index`."""
+    message = f"{what if '{0}' in what else what + ' {0} is'} outside 0..{bound - 1}"
     if isinstance(index, StandIn):
         return index.require_range(0, bound, ignore, message)
     bad = (index < 0) | (index >= bound)
     if ignore is not None:
         bad &= index != ignore
     if bad.any():
-        raise BadLabel(message.format(index[bad][0]))
+        raise error(message.format((index if shown is None else shown)[bad][0]))

@@ -134,6 +134,18 @@ net = Net("functions", [
 ], seed=8)
 solver = SGD(lr=0.1)
 """,
+    "alignments": """
+words = rng.integers(1, 5, (20, 3))
+words[::3, 1:] = -1
+DATA = [floats(20, 6, 5), words, rng.integers(4, 7, 20), rng.integers(0, 3, 20), rng.integers(0, 4, (20, 2))]
+net = Net("alignments", [
+    MemoryData(DATA, 6, name="data", tops=["x", "word", "x_length", "length", "short"]),
+    GRU(5, name="gru", bottoms=["x"]),
+    CTCLoss(name="until", bottoms=["gru", "word"]),
+    CTCLoss(4, name="told", bottoms=["gru", "short", "x_length", "length"], weight=0.5),
+], seed=10)
+solver = Adam(lr=0.01)
+""",
     "compiled": """
 import own_layers as L
 DATA = [floats(21, 3, 4), floats(21, 3, 4)]

@@ -1,4 +1,4 @@
-"""What a snapshot is gone on from: any last batch, and only data and options that it fits. A refusal changes nothing."""
+"""What a snapshot is gone on from: any last batch, and only data and options that fit. A refusal changes nothing."""
 
 import numpy as np
 import pytest

@@ -8,6 +8,22 @@ from layerc import i64, layer, real
 _NEVER = -1e30
 
 
+@layer(backward=None)
+def spans(x: real["T C"], label: i64["S"]) -> {"x_length": i64, "label_length": i64}:
+    """The lengths where none are given: all steps, and the labels before the first -1."""
+    n = 0
+    while n < label.shape[0] and label[n] != -1:
+        n += 1
+    return x.shape[0], n
+
+
+@layer(backward=None)
+def counted(label: i64["S"], label_length: i64, blank: int = 0) -> i64["S"]:
+    """The labels that count, -1 where one is the blank, and 0 for the others: classes, if the labels are good."""
+    inside = np.arange(label.shape[0]) < label_length
+    return np.where(inside, np.where(label == blank, -1, label), 0)
+
+
 @layer
 def ctc(x: real["T C"], label: i64["S"], x_length: i64, label_length: i64, blank: int = 0) -> real[""]:
     """-log of the probability, under softmax(x[:x_length]), of all alignments of label[:label_length]
