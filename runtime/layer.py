@@ -234,6 +234,9 @@ class Layer:
     def __delattr__(self, key: str) -> None:
         raise AttributeError(f"{type(self).__name__} {self.name!r} is immutable: {key} cannot be deleted")
 
+    def __deepcopy__(self, memo: Any) -> "Layer":
+        return self  # nothing can change it
+
     @property
     def is_named(self) -> bool:
         """Whether the user gave the name."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from layerc.runtime import chain, describe, draw, feeding, weights
+from layerc.runtime import chain, copies, describe, draw, feeding, weights
 from layerc.runtime.acceleration import checked
 from layerc.runtime.backprop import Analysis
 from layerc.runtime.blob import Blob, NullBlob
@@ -68,9 +68,9 @@ class Net(Holdings):
         self._analysed: dict[tuple[Any, ...], Analysis] = {}
         self._linked: Analysis | None = None  # whose gradients the blobs show
         self._seeded: frozenset[int] = frozenset()  # wires that the last backward had seeds for
-        self._pending: list[tuple[dict[str, np.ndarray], bool]] = []
+        self.pending: list[tuple[dict[str, np.ndarray], bool]] = []
         self._closed = False
-        self._set_up({})
+        self.set_up({})
 
     @classmethod
     def chain(
@@ -91,7 +91,7 @@ class Net(Holdings):
 
     # -- setting up ----------------------------------------------------------------------------------------
 
-    def _set_up(self, given: Mapping[int, np.ndarray]) -> None:
+    def set_up(self, given: Mapping[int, np.ndarray]) -> None:
         """Set up what can be; nothing if everything is."""
         before = len(self._assembly.missing)
         if not before:
@@ -101,8 +101,8 @@ class Net(Holdings):
         if len(self._assembly.missing) == before:
             return
         self.buffer = self._assembly.buffer(self.dtype)
-        while self._pending and self.knows_arrays:
-            weights.put(self, *self._pending.pop(0))
+        while self.pending and self.knows_arrays:
+            weights.put(self, *self.pending.pop(0))
         if self.is_set_up:
             self._link_diffs()
 
@@ -151,7 +151,7 @@ class Net(Holdings):
             raise ValueError(f'phase={phase!r} must be "train" or "predict"')
         _check_coefficient(regu_coef)
         given = feeding.for_forward(self, data)
-        self._set_up(given)
+        self.set_up(given)
         self._has_run = False
         if not self._repeats.forward(self, phase, given):
             self._linked = None
@@ -262,7 +262,7 @@ class Net(Holdings):
             if made is not None:
                 return made
         steps = self.graph.ancestors([wire], set(given))
-        self._set_up(given)
+        self.set_up(given)
         if any(self.track.states[i] is None for i in steps):
             raise ValueError(f"net {self.name!r}: the inputs given do not tell the shape of blob {top!r}")
         track = self.track.fork(steps)
@@ -358,7 +358,7 @@ class Net(Holdings):
         if self.knows_arrays:
             weights.put(self, tensors, strict)
         else:
-            self._pending.append((tensors, strict))
+            self.pending.append((tensors, strict))
 
     def info(self, prop: str | None = None) -> Any:
         """Wolfram's Information properties: one, or a dict of all."""
@@ -411,6 +411,13 @@ class Net(Holdings):
                     state.layer.shutdown(self.backend, state)
                 except Exception as error:
                     self.track.blame(i, "shutdown", error)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy of its own: see `copies`."""
+        self._check_open()
+        self._repeats.settle()
+        keywords = {"backend": self.backend, "dtype": self.dtype}
+        return copies.reduced(self, {**keywords, "seed": self.seed, "force_backward": self.force_backward})
 
     def __enter__(self) -> "Net":
         return self

@@ -57,7 +57,6 @@ def save(solver: "Solver", net: "Net", path: Path) -> None:
     named = net.named_parameters()
     for slot, flat in solver.history.items():
         tensors |= {f"{weights.HISTORY}{slot}:{name}": net.buffer.of(flat, p).copy() for name, p in named.items()}
-    states = list(net.track.states)
     meta = {
         "format": _FORMAT,
         "solver": solver.kind,
@@ -66,14 +65,35 @@ def save(solver: "Solver", net: "Net", path: Path) -> None:
         "learning_rate": solver.state.learning_rate,
         "momentum": solver.state.momentum,
         "updates": {name: solver.updates[id(p)] for name, p in named.items()},
-        "positions": {s.layer.name: s.layer.position(s) for s in states if isinstance(s.layer, DataLayer)},
-        "rng": {s.layer.name: [s.rng.seed, s.rng.count] for s in states},
-        "statistics": {s.layer.name: s.totals for s in states if getattr(s, "totals", None)},
+        **place(net),
         "watch": solver.stops.watch,
     }
     if isinstance(solver.lr, DecayOnValidation):
         meta["decay"] = [solver.lr.rate, solver.lr.before]
     weights.write(path, tensors, meta)
+
+
+def place(net: "Net") -> dict[str, Any]:
+    """Where a net is: in its data, in its random streams, in its running statistics."""
+    states = [s for s in net.track.states if s is not None]
+    return {
+        "positions": {s.layer.name: s.layer.position(s) for s in states if isinstance(s.layer, DataLayer)},
+        "rng": {s.layer.name: [s.rng.seed, s.rng.count] for s in states},
+        "statistics": {s.layer.name: s.totals for s in states if getattr(s, "totals", None)},
+    }
+
+
+def put_back(net: "Net", place: dict[str, Any]) -> None:
+    """Go on from there."""
+    for state in (s for s in net.track.states if s is not None):
+        name = state.layer.name
+        if name in place["positions"] and isinstance(state.layer, DataLayer):
+            state.layer.seek(state, place["positions"][name])
+        if name in place["rng"]:
+            state.rng.seed, state.rng.count = place["rng"][name]
+        if state.layer.has_stats and state.layer.is_builtin:
+            totals = place["statistics"].get(name, {})
+            state.totals = {statistic: tuple(pair) for statistic, pair in totals.items()}
 
 
 def restore(solver: "Solver", net: "Net", source: Any) -> bool:
@@ -104,15 +124,7 @@ def restore(solver: "Solver", net: "Net", source: Any) -> bool:
     if isinstance(solver.lr, DecayOnValidation) and "decay" in meta:
         rate, before = meta["decay"]
         solver.lr.rate, solver.lr.before = rate, before and tuple(before)
-    for layer_state in net.track.states:
-        name = layer_state.layer.name
-        if name in meta["positions"] and isinstance(layer_state.layer, DataLayer):
-            layer_state.layer.seek(layer_state, meta["positions"][name])
-        if name in meta["rng"]:
-            layer_state.rng.seed, layer_state.rng.count = meta["rng"][name]
-        if layer_state.layer.has_stats and layer_state.layer.is_builtin:
-            totals = meta["statistics"].get(name, {})
-            layer_state.totals = {statistic: tuple(pair) for statistic, pair in totals.items()}
+    put_back(net, meta)
     state.epoch = net.epoch
     return True
 
