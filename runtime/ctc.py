@@ -50,7 +50,6 @@ class CTCLoss(TermLoss):
     def arrays(self, inputs: list[Blob]) -> dict[str, np.ndarray]:
         self._check(inputs)
         x = inputs[0]
-        n, steps, classes = x.shape
         label = inputs[1].data.astype(np.int64)
         if len(inputs) == 4:
             x_length, label_length = (b.data.astype(np.int64) for b in inputs[2:])
