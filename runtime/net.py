@@ -313,7 +313,10 @@ class Net(Holdings):
             raise TypeError(f"blob {name!r} holds integers; it has no gradient")
         with self._gradients_kept(), _thawed(parameter):
             analysis = self.analysis(seeds, [*seeds, *wires])
-            analysis.check_wanted(wires)
+            if parameter is None:
+                analysis.check_wires(f"blob {name!r}", wires)
+            else:
+                analysis.check_parameter(name, parameter)
             if not seeds and not any(s.layer.has_loss for s in self.graph.steps):
                 raise TopologyError(f"net {self.name!r} has no loss layer; gradient({name!r}) needs a seed")
             self.track.backward(analysis.plan, seeds, self.buffer)

@@ -9,6 +9,7 @@ from nets import Double, Negate, Shift, Stopper, SumLoss, check_gradients, data,
 
 from layerc.runtime import (
     Accuracy,
+    Argmax,
     Array,
     Blob,
     CompiledLayer,
@@ -18,6 +19,7 @@ from layerc.runtime import (
     FunctionLayer,
     Gaussian,
     Identity,
+    Index2Onehot,
     InnerProduct,
     Input,
     L1Regu,
@@ -345,6 +347,29 @@ def test_gradient_leaves_the_others():
     for name in ("nothing", "ip1.nothing"):
         with pytest.raises(KeyError, match=name):
             net.gradient(name)
+
+
+class NoPullback(Shift):
+    can_do_bp = False
+
+
+def test_gradient_says_what_stands_between():
+    net = placed(
+        ip("b", "x", 3),
+        Argmax(name="am", bottoms=["b"]),
+        Index2Onehot(3, name="oh", bottoms=["am"]),
+        SumLoss(name="l", bottoms=["oh"]),
+        ip("side", "x", 2),
+    )
+    net.forward(data=FEED)
+    for name, what in (("x", "blob 'x'"), ("b", "blob 'b'"), ("b.weight", "parameter 'b.weight'")):
+        with pytest.raises(TopologyError, match=rf"'am' \(Argmax\) cannot do bp, but stands between {what} and a loss"):
+            net.gradient(name)
+    assert not net.gradient("side.weight").any()  # no loss reaches it, and nothing stands in between
+    net = placed(NoPullback(name="s", bottoms=["x"]), SumLoss(name="l", bottoms=["s"]))
+    net.forward(data=FEED)
+    with pytest.raises(TopologyError, match=r"'s' \(NoPullback\) has parameters \('shift'\) but cannot do bp"):
+        net.gradient("s.shift")
 
 
 def test_diffs_only_where_needed():
