@@ -29,6 +29,7 @@ class Assembly:
         self.track = Track(graph, backend, [nobody] * len(graph.steps), [nobody] * len(graph.wires))
         self.parameters: dict[tuple[str, str], Parameter] = {}  # by (param_key, name)
         self.users: dict[tuple[str, str], Layer] = {}  # who made each
+        self._held: dict[str, Layer] = {}  # by the full name of a parameter or state, as files have it
         self._needed: set[int] = set()
         self._batch: int | None = None
 
@@ -111,6 +112,7 @@ class Assembly:
             state.blobs = state.blobs or list(inputs)
         state.rng = Stream(self.seed, layer.name)
         _check_made(layer, state, len(step.tops))
+        self._hold(layer, state)
         self._share(layer, state)
         track.states[i] = state
         learns = any(not p.frozen for p in state.learned)
@@ -144,6 +146,20 @@ class Assembly:
                 blob.resize((self._batch, *blob.shape[1:]))
         if self._batch is None and state.blobs:
             self._batch = state.blobs[0].shape[0]
+
+    def _hold(self, layer: Layer, state: LayerState) -> None:
+        """Note the names of what the layer holds. A name of two arrays would lose one of them in every file."""
+        own = [p.name for p in state.parameters] + list(state.states)
+        for name in own:
+            if own.count(name) > 1:
+                raise TopologyError(f"{titled(layer)} has two parameters or states called {name!r}")
+            other = self._held.get(f"{layer.name}.{name}", layer)
+            if other is not layer:
+                raise TopologyError(
+                    f"{titled(layer)} and {titled(other)} both have a parameter or state with the full name "
+                    f"'{layer.name}.{name}'; give one of the layers another name"
+                )
+        self._held |= {f"{layer.name}.{name}": layer for name in own}
 
     def _share(self, layer: Layer, state: LayerState) -> None:
         """Parameters of one key are one object: that of the layer that came first."""
