@@ -9,7 +9,7 @@ import numpy as np
 from layerc.runtime import weights
 from layerc.runtime.coffee import CoffeeBreak
 from layerc.runtime.data import DataLayer
-from layerc.runtime.policies import DecayOnValidation
+from layerc.runtime.policies import decays
 
 if TYPE_CHECKING:
     from layerc.runtime.net import Net
@@ -71,9 +71,8 @@ def save(solver: "Solver", net: "Net", path: Path) -> None:
         "rng": {s.layer.name: [s.rng.seed, s.rng.count] for s in states},
         "statistics": {s.layer.name: s.totals for s in states if getattr(s, "totals", None)},
         "watch": solver.stops.watch,
+        "decays": [[policy.rate, policy.before] for policy in decays(solver.lr)],
     }
-    if isinstance(solver.lr, DecayOnValidation):
-        meta["decay"] = [solver.lr.rate, solver.lr.before]
     weights.write(path, tensors, meta)
 
 
@@ -101,9 +100,8 @@ def restore(solver: "Solver", net: "Net", source: Any) -> bool:
     state.iter, state.obj_val = meta["iter"], meta["obj_val"]
     state.learning_rate, state.momentum = meta["learning_rate"], meta["momentum"]
     solver.stops.watch.update(meta["watch"])
-    if isinstance(solver.lr, DecayOnValidation) and "decay" in meta:
-        rate, before = meta["decay"]
-        solver.lr.rate, solver.lr.before = rate, before and tuple(before)
+    for policy, (rate, before) in zip(decays(solver.lr), meta.get("decays", ())):
+        policy.rate, policy.before = rate, before and tuple(before)
     for layer_state in net.track.states:
         name = layer_state.layer.name
         if name in meta["positions"] and isinstance(layer_state.layer, DataLayer):

@@ -19,9 +19,11 @@ from layerc.runtime import (
     Input,
     LRPolicy,
     MemoryData,
+    MomPolicy,
     Net,
     Orthogonal,
     Parameter,
+    RMSprop,
     SoftmaxLoss,
     Uniform,
     ValidationPerformance,
@@ -72,7 +74,40 @@ def validated(statistic):
     solver.solve(net_of())
 
 
+def decaying(statistic, *breaks, wrap=lambda policy: policy):
+    solver = SGD(max_iter=1, lr=wrap(LRPolicy.DecayOnValidation(0.1, statistic)))
+    for one in breaks:
+        solver.add(one)
+    solver.solve(net_of())
+
+
+VALIDATION = ValidationPerformance([X, T], every_n_iter=1)
+
 CALLS = {
+    "decay of nothing": (
+        lambda: decaying("zz", VALIDATION),
+        ValueError,
+        "lr=Decay.*no statistic 'zz'; there is .*loss",
+    ),
+    "decay of obj_val": (lambda: decaying("obj_val", VALIDATION), ValueError, "lr=Decay.*no statistic 'obj_val'"),
+    "decay unseen": (lambda: decaying("loss.loss"), ValueError, "lr=Decay.*add ValidationPerformance"),
+    "staged decay": (
+        lambda: decaying("zz", VALIDATION, wrap=lambda policy: LRPolicy.Staged((1, 0.1), (1, policy))),
+        *(ValueError, "lr=Decay.*'zz'"),
+    ),
+    "decay ratio": (lambda: LRPolicy.DecayOnValidation(0.1, "a.a", 2), ValueError, "DecayOnValidation: ratio=2"),
+    "decay statistic": (lambda: LRPolicy.DecayOnValidation(0.1, 3), ValueError, "DecayOnValidation: statistic=3"),
+    "decay of momentum": (
+        lambda: SGD(momentum=LRPolicy.DecayOnValidation(0.1, "loss.loss")),
+        *(ValueError, "SGD: momentum=.*learning rates"),
+    ),
+    "momentum": (lambda: SGD(momentum=2.0), ValueError, "SGD: momentum=2.0 at iteration 0"),
+    "momentum of 1": (lambda: RMSprop(momentum=MomPolicy.Fixed(1)), ValueError, "RMSprop: momentum=1.0 at iteration 0"),
+    "most momentum": (lambda: MomPolicy.Linear(0.5, 0.1, 1, 1.5), ValueError, "CappedLinear: max=1.5"),
+    "momentum in time": (
+        lambda: SGD(max_iter=9, momentum=MomPolicy.Exp(0.5, 2)).solve(net_of()),
+        *(ValueError, "momentum=1.0 at iteration 1"),
+    ),
     "target": (lambda: SGD(target=("acuracy.accuracy", 0.5)).solve(net_of()), ValueError, "target=.*accuracy.accuracy"),
     "patience": (lambda: SGD(patience=("zz", 2)).solve(net_of()), ValueError, "patience=.*'zz'; there is .*loss.loss"),
     "patience at init": (lambda: SGD(patience=("zz", 2)).init(net_of()), ValueError, "patience="),
