@@ -30,11 +30,20 @@ def labels_of(label: np.ndarray, shape: tuple[int, ...], axis: int, ignore: int 
 
 def check_range(index: np.ndarray, bound: int, what: str, ignore: int | None = None) -> None:
     """BadLabel for an index outside 0..bound-1 that is not `ignore`."""
-    message = f"{what} {{0}} is outside 0..{bound - 1}"
+    _require(index, 0, bound, ignore, f"{what} {{0}} is outside 0..{bound - 1}")
+
+
+def check_signs(label: np.ndarray) -> None:
+    """BadLabel for an integer that is neither -1 nor 1."""
+    _require(label.astype(np.int64), 1, 2, -1, "label {0} is neither -1 nor 1")
+
+
+def _require(index: np.ndarray, low: int, high: int, skip: int | None, message: str) -> None:
+    """All within low..high-1, or `skip`."""
     if isinstance(index, StandIn):
-        return index.require_range(0, bound, ignore, message)
-    bad = (index < 0) | (index >= bound)
-    if ignore is not None:
-        bad &= index != ignore
+        return index.require_range(low, high, skip, message)
+    bad = (index < low) | (index >= high)
+    if skip is not None:
+        bad &= index != skip
     if bad.any():
         raise BadLabel(message.format(index[bad][0]))

@@ -1,8 +1,9 @@
 """`Net`: layers wired by the names of their blobs, run forwards and backwards."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -50,17 +51,19 @@ class Net(Holdings):
         force_backward: bool = False,
         acceleration: str = "auto",
     ) -> None:
-        self.name, self.seed, self.force_backward = name, seed, force_backward
+        self.name, self.seed, self.force_backward = name, _checked_seed(name, seed), force_backward
         if not isinstance(force_backward, bool | np.bool_):
             raise TypeError(f"net {name!r}: force_backward={force_backward!r} must be True or False")
         self.workers = ALONE
         self._closed = True  # until it stands
-        listed = [_checked_layer(layer) for layer in layers]
+        listed = _checked_layers(name, layers)
         self.dtype = _float_type(listed, dtype)
         choice = checked(f"net {name!r}", acceleration)
+        if not isinstance(backend, Backend | None):
+            raise TypeError(f"net {name!r}: backend={backend!r} must be a Backend")
         self.backend = Backend(self.dtype, acceleration=choice) if backend is None else backend
         self.graph = analyse(listed)
-        self._assembly = Assembly(self.graph, self.backend, seed)
+        self._assembly = Assembly(self.graph, self.backend, self.seed)
         self.track: Track = self._assembly.track
         self.buffer = ParameterBuffer([], self.dtype)
         self._has_run = False
@@ -86,7 +89,7 @@ class Net(Holdings):
 
         data: [X, labels]; None: placeholders, whose shapes are found at the first call.
         """
-        listed = [_checked_layer(layer) for layer in layers]
+        listed = _checked_layers(name, layers)
         return cls(name, chain.wired(listed, data, batch_size, shuffle), **net_keywords)
 
     # -- setting up ----------------------------------------------------------------------------------------
@@ -435,6 +438,20 @@ def _thawed(parameter: Parameter | None) -> Iterator[None]:
         parameter.is_frozen_by_user, parameter.lr = before
 
 
+def _checked_seed(name: str, seed: Any) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, Integral):
+        raise TypeError(f"net {name!r}: seed={seed!r} must be an integer")
+    if seed < 0:
+        raise ValueError(f"net {name!r}: seed={seed!r} must be 0 or more")
+    return int(seed)
+
+
+def _checked_layers(name: str, layers: Any) -> list[Layer]:
+    if isinstance(layers, Layer | str | Mapping) or not isinstance(layers, Iterable):
+        raise TypeError(f"net {name!r} takes a list of layers, not {type(layers).__name__} {layers!r}")
+    return [_checked_layer(layer) for layer in layers]
+
+
 def _checked_layer(layer: Any) -> Layer:
     layer = as_layer(layer)
     if isinstance(layer, type):
@@ -449,6 +466,8 @@ def _checked_layer(layer: Any) -> Layer:
 def _check_coefficient(regu_coef: Any) -> None:
     if isinstance(regu_coef, bool) or not isinstance(regu_coef, Real):
         raise TypeError(f"regu_coef={regu_coef!r} must be a number")
+    if not math.isfinite(regu_coef):
+        raise ValueError(f"regu_coef={regu_coef!r} must be finite")
 
 
 def _float_type(layers: Sequence[Layer], dtype: Any) -> np.dtype:

@@ -3,7 +3,6 @@
 `FORMS` is the list of those that have: a function writes the nodes of one layer, as phase "predict" computes them.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,7 @@ from layerc.runtime.recurrent import GRU, LSTM
 from layerc.runtime.softmax import Argmax, Index2Onehot, Softmax
 from layerc.runtime.topology import titled
 from layerc.runtime.weights import need
+from layerc.runtime.whole_files import check_folder, written_whole
 
 if TYPE_CHECKING:
     from layerc.runtime.net import Net
@@ -306,11 +306,8 @@ def _port(onnx: Any, net: "Net", wire: int, name: str | None = None) -> Any:
 
 def write(net: "Net", path: Any, wire: int) -> None:
     """Write the model whole or not at all."""
-    content = model_of(net, wire).SerializeToString()
     path = Path(path)
-    scratch = path.with_name(f".writing-{path.name}")
-    try:
-        scratch.write_bytes(content)
-        os.replace(scratch, path)
-    finally:
-        scratch.unlink(missing_ok=True)
+    check_folder(path)  # before the work
+    content = model_of(net, wire).SerializeToString()
+    with written_whole(path) as scratch:
+        Path(scratch).write_bytes(content)

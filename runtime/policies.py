@@ -3,9 +3,10 @@ updates done."""
 
 import math
 from dataclasses import dataclass, fields
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Protocol
 
+from layerc.runtime.fields import check_numbers
 from layerc.runtime.symbolic import choose, cos
 
 
@@ -268,8 +269,7 @@ def _check(policy: Any, *positive: str) -> None:
         value = getattr(policy, field.name)
         if field.type not in (float, int):
             continue
-        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-            raise ValueError(f"{type(policy).__name__}: {field.name}={value!r} must be a number")
+        check_numbers(policy, field.name)
         if field.name == "base" and value < 0:
             raise ValueError(f"{type(policy).__name__}: base={value!r} must be 0 or more")
         if field.name in positive and value <= 0:

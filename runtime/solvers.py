@@ -79,6 +79,17 @@ class Solver:
             raise TypeError(f"{self.kind}.add takes a coffee break, not {type(coffee_break).__name__}")
         self.breaks.append(coffee_break)
 
+    @property
+    def lounge(self) -> CoffeeLounge:
+        """Where the statistics are kept."""
+        return self._lounge
+
+    @lounge.setter
+    def lounge(self, value: CoffeeLounge) -> None:
+        if not isinstance(value, CoffeeLounge):
+            raise TypeError(f"{self.kind}: lounge={value!r} must be a CoffeeLounge")
+        self._lounge = value
+
     def stop(self, text: str) -> None:
         """End `solve` after this iteration, for this reason."""
         self.stops.reached = str(text)
@@ -101,8 +112,7 @@ class Solver:
     def init(self, net: "Net") -> None:
         """Begin training: fresh history, or that of `load_from`. TopologyError for a net that cannot be
         trained."""
-        if not hasattr(net, "check_trainable"):
-            raise TypeError(f"{self.kind}: a solver trains a net, not {type(net).__name__} {net!r}")
+        self._check_net(net)
         net.check_trainable()
         self._check_watched(net)
         if self.options["max_epoch"] is not None and not _has_epochs(net):
@@ -123,6 +133,10 @@ class Solver:
             self._have_breaks(net, lambda b: b.every_n_iter is not None)
         self.state.stop_reason = self.stops.reason(self.state.iter, self.state.epoch)
         self.has_begun = True
+
+    def _check_net(self, net: "Net") -> None:
+        if not hasattr(net, "check_trainable"):
+            raise TypeError(f"{self.kind}: a solver trains a net, not {type(net).__name__} {net!r}")
 
     def _check_watched(self, net: "Net") -> None:
         """ValueError for what would wait for a statistic that nothing makes: `target`, `patience`, a decay."""
@@ -158,6 +172,9 @@ class Solver:
         """
         if not self.has_begun:
             raise RuntimeError(f"{self.kind}: step needs init(net) before it")
+        self._check_net(net)
+        if not all(id(p) in self.updates for p in net.buffer.parameters):
+            raise ValueError(f"{self.kind}: step was given net {net.name!r}, but init another one: init(net) first")
         objective = self.iterate(net, self.options["regu_coef"])
         self._constrain(net)
         epoch = self.state.epoch

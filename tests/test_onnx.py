@@ -72,6 +72,12 @@ def check(layers, feed, tmp_path, dtype=np.float32, top=None, sizes=(3, 1)):
     return model
 
 
+def test_a_missing_folder(tmp_path):
+    net = Net("n", [Input([(3,)], ["x"], name="in"), InnerProduct(2, name="ip", bottoms=["x"])])
+    with pytest.raises(FileNotFoundError, match="no/net.onnx cannot be written: there is no folder .*/no$"):
+        net.to_onnx(tmp_path / "no" / "net.onnx")
+
+
 def images(*shape):
     return RNG.normal(size=shape).astype(np.float32)
 
