@@ -9,7 +9,8 @@ import numpy as np
 
 from layerc.runtime.blob import Blob
 from layerc.runtime.fields import REQUIRED, Field, field, integer
-from layerc.runtime.initializers import Array, Constant, Xavier
+from layerc.runtime.given_parameters import GivenParameters
+from layerc.runtime.initializers import Xavier
 from layerc.runtime.layer import BadInput, Builtin, Layer, LayerState
 from layerc.runtime.parameters import Parameter
 from layerc.runtime.ports import Ports
@@ -96,7 +97,7 @@ class _Compiled(Builtin):
         return self.ports.pull(arrays, want, seed)
 
 
-class CompiledLayer(_Compiled):
+class CompiledLayer(GivenParameters, _Compiled):
     """A compiled function as a layer; its ports are those of the signature.
 
     backward: "auto"; another compiled function, whose argument names say what it gets (`x`, `y`, `dy`) and
@@ -104,16 +105,15 @@ class CompiledLayer(_Compiled):
     the gradients in the signature's order; None: cannot do bp.
     input: Wolfram's rank rule: the shape of one example; of the declared rank: the function describes one
     example;
-    of one less: it takes the batch.  params: {name: array or (shape, initializer)}.  config: {name: value}.
+    of one less: it takes the batch.  params: {name: array or (shape, initializer)}, each with its `p_regu, p_cons,
+    p_lr, p_decay`.  config: {name: value}.
     """
 
-    has_param = True  # so that `param_key` is taken; the signature decides
     positional = ("fn", "backward", "input", "params", "config")
 
     fn: Any = field()
     backward_fn: Any = None
     input: Any = field(None, convert=lambda shapes: _example_shapes(shapes))
-    params: Any = field({}, convert=dict)
     config: Any = field({}, convert=dict)
 
     @classmethod
@@ -210,7 +210,7 @@ class CompiledLayer(_Compiled):
         return [n for n in (*ports.inputs, *ports.params) if ports.dtypes[n] in ("real", "f32", "f64")]
 
     def _parameters(self, inputs: list[Blob]) -> list[Parameter]:
-        return [parameter_of(p, self.params[p]) for p in self.ports.params]
+        return self.given_parameters()
 
     def _pull(self, arrays: Mapping[str, np.ndarray], want: str, seed: int | None) -> dict[str, np.ndarray]:
         given = self.backward_fn
@@ -324,22 +324,6 @@ class _FileInit:
 
     def __repr__(self) -> str:
         return f"init of {type(self.layer.origin).__name__}.{self.p}"
-
-
-def parameter_of(name: str, given: Any) -> Parameter:
-    """A parameter of what `params=` says: an array, or (shape, initializer), a number meaning `Constant`."""
-    if isinstance(given, tuple) and len(given) == 2:
-        size, start = given
-        if isinstance(start, int | float) and isinstance(size, tuple | list):  # (1, 2) is an array
-            start = Constant(start)
-        if hasattr(start, "draw"):
-            shape = (size,) if isinstance(size, int) else tuple(integer(n) for n in size)
-            return Parameter(name, shape, start)
-    try:
-        values = np.asarray(given)
-    except ValueError:
-        raise ValueError(f"params[{name!r}]={given!r} must be an array or (shape, initializer)") from None
-    return Parameter(name, values.shape, Array(values))
 
 
 def as_layer(layer: Any) -> Any:

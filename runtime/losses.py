@@ -85,7 +85,8 @@ class TermLoss(Loss):
         state.arrays = self.arrays(inputs)
         state.terms = builtin.run(self.address, state.arrays, **self.config())["y"]
         n = self.count(state, inputs)
-        self.settle(state, number(np.sum(state.terms, dtype=np.float64)), n, n)
+        samples = inputs[0].shape[0] if self.normalize == "sum" else n
+        self.settle(state, number(np.sum(state.terms, dtype=np.float64)), n, samples)
 
     def backward(self, backend: Any, state: LayerState, inputs: list[Blob], diffs: Any) -> None:
         dy = np.full_like(state.terms, state.scale)

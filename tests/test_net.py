@@ -27,10 +27,12 @@ from layerc.runtime import (
     MemoryData,
     Net,
     Neurons,
+    NonNeg,
     NullBlob,
     RandomNormal,
     Softmax,
     SoftmaxLoss,
+    Split,
     SquareLoss,
     TopologyError,
 )
@@ -513,6 +515,12 @@ def test_predict_default_top():
     assert mlp().predict(X[:2]).shape == (2, 3)
     net = placed(ip("a", "x", 4), Softmax(name="p", bottoms=["a"]))
     assert net.predict(X[:2]).sum() == pytest.approx(2)
+    several = placed(Split(name="s", bottoms=["x"], tops=["b", "c", "a"]), ip("y", "b", 4))
+    assert several.predict(X[:2]).shape == (2, 4)
+    several = placed(ip("y", "x", 4), Split(name="s", bottoms=["y"], tops=["b", "c"]), Double(name="d", bottoms=["b"]))
+    assert np.array_equal(several.predict(X[:2]), several.predict(X[:2], "d"))
+    several = placed(FunctionLayer(lambda x: (x, 2 * x), name="f", bottoms=["x"], tops=["z", "a"]))
+    assert np.array_equal(several.predict(X[:2]), 2 * X[:2])  # of one layer's tops, too, the last
     two = placed(Input([(2,)], ["z"], name="in2"), ip("a", "x", 2), ElementWise("add", name="y", bottoms=["a", "z"]))
     with pytest.raises(ValueError, match=r"'x', 'z'"):
         two.predict(X)
@@ -561,6 +569,17 @@ def test_compiled_function_with_params(L):
     layer = layer.replace(params={"centers": centers, "gamma": ((4,), "zero")})
     with pytest.raises(ValueError, match=r"params\['gamma'\]=.*initializer"):
         Net("n", [Input([(6,)], ["x"], name="in"), layer])
+    layer = layer.replace(params={"centers": centers, "gamma": [1.0] * 4}, gamma_lr=0, centers_regu=L2Regu(3))
+    layer = layer.replace(centers_decay=2, centers_lr=0.5, centers_cons=NonNeg())
+    held = Net("n", [Input([(6,)], ["x"], name="in"), layer]).params["y"]
+    assert held["gamma"].frozen
+    assert not held["centers"].frozen
+    assert (held["centers"].lr, held["centers"].decay, held["centers"].regu) == (0.5, 2.0, L2Regu(3))
+    assert held["centers"].cons == NonNeg()
+    with pytest.raises(TypeError, match="unknown keyword 'beta_lr'; it takes .*gamma_lr"):
+        layer.replace(beta_lr=1)
+    with pytest.raises(ValueError, match="'y': field gamma_lr=-1"):
+        layer.replace(gamma_lr=-1)
     with pytest.raises(ValueError, match="rate"):
         CompiledLayer(L.mish, config={"rate": 1})
     with pytest.raises(ValueError, match="fn"):
@@ -740,6 +759,9 @@ def test_life_cycle():
         lambda: net.freeze("a"),
         lambda: net.gradient("x"),
         lambda: net.save("x.safetensors"),
+        net.__enter__,
+        net.objective,
+        net.refresh,
     ]:
         with pytest.raises(RuntimeError, match="shut down"):
             call()
@@ -767,6 +789,14 @@ def test_statistics_are_weighted_by_samples(capsys):
     net.dump_statistics(storage, True)
     assert list(storage) == ["loss.loss"]
     assert "loss.loss" in capsys.readouterr().out
+
+
+def test_summed_losses_are_weighted_by_samples():
+    loss = SoftmaxLoss(normalize="sum", ignore_label=2, name="loss", bottoms=["p", "t"])
+    net = placed(ip("p", "x"), loss)
+    batches = [(X[:6], [0, 1, 2, 2, 2, 2]), (X[6:8], [0, 1])]
+    a, b = (net.forward(data={"x": x, "t": np.array(t)}) for x, t in batches)
+    assert net.statistics()["loss.loss"] == pytest.approx((6 * a + 2 * b) / 8)
 
 
 # -- placeholders, chain, files, texts ---------------------------------------------------------------------
@@ -906,6 +936,24 @@ def test_default_settings_of_parameters():
     assert bias.regu.value(np.ones(3)) == 0
     assert (bias.lr, bias.decay, weight.lr) == (1.0, 1.0, 1.0)
     assert weight.gradient is NullBlob()
+
+
+def test_bad_weights_before_the_shapes_are_known(tmp_path):
+    chain = lambda n: Net.chain("c", [InnerProduct(n), SoftmaxLoss()])  # noqa: E731
+    for classes in (2, 3):
+        saved = chain(classes)
+        saved.predict(X)
+        saved.save(tmp_path / f"{classes}.safetensors")
+    net = chain(3)
+    net.load(tmp_path / "2.safetensors")
+    calls = [lambda: net.predict(X)] * 2 + [lambda: net.forward(data={"data": X, "label": T})]
+    for call in [*calls, lambda: net.evaluate([X, T]), lambda: net.save(tmp_path / "x.h5"), net.forward_epoch]:
+        with pytest.raises(ValueError, match=r"innerproduct1\.weight \(6, 2\) instead of \(6, 3\)"):
+            call()
+    net.load(tmp_path / "3.safetensors")
+    assert np.array_equal(net.predict(X), saved.predict(X))
+    net.forward_backward(data={"data": X, "label": T})
+    assert net.blobs["innerproduct1"].diff.any()
 
 
 def test_no_user_array_is_changed_or_aliased():
