@@ -332,23 +332,24 @@ def as_layer(layer: Any) -> Any:
     if not is_class_layer:
         return layer
     kind: Any = type(layer)
-    return _class_for(kind)(layer)
+    return class_for(kind)(layer)
 
 
 @cache
-def _class_for(kind: Any) -> type[CompiledClassLayer]:
-    """The net's class for a package's class: it takes the keywords of its Params."""
+def class_for(kind: Any) -> type[CompiledClassLayer]:
+    """The net's class for a package's class: it takes the keywords of its Params, and has its characteristics."""
     parameters = kind.compiled.manifest["parameters"]
     names = tuple(p["name"] for p in parameters if p["role"] == "param")
     ports = Ports(kind.compiled, {})
     has = {"has_param": bool(names), "has_neuron": bool(ports.inputs) and ports.makes_floats()}
+    has |= {"is_source": not ports.inputs, "can_do_bp": bool(ports.differentiable)}
     return type(kind.__name__, (CompiledClassLayer,), {"param_names": names, **has})
 
 
 def net_keywords(kind: Any) -> list[str]:
     """What a package's class takes for the net: `param_key` and `p_init, p_regu, p_cons, p_lr, p_decay` of each
     Param `p`; `neuron` where it makes floats."""
-    return [key for key in _class_for(kind)._keywords() if key not in ("name", "bottoms", "tops")]
+    return [key for key in class_for(kind)._keywords() if key not in ("name", "bottoms", "tops")]
 
 
 def _example_shapes(value: Any) -> tuple[tuple[int, ...], ...]:

@@ -36,6 +36,7 @@ from layerc.runtime import (
     SquareLoss,
     TopologyError,
 )
+from layerc.runtime.layer import CHARACTERISTICS
 from layerc.runtime.streams import Stream, generator
 
 X, T = data()
@@ -594,6 +595,14 @@ def test_compiled_class(L):
     assert ((start >= -1) & (start <= 0)).all()
     assert net.params["y"]["left_slope"].regu.value(start) == 0
     assert net.predict(X[:3]).shape == (3, 4)
+
+
+def test_characteristics_of_a_compiled_class(L):
+    layer = L.SReLU(name="y", bottoms=["x"], tops=["y"])
+    run = placed(layer).layers[1]
+    true = {"has_param", "has_neuron", "can_do_bp"}
+    for name in CHARACTERISTICS:
+        assert getattr(L.SReLU, name) is getattr(layer, name) is getattr(run, name) is (name in true), name
 
 
 def srelu(L, name, bottom, **options):
