@@ -3,7 +3,7 @@
 from typing import Any
 
 from layerc.runtime.blob import Blob
-from layerc.runtime.layer import Builtin, Layer, LayerState
+from layerc.runtime.layer import BadType, Builtin, Layer, LayerState
 
 
 class Activation(Builtin):
@@ -20,10 +20,16 @@ class Activation(Builtin):
         self._set("neuron", owner.neuron)
 
     def setup(self, backend: Any, inputs: list[Blob], diffs: Any) -> LayerState:
+        self._check(inputs[0])
         return LayerState(self, blobs=[Blob.empty(inputs[0].shape, inputs[0].dtype)])
 
     def forward(self, backend: Any, state: LayerState, inputs: list[Blob]) -> None:
+        self._check(inputs[0])
         state.blobs[0].adopt(self.neuron.apply(inputs[0].data))
+
+    def _check(self, x: Blob) -> None:
+        if x.dtype.kind != "f":
+            raise BadType(f"its neuron {self.neuron!r} computes with floats, not {x.dtype}")
 
     def backward(self, backend: Any, state: LayerState, inputs: list[Blob], diffs: Any) -> None:
         (dy,) = state.blobs_diff

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from layerc.runtime.layer import LayerState
-from layerc.runtime.topology import Graph, TopologyError, titled
+from layerc.runtime.parameters import Parameter
+from layerc.runtime.topology import Graph, Step, TopologyError, titled
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,15 @@ class Analysis:
         for i in reversed(range(len(self.graph.steps))):
             step = self.graph.steps[i]
             layer = step.layer
-            if layer.has_loss or any(w in self.used for w in step.tops):
+            if self._matters(step):
                 self.used.update(step.bottoms)
             if layer.can_do_bp and (layer.has_loss or any(w in self.felt for w in step.tops)):
                 self.live.add(i)
                 self.felt.update(w for w in step.bottoms if self.is_float(w))
+
+    def _matters(self, step: Step) -> bool:
+        """Whether a loss depends on what the step makes."""
+        return step.layer.has_loss or any(w in self.used for w in step.tops)
 
     def _walk_forward(self, force: bool, wanted: set[int]) -> None:
         for i, step in enumerate(self.graph.steps):
@@ -98,9 +103,9 @@ class Analysis:
         for i, step in enumerate(steps):
             if not self.learns(i):
                 continue
-            names = ", ".join(repr(p.name) for p in self.states[i].learned if not p.frozen)
             if not step.layer.can_do_bp:
-                raise TopologyError(f"{titled(step.layer)} has parameters ({names}) but cannot do bp; freeze them")
+                raise TopologyError(self._unlearnable(i))
+            names = self._learned_names(i)
             if i not in self.live:
                 blobs = ", ".join(repr(self.graph.wires[w].name) for w in step.tops)
                 raise TopologyError(
@@ -108,10 +113,17 @@ class Analysis:
                     f"parameters {names}: nothing trains blob {blobs}; freeze the layer or take it out"
                 )
 
+    def _learned_names(self, i: int) -> str:
+        return ", ".join(repr(p.name) for p in self.states[i].learned if not p.frozen)
+
+    def _unlearnable(self, i: int) -> str:
+        layer = self.graph.steps[i].layer
+        return f"{titled(layer)} has parameters ({self._learned_names(i)}) but cannot do bp; freeze them"
+
     def _check_blocked(self, i: int) -> None:
         """A layer that cannot do bp must not stand between a parameter and a loss."""
         step = self.graph.steps[i]
-        if step.layer.can_do_bp or not (step.layer.has_loss or any(w in self.used for w in step.tops)):
+        if step.layer.can_do_bp or not self._matters(step):
             return
         for w in step.bottoms:
             source = self.cause.get(w, -1)
@@ -122,18 +134,27 @@ class Analysis:
                     f"{self.graph.wires[w].name!r}"
                 )
 
-    def check_wanted(self, wires: Collection[int]) -> None:
-        """TopologyError if a layer that cannot do bp stands between one of these wires and a loss."""
+    def check_parameter(self, name: str, parameter: Parameter) -> None:
+        """TopologyError if a layer that cannot do bp stands between this parameter and a loss, or is its own."""
+        users = [i for i, state in enumerate(self.states) if any(p is parameter for p in state.learned)]
+        for i in users:
+            if not self.graph.steps[i].layer.can_do_bp and self._matters(self.graph.steps[i]):
+                raise TopologyError(self._unlearnable(i))
+        self.check_wires(f"parameter {name!r}", [w for i in users for w in self.graph.steps[i].tops])
+
+    def check_wires(self, subject: str, wires: Collection[int]) -> None:
+        """TopologyError if a layer that cannot do bp stands between these wires, those of `subject`, and a loss."""
         after = set(wires)
-        for i, step in enumerate(self.graph.steps):
+        for step in self.graph.steps:
             read = next((w for w in step.bottoms if w in after), None)
-            if read is None:
+            if read is None or not self._matters(step):
                 continue
-            if i in self.live:
+            # A layer that can do bp passes the question on: if no gradient comes as far, one behind it is to blame.
+            is_felt = step.layer.has_loss or any(w in self.used and self.is_float(w) for w in step.tops)
+            if step.layer.can_do_bp and is_felt:
                 after.update(step.tops)
-            elif step.layer.has_loss or any(w in self.used for w in step.tops):
+            else:
                 raise TopologyError(
-                    f"{titled(step.layer)} cannot do bp, but stands between blob "
-                    f"{self.graph.wires[min(wires)].name!r} and a loss: it reads blob "
+                    f"{titled(step.layer)} cannot do bp, but stands between {subject} and a loss: it reads blob "
                     f"{self.graph.wires[read].name!r}"
                 )

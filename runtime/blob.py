@@ -48,6 +48,8 @@ class Blob:
         self._diff: Blob | NullBlob = NullBlob()
         self.adopt(as_array(array))
         self.diff = diff
+        if isinstance(diff, Blob):
+            self._check_diff(diff)
 
     @classmethod
     def empty(cls, shape: Shape, dtype: Any = np.float32) -> "Blob":
@@ -89,7 +91,14 @@ class Blob:
 
     @diff.setter
     def diff(self, value: Any) -> None:
-        self._diff = value if isinstance(value, Blob | NullBlob) else Blob(value)
+        diff = value if isinstance(value, Blob | NullBlob) else Blob(value)
+        if diff is not value:  # a blob that a net lends may have its shape from the next backward only
+            self._check_diff(diff)
+        self._diff = diff
+
+    def _check_diff(self, diff: "Blob | NullBlob") -> None:
+        if isinstance(diff, Blob) and diff.shape != self.shape:
+            raise ValueError(f"the diff of a blob of shape {self.shape} cannot have shape {diff.shape}")
 
     def copy_from(self, x: Any) -> None:
         """Set the values from an array or blob of the same shape; ValueError for another."""

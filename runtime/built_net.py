@@ -5,8 +5,10 @@ y = N.predict(x);  loss = N.train_step(x, label);  N.params["ip1.weight"];  N.sa
 other = N.open()          # another net of the kind, with arrays of its own
 """
 
+import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -108,10 +110,17 @@ class BuiltNet:
 
     def set_learning_rate(self, rate: float | None) -> None:
         """In place of the solver's own, from the next step on; None: the solver's again."""
-        self._call("set_learning_rate")(self._handle, float("nan") if rate is None else float(rate))
+        self._set("learning_rate", rate, math.inf)
 
     def set_momentum(self, momentum: float | None) -> None:
-        self._call("set_momentum")(self._handle, float("nan") if momentum is None else float(momentum))
+        """The same for the momentum."""
+        self._set("momentum", momentum, 1.0)
+
+    def _set(self, what: str, value: float | None, below: float) -> None:
+        if value is not None and not (isinstance(value, Real) and 0 <= value < below):
+            bound = "" if below == math.inf else f" and below {below:g}"
+            raise ValueError(f"net {self.name!r}: {what}={value!r} must be a number, 0 or more{bound}")
+        self._call(f"set_{what}")(self._handle, math.nan if value is None else float(value))
 
     def load(self, path: Any) -> None:
         """Parameters and states from a safetensors file: all, or nothing (OSError, ValueError)."""

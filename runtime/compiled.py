@@ -14,6 +14,7 @@ from layerc.runtime import arrays as ar
 from layerc.runtime import initializers, seeds, streams
 from layerc.runtime.acceleration import AUTO
 from layerc.runtime.call import Described, evaluate
+from layerc.runtime.characteristics import Characteristic
 from layerc.runtime.core import Call, Core
 from layerc.runtime.kernel import Case
 from layerc.runtime.known import Known
@@ -81,6 +82,8 @@ class CompiledClass:
     net_options: dict[str, Any]
     params: NamedArrays
     states: NamedArrays
+    is_source, is_sink, has_param, has_neuron = Characteristic(), Characteristic(), Characteristic(), Characteristic()
+    can_do_bp, is_inplace, has_loss, has_stats = Characteristic(), Characteristic(), Characteristic(), Characteristic()
     _where: str
     _ranks: tuple[int, ...] | None
     _initialized: tuple[Sequence[tuple[int, ...]], int, np.dtype] | None  # the shapes, seed and type of `initialize`

@@ -9,7 +9,8 @@ import numpy as np
 
 from layerc.runtime.blob import Blob
 from layerc.runtime.fields import REQUIRED, Field, field, integer
-from layerc.runtime.initializers import Array, Constant, Xavier
+from layerc.runtime.given_parameters import GivenParameters
+from layerc.runtime.initializers import Xavier
 from layerc.runtime.layer import BadInput, Builtin, Layer, LayerState
 from layerc.runtime.parameters import Parameter
 from layerc.runtime.ports import Ports
@@ -96,7 +97,7 @@ class _Compiled(Builtin):
         return self.ports.pull(arrays, want, seed)
 
 
-class CompiledLayer(_Compiled):
+class CompiledLayer(GivenParameters, _Compiled):
     """A compiled function as a layer; its ports are those of the signature.
 
     backward: "auto"; another compiled function, whose argument names say what it gets (`x`, `y`, `dy`) and
@@ -104,16 +105,15 @@ class CompiledLayer(_Compiled):
     the gradients in the signature's order; None: cannot do bp.
     input: Wolfram's rank rule: the shape of one example; of the declared rank: the function describes one
     example;
-    of one less: it takes the batch.  params: {name: array or (shape, initializer)}.  config: {name: value}.
+    of one less: it takes the batch.  params: {name: array or (shape, initializer)}, each with its `p_regu, p_cons,
+    p_lr, p_decay`.  config: {name: value}.
     """
 
-    has_param = True  # so that `param_key` is taken; the signature decides
     positional = ("fn", "backward", "input", "params", "config")
 
     fn: Any = field()
     backward_fn: Any = None
     input: Any = field(None, convert=lambda shapes: _example_shapes(shapes))
-    params: Any = field({}, convert=dict)
     config: Any = field({}, convert=dict)
 
     @classmethod
@@ -210,7 +210,7 @@ class CompiledLayer(_Compiled):
         return [n for n in (*ports.inputs, *ports.params) if ports.dtypes[n] in ("real", "f32", "f64")]
 
     def _parameters(self, inputs: list[Blob]) -> list[Parameter]:
-        return [parameter_of(p, self.params[p]) for p in self.ports.params]
+        return self.given_parameters()
 
     def _pull(self, arrays: Mapping[str, np.ndarray], want: str, seed: int | None) -> dict[str, np.ndarray]:
         given = self.backward_fn
@@ -326,45 +326,30 @@ class _FileInit:
         return f"init of {type(self.layer.origin).__name__}.{self.p}"
 
 
-def parameter_of(name: str, given: Any) -> Parameter:
-    """A parameter of what `params=` says: an array, or (shape, initializer), a number meaning `Constant`."""
-    if isinstance(given, tuple) and len(given) == 2:
-        size, start = given
-        if isinstance(start, int | float) and isinstance(size, tuple | list):  # (1, 2) is an array
-            start = Constant(start)
-        if hasattr(start, "draw"):
-            shape = (size,) if isinstance(size, int) else tuple(integer(n) for n in size)
-            return Parameter(name, shape, start)
-    try:
-        values = np.asarray(given)
-    except ValueError:
-        raise ValueError(f"params[{name!r}]={given!r} must be an array or (shape, initializer)") from None
-    return Parameter(name, values.shape, Array(values))
-
-
 def as_layer(layer: Any) -> Any:
     """A compiled class layer as the net runs it; other things as they are."""
     is_class_layer = not isinstance(layer, type | Layer) and hasattr(layer, "compiled") and hasattr(layer, "initialize")
     if not is_class_layer:
         return layer
     kind: Any = type(layer)
-    return _class_for(kind)(layer)
+    return class_for(kind)(layer)
 
 
 @cache
-def _class_for(kind: Any) -> type[CompiledClassLayer]:
-    """The net's class for a package's class: it takes the keywords of its Params."""
+def class_for(kind: Any) -> type[CompiledClassLayer]:
+    """The net's class for a package's class: it takes the keywords of its Params, and has its characteristics."""
     parameters = kind.compiled.manifest["parameters"]
     names = tuple(p["name"] for p in parameters if p["role"] == "param")
     ports = Ports(kind.compiled, {})
     has = {"has_param": bool(names), "has_neuron": bool(ports.inputs) and ports.makes_floats()}
+    has |= {"is_source": not ports.inputs, "can_do_bp": bool(ports.differentiable)}
     return type(kind.__name__, (CompiledClassLayer,), {"param_names": names, **has})
 
 
 def net_keywords(kind: Any) -> list[str]:
     """What a package's class takes for the net: `param_key` and `p_init, p_regu, p_cons, p_lr, p_decay` of each
     Param `p`; `neuron` where it makes floats."""
-    return [key for key in _class_for(kind)._keywords() if key not in ("name", "bottoms", "tops")]
+    return [key for key in class_for(kind)._keywords() if key not in ("name", "bottoms", "tops")]
 
 
 def _example_shapes(value: Any) -> tuple[tuple[int, ...], ...]:

@@ -5,6 +5,8 @@ from typing import Protocol
 
 import numpy as np
 
+from layerc.runtime.fields import check_numbers
+
 
 class Constraint(Protocol):
     """What the solver asks of a constraint."""
@@ -36,6 +38,7 @@ class L2Cons:
     every_n_iter: int = 1
 
     def __post_init__(self) -> None:
+        check_numbers(self, "threshold")
         if not self.threshold > 0:
             raise ValueError(f"L2Cons: threshold={self.threshold!r} must be positive")
         _check_every(self.every_n_iter, "L2Cons")
@@ -62,5 +65,5 @@ class NonNeg:
 
 
 def _check_every(n: int, owner: str) -> None:
-    if not (isinstance(n, int) and n > 0):
+    if isinstance(n, bool) or not (isinstance(n, int) and n > 0):
         raise ValueError(f"{owner}: every_n_iter={n!r} must be a positive integer")

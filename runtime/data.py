@@ -231,7 +231,21 @@ def _shapes(value: Any) -> tuple[tuple[int | None, ...] | None, ...]:
     """One shape per top; a lone shape is one. A shape of None is found at the first call."""
     if isinstance(value, tuple) and all(n is None or isinstance(n, int | np.integer) for n in value):
         value = [value]
-    return tuple(None if s is None else tuple(None if n is None else integer(n) for n in s) for s in value)
+    return tuple(None if s is None else tuple(None if n is None else _extent(n) for n in s) for s in value)
+
+
+def _extent(value: Any) -> int:
+    size = integer(value)
+    if size < 0:
+        raise ValueError("has a negative extent; None is for an axis that varies")
+    return size
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    value = (value,) if isinstance(value, int) else value
+    if any(integer(n) < 0 for n in value):
+        raise ValueError("has a negative extent")
+    return tuple(integer(n) for n in value)
 
 
 class Input(Builtin):
@@ -269,7 +283,7 @@ class RandomNormal(Builtin):
 
     is_source = True
     top_count = 1
-    shape: Any = field(convert=lambda s: (integer(s),) if isinstance(s, int) else tuple(integer(n) for n in s))
+    shape: Any = field(convert=_shape)
     batch_size: Any = field(None, convert=integer, check=lambda n: n > 0)
 
     @property

@@ -116,6 +116,9 @@ class Estimator:
             raise TypeError(f"{type(self).__name__}: net={given!r} must be a list of layers, without data and loss")
         else:
             layers = list(given)
+            losses = [layer for layer in layers if getattr(layer, "has_loss", False)]
+            if losses:
+                raise ValueError(f"{type(self).__name__}: net has a loss, {losses[0]!r}; it must end before it")
         net = Net.chain(
             "estimator",
             [*layers, self._loss()],

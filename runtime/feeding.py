@@ -1,6 +1,7 @@
 """Arrays that a caller hands to a net: for a forward, for `predict`, as seeds. All errors name the blob."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -102,6 +103,10 @@ def _needed_sources(net: "Net", wire: int, given: Given) -> list[int]:
 
 def batches(net: "Net", data: Sequence[Any], batch_size: int | None) -> Iterator[Given]:
     """One pass over arrays for the tops of the first data layer, in its batch size or another."""
+    if batch_size is not None and (
+        isinstance(batch_size, bool) or not isinstance(batch_size, Integral) or batch_size < 1
+    ):
+        raise ValueError(f"batch_size={batch_size!r} must be a positive integer")
     step = next((s for s in net.graph.steps if isinstance(s.layer, DataLayer | Input)), None)
     if step is None:
         raise ValueError(f"net {net.name!r} has no data layer or placeholder to feed")
@@ -111,11 +116,13 @@ def batches(net: "Net", data: Sequence[Any], batch_size: int | None) -> Iterator
         raise ValueError(f"got {len(data)} arrays for the blobs {names}")
     arrays = {w: _accepted(net, w, array) for w, array in zip(tops, data)}
     n = len(arrays[tops[0]])
+    if not n:
+        raise ValueError(f"there is no sample to evaluate: blob {net.graph.wires[tops[0]].name!r} has 0 examples")
     for w, array in arrays.items():
         if len(array) != n:
             raise ValueError(f"blob {net.graph.wires[w].name!r} has {len(array)} examples instead of {n}")
-    size = batch_size or getattr(step.layer, "batch_size", None) or n
-    return ({w: array[i : i + size] for w, array in arrays.items()} for i in range(0, n, max(size, 1)))
+    size = int(batch_size or getattr(step.layer, "batch_size", None) or n)
+    return ({w: array[i : i + size] for w, array in arrays.items()} for i in range(0, n, size))
 
 
 def seed_wires(net: "Net", seed: Mapping[str, Any] | None) -> list[int]:

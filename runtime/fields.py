@@ -9,6 +9,7 @@ A layer by hand writes `layerc.config(...)` instead of `field(...)`; both are kn
 
 import copy
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -87,6 +88,14 @@ def number(value: Any) -> float:
         return float(value)
     except OverflowError:
         raise ValueError("is beyond what a float holds") from None
+
+
+def check_numbers(part: Any, *names: str) -> None:
+    """ValueError, naming the part's class and the attribute, unless these attributes are finite numbers."""
+    for name in names:
+        value = getattr(part, name)
+        if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or not math.isfinite(value):
+            raise ValueError(f"{type(part).__name__}: {name}={value!r} must be a finite number")
 
 
 def boolean(value: Any) -> bool:

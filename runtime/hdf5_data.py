@@ -45,6 +45,8 @@ class HDF5Data(BatchedData):
         found: list[Path] = []
         for path in self.source:
             if path.suffix == ".txt":
+                if not path.is_file():
+                    raise FileNotFoundError(self._told(f"there is no file {path}"))
                 lines = [line.strip() for line in path.read_text().splitlines()]
                 found += [path.parent / line for line in lines if line]
             else:

@@ -58,6 +58,10 @@ class Holdings:
         self._check_open()
         if not self.is_set_up:
             raise RuntimeError(f"net {self.name!r} learns its shapes at its first call; there has been none yet")
+        self._put_pending()
+
+    def _put_pending(self) -> None:
+        raise NotImplementedError
 
     def _link_diffs(self) -> None:
         raise NotImplementedError
@@ -159,6 +163,7 @@ class Holdings:
 
     def refresh(self) -> None:
         """Take note of what was changed in parameters: which are frozen, hence which gradients are needed."""
+        self._check_open()
         for p in self.buffer.parameters:
             if p.frozen:
                 p.lend_gradient(NullBlob())

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from layerc.runtime import neurons
 from layerc.runtime.blob import Blob
-from layerc.runtime.layer import Builtin, LayerState
+from layerc.runtime.layer import Builtin, LayerState, require_float
 
 
 class Identity(Builtin):
@@ -13,9 +14,15 @@ class Identity(Builtin):
     bottom_counts = (1, None)
 
     def bottom_kind(self, k: int) -> str | None:
-        return None
+        return "float" if self._is_activation else None
+
+    @property
+    def _is_activation(self) -> bool:
+        return not isinstance(self.neuron, neurons.Identity)
 
     def setup(self, backend: Any, inputs: list[Blob], diffs: Any) -> LayerState:
+        if self._is_activation:
+            require_float(inputs)
         return LayerState(self, blobs=[Blob.empty(x.shape, x.dtype) for x in inputs])
 
     def forward(self, backend: Any, state: LayerState, inputs: list[Blob]) -> None:

@@ -7,10 +7,11 @@ from __future__ import annotations  # numpy.random is loaded when it is used
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
+
+from layerc.runtime.fields import check_numbers
 
 
 class Initializer(Protocol):
@@ -26,8 +27,7 @@ class Constant:
     value: float = 0.0
 
     def __post_init__(self) -> None:
-        if np.asarray(self.value).dtype.kind not in "fiub":
-            raise ValueError(f"Constant: value={self.value!r} must be a number")
+        check_numbers(self, "value")
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         return np.full(shape, self.value, dtype)
@@ -68,7 +68,7 @@ class Gaussian:
     std: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_numbers(self, "mean", "std")
+        check_numbers(self, "mean", "std")
         if not self.std >= 0:
             raise ValueError(f"Gaussian: std={self.std!r} is negative")
 
@@ -84,7 +84,7 @@ class Uniform:
     high: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_numbers(self, "low", "high")
+        check_numbers(self, "low", "high")
         if not self.low <= self.high:
             raise ValueError(f"Uniform: low={self.low!r} is above high={self.high!r}")
 
@@ -102,7 +102,7 @@ class Orthogonal:
     gain: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_numbers(self, "gain")
+        check_numbers(self, "gain")
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         if len(shape) < 2:
@@ -119,6 +119,8 @@ class Array:
 
     def __init__(self, values: Any) -> None:
         self.values = np.array(values)
+        if self.values.dtype.kind not in "fiub":
+            raise ValueError(f"Array: values of type {self.values.dtype} must be numbers")
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         if self.values.shape != tuple(shape):
@@ -136,13 +138,6 @@ def fan(shape: tuple[int, ...], which: str = "in") -> float:
     else:
         inside, out = math.prod(shape[:1]), math.prod(shape[1:])
     return max(inside, 1) if which == "in" else max((inside + out) / 2, 1)
-
-
-def _check_numbers(initializer: Initializer, *fields: str) -> None:
-    for field in fields:
-        value = getattr(initializer, field)
-        if isinstance(value, bool) or not isinstance(value, Real):
-            raise ValueError(f"{type(initializer).__name__}: {field}={value!r} must be a number")
 
 
 def _check_fan(which: str, owner: str) -> None:

@@ -70,7 +70,8 @@ class LabelLoss(Loss):
             divisor = labels.shape[0]
         else:
             divisor = number(np.sum(counted))
-        self.settle(state, total, divisor, divisor)
+        # A mean counts in the running mean as often as there are terms in it, a sum once for each sample.
+        self.settle(state, total, divisor, scores.shape[0] if self.normalize == "sum" else divisor)
 
     def backward(self, backend: Any, state: LayerState, inputs: list[Blob], diffs: Any) -> None:
         if not diffs[0]:

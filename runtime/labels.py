@@ -39,10 +39,29 @@ def check_range(
     """An error for an index outside 0..bound-1 that is not `ignore`. what: words before the number and, after {0},
     behind it. shown: where the number stands, if not in `index`."""
     message = f"{what if '{0}' in what else what + ' {0} is'} outside 0..{bound - 1}"
+    _require(index, 0, bound, ignore, message, error, index if shown is None else shown)
+
+
+def check_signs(label: np.ndarray) -> None:
+    """BadLabel for an integer that is neither -1 nor 1."""
+    wide = label.astype(np.int64)
+    _require(wide, 1, 2, -1, "label {0} is neither -1 nor 1", BadLabel, wide)
+
+
+def _require(
+    index: np.ndarray,
+    low: int,
+    high: int,
+    skip: int | None,
+    message: str,
+    error: type[Exception],
+    shown: np.ndarray,
+) -> None:
+    """All within low..high-1, or `skip`."""
     if isinstance(index, StandIn):
-        return index.require_range(0, bound, ignore, message)
-    bad = (index < 0) | (index >= bound)
-    if ignore is not None:
-        bad &= index != ignore
+        return index.require_range(low, high, skip, message)
+    bad = (index < low) | (index >= high)
+    if skip is not None:
+        bad &= index != skip
     if bad.any():
-        raise error(message.format((index if shown is None else shown)[bad][0]))
+        raise error(message.format(shown[bad][0]))

@@ -17,7 +17,7 @@ A layer by hand is a subclass:
                 diffs[0].data = self.factor * state.blobs_diff[0].data
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -153,7 +153,7 @@ class Layer:
             if key in given:
                 raise TypeError(f"{kind}: {key} is given twice")
             given[key] = value
-        known = self._keywords()
+        known = self._keywords_of(given)
         for key in given:
             if key not in known:
                 raise TypeError(f"{kind}: unknown keyword {key!r}; it takes {', '.join(known)}")
@@ -198,6 +198,11 @@ class Layer:
 
             known["neuron"] = (None, Field(Identity(), None, as_neuron))
         return known
+
+    @classmethod
+    def _keywords_of(cls, given: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+        """Those of a layer that is given these, where they depend on them."""
+        return cls._keywords()
 
     @classmethod
     def _param_fields(cls, p: str) -> dict[str, Field]:

@@ -8,6 +8,7 @@ import numpy as np
 from layerc.runtime import builtin
 from layerc.runtime.blob import Blob
 from layerc.runtime.fields import field, one_of
+from layerc.runtime.labels import check_signs
 from layerc.runtime.layer import BadInput, Builtin, LayerState, require_float
 from layerc.runtime.statistics import RunningMeans
 from layerc.runtime.symbolic import choose, number, ratio
@@ -84,7 +85,8 @@ class TermLoss(Loss):
         state.arrays = self.arrays(inputs)
         state.terms = builtin.run(self.address, state.arrays, **self.config())["y"]
         n = self.count(state, inputs)
-        self.settle(state, number(np.sum(state.terms, dtype=np.float64)), n, n)
+        samples = inputs[0].shape[0] if self.normalize == "sum" else n
+        self.settle(state, number(np.sum(state.terms, dtype=np.float64)), n, samples)
 
     def backward(self, backend: Any, state: LayerState, inputs: list[Blob], diffs: Any) -> None:
         dy = np.full_like(state.terms, state.scale)
@@ -132,10 +134,16 @@ class BinaryCrossEntropyLoss(PairLoss):
 
 
 class HingeLoss(PairLoss):
-    """1/N sum max(1 - t p, 0), t in {-1, 1}; derivative 0 where t p = 1."""
+    """1/N sum max(1 - t p, 0), t in {-1, 1}; derivative 0 where t p = 1. IndexError for other integers; a float t may
+    be anything, as it has a gradient."""
 
     address = "losses.hinge"
     takes_labels = True
+
+    def forward(self, backend: Any, state: LayerState, inputs: list[Blob]) -> None:
+        if inputs[1].dtype.kind in "iu":
+            check_signs(inputs[1].data)
+        super().forward(backend, state, inputs)
 
 
 class GaussianKLLoss(PairLoss):

@@ -1,11 +1,11 @@
 """`CoffeeLounge`: every statistic of a training by iteration, in memory and, if wanted, in a file."""
 
 import csv
-import os
 from pathlib import Path
 from typing import Any
 
 from layerc.runtime.weights import need
+from layerc.runtime.whole_files import written_whole
 
 _HEADER = ["iter", "name", "value"]
 
@@ -51,8 +51,8 @@ class CoffeeLounge:
             if self.file_exists == "merge":
                 for at, name, value in _read(self.path):
                     self.statistics.setdefault(name, {}).setdefault(at, value)
-        self._is_open = True
         self._write_all()
+        self._is_open = True
 
     def tick(self) -> None:
         """An iteration is over: append what is new, where it is time."""
@@ -68,18 +68,17 @@ class CoffeeLounge:
 
     def _write_all(self) -> None:
         assert self.path is not None
+        with written_whole(self.path) as scratch:
+            if self.path.suffix == ".csv":
+                rows = sorted((at, name, v) for name, values in self.statistics.items() for at, v in values.items())
+                with open(scratch, "w", newline="") as file:
+                    csv.writer(file).writerows([_HEADER, *((at, name, repr(value)) for at, name, value in rows)])
+            else:
+                with need("h5py", "h5py", "all").File(scratch, "w") as file:
+                    for name, values in self.statistics.items():
+                        file[f"{name}/iter"] = sorted(values)
+                        file[f"{name}/value"] = [values[at] for at in sorted(values)]
         self._unsaved = []
-        scratch = self.path.with_name(f".writing-{os.getpid()}-{self.path.name}")
-        if self.path.suffix == ".csv":
-            rows = sorted((at, name, v) for name, values in self.statistics.items() for at, v in values.items())
-            with open(scratch, "w", newline="") as file:
-                csv.writer(file).writerows([_HEADER, *((at, name, repr(value)) for at, name, value in rows)])
-        else:
-            with need("h5py", "h5py", "all").File(scratch, "w") as file:
-                for name, values in self.statistics.items():
-                    file[f"{name}/iter"] = sorted(values)
-                    file[f"{name}/value"] = [values[at] for at in sorted(values)]
-        os.replace(scratch, self.path)
 
 
 def _read(path: Path) -> list[tuple[int, str, float]]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,11 @@ from layerc.runtime import chain, copies, describe, draw, feeding, weights
 from layerc.runtime.acceleration import checked
 from layerc.runtime.backprop import Analysis
 from layerc.runtime.blob import Blob, NullBlob
-from layerc.runtime.compiled_layer import as_layer
 from layerc.runtime.data import DataLayer
 from layerc.runtime.execution import Track
 from layerc.runtime.holdings import Holdings, read_statistics, reset_statistics
 from layerc.runtime.layer import Backend, Layer
+from layerc.runtime.net_arguments import check_coefficient, checked_layers, checked_seed, float_type
 from layerc.runtime.parameters import Parameter, ParameterBuffer
 from layerc.runtime.repeat import Repeats
 from layerc.runtime.setup import Assembly
@@ -50,17 +49,19 @@ class Net(Holdings):
         force_backward: bool = False,
         acceleration: str = "auto",
     ) -> None:
-        self.name, self.seed, self.force_backward = name, seed, force_backward
+        self.name, self.seed, self.force_backward = name, checked_seed(name, seed), force_backward
         if not isinstance(force_backward, bool | np.bool_):
             raise TypeError(f"net {name!r}: force_backward={force_backward!r} must be True or False")
         self.workers = ALONE
         self._closed = True  # until it stands
-        listed = [_checked_layer(layer) for layer in layers]
-        self.dtype = _float_type(listed, dtype)
+        listed = checked_layers(name, layers)
+        self.dtype = float_type(listed, dtype)
         choice = checked(f"net {name!r}", acceleration)
+        if not isinstance(backend, Backend | None):
+            raise TypeError(f"net {name!r}: backend={backend!r} must be a Backend")
         self.backend = Backend(self.dtype, acceleration=choice) if backend is None else backend
         self.graph = analyse(listed)
-        self._assembly = Assembly(self.graph, self.backend, seed)
+        self._assembly = Assembly(self.graph, self.backend, self.seed)
         self.track: Track = self._assembly.track
         self.buffer = ParameterBuffer([], self.dtype)
         self._has_run = False
@@ -86,25 +87,27 @@ class Net(Holdings):
 
         data: [X, labels]; None: placeholders, whose shapes are found at the first call.
         """
-        listed = [_checked_layer(layer) for layer in layers]
+        listed = checked_layers(name, layers)
         return cls(name, chain.wired(listed, data, batch_size, shuffle), **net_keywords)
 
     # -- setting up ----------------------------------------------------------------------------------------
 
     def set_up(self, given: Mapping[int, np.ndarray]) -> None:
-        """Set up what can be; nothing if everything is."""
+        """Set up what can be; nothing if everything is. Then read the weights that waited for it."""
         before = len(self._assembly.missing)
-        if not before:
-            return
-        self.track.check_batch(given)
-        self._assembly.advance(given)
-        if len(self._assembly.missing) == before:
-            return
-        self.buffer = self._assembly.buffer(self.dtype)
+        if before:
+            self.track.check_batch(given)
+            self._assembly.advance(given)
+            if len(self._assembly.missing) < before:
+                self.buffer = self._assembly.buffer(self.dtype)
+                self._link_diffs()
+        self._put_pending()
+
+    def _put_pending(self) -> None:
+        """Weights that do not fit stay, so that no call runs as if they had been read; another `load` replaces them."""
         while self.pending and self.knows_arrays:
-            weights.put(self, *self.pending.pop(0))
-        if self.is_set_up:
-            self._link_diffs()
+            weights.put(self, *self.pending[0])
+            self.pending.pop(0)
 
     def _link_diffs(self) -> None:
         """Show in each blob the gradient it has: an array where one is needed, else NullBlob."""
@@ -149,7 +152,7 @@ class Net(Holdings):
         self._check_open()
         if phase not in ("train", "predict"):
             raise ValueError(f'phase={phase!r} must be "train" or "predict"')
-        _check_coefficient(regu_coef)
+        check_coefficient(regu_coef)
         given = feeding.for_forward(self, data)
         self.set_up(given)
         self._has_run = False
@@ -162,6 +165,7 @@ class Net(Holdings):
     def objective(self, regu_coef: float = 0.0, phase: str = "train") -> float:
         """The losses of the last forward, in phase train those of all workers, and `regu_coef` times the
         regularizers."""
+        self._check_open()
         total = sum((number(s.loss) for s in self.track.states if s.layer.has_loss and s.loss is not None), 0.0)
         if phase == "train":
             total = self.workers.total(total)
@@ -175,7 +179,7 @@ class Net(Holdings):
         TopologyError where no loss or seed reaches an unfrozen parameter, or a layer in between cannot do bp.
         """
         self._check_ran()
-        _check_coefficient(regu_coef)
+        check_coefficient(regu_coef)
         seeds = feeding.seeds(self, seed)
         analysis = self.analysis(seeds)
         analysis.check()
@@ -257,7 +261,7 @@ class Net(Holdings):
         self._check_open()
         wire = self._output(top)
         given = feeding.for_predict(self, x, wire)
-        if self.is_set_up:
+        if self.is_set_up and not self.pending:
             made = self._shortcuts.predict(self, top, wire, given)
             if made is not None:
                 return made
@@ -285,7 +289,7 @@ class Net(Holdings):
         unread = [w for w in graph.last.values() if not graph.wires[w].readers]
         if not unread:
             raise ValueError(f"net {self.name!r} makes no blob that could be its output; name one: top=")
-        return max(unread, key=lambda w: graph.wires[w].maker)
+        return max(unread, key=lambda w: (graph.wires[w].maker, graph.wires[w].top))
 
     def evaluate(self, data: Sequence[Any], batch_size: int | None = None) -> dict[str, float]:
         """The statistics of one pass over other data, an array for each top of the first data layer, in phase
@@ -314,7 +318,10 @@ class Net(Holdings):
             raise TypeError(f"blob {name!r} holds integers; it has no gradient")
         with self._gradients_kept(), _thawed(parameter):
             analysis = self.analysis(seeds, [*seeds, *wires])
-            analysis.check_wanted(wires)
+            if parameter is None:
+                analysis.check_wires(f"blob {name!r}", wires)
+            else:
+                analysis.check_parameter(name, parameter)
             if not seeds and not any(s.layer.has_loss for s in self.graph.steps):
                 raise TopologyError(f"net {self.name!r} has no loss layer; gradient({name!r}) needs a seed")
             self.track.backward(analysis.plan, seeds, self.buffer)
@@ -346,6 +353,7 @@ class Net(Holdings):
     def save(self, path: Any) -> None:
         """Parameters and states, to .safetensors (`layer.param`) or .h5 (`layer/param`)."""
         self._check_open()
+        self._put_pending()
         weights.write(path, weights.collect(self))
 
     def load(self, path: Any, strict: bool = True) -> None:
@@ -357,6 +365,7 @@ class Net(Holdings):
         tensors = weights.read(path)
         if self.knows_arrays:
             weights.put(self, tensors, strict)
+            self.pending.clear()
         else:
             self.pending.append((tensors, strict))
 
@@ -420,6 +429,7 @@ class Net(Holdings):
         return copies.reduced(self, {**keywords, "seed": self.seed, "force_backward": self.force_backward})
 
     def __enter__(self) -> "Net":
+        self._check_open()
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -438,33 +448,6 @@ def _thawed(parameter: Parameter | None) -> Iterator[None]:
         yield
     finally:
         parameter.is_frozen_by_user, parameter.lr = before
-
-
-def _checked_layer(layer: Any) -> Layer:
-    layer = as_layer(layer)
-    if isinstance(layer, type):
-        raise TypeError(f"{layer.__name__} is a class; a net takes layers: {layer.__name__}(...)")
-    if not isinstance(layer, Layer):
-        raise TypeError(
-            f"a net takes layers, not {type(layer).__name__} {layer!r}; CompiledLayer(fn) makes one of a function"
-        )
-    return layer
-
-
-def _check_coefficient(regu_coef: Any) -> None:
-    if isinstance(regu_coef, bool) or not isinstance(regu_coef, Real):
-        raise TypeError(f"regu_coef={regu_coef!r} must be a number")
-
-
-def _float_type(layers: Sequence[Layer], dtype: Any) -> np.dtype:
-    if dtype is not None:
-        dtype = np.dtype(dtype)
-        if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
-            raise TypeError(f"dtype of a net must be float32 or float64, not {dtype}")
-        return dtype
-    found = [t for layer in layers for t in getattr(layer, "float_types", [])]
-    found = [t if t.itemsize >= 4 else np.dtype(np.float32) for t in found]
-    return np.result_type(*found) if found else np.dtype(np.float32)
 
 
 __all__ = ["Net", "TopologyError", "titled"]

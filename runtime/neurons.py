@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from layerc.runtime import builtin
+from layerc.runtime.fields import check_numbers
 
 
 class Neuron:
@@ -16,6 +17,9 @@ class Neuron:
     config."""
 
     address: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        check_numbers(self, *self.config)
 
     @property
     def function(self) -> Any:

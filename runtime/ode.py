@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from layerc.runtime.blob import Blob
-from layerc.runtime.compiled_layer import parameter_of
 from layerc.runtime.fields import field, number, one_of
-from layerc.runtime.layer import BadInput, Builtin, LayerState, require_float
+from layerc.runtime.given_parameters import GivenParameters
+from layerc.runtime.layer import BadInput, LayerState, require_float
 from layerc.runtime.ode45 import ERRORS, FIRST, NODES, WEIGHTS, attempt, error_size, growth
 from layerc.runtime.ports import Ports
 
@@ -26,7 +26,7 @@ def _times(value: Any) -> tuple[float, float]:
     return first, last
 
 
-class ODE(Builtin):
+class ODE(GivenParameters):
     """y(t1) for dy/dt = fn(t, y, *params), y(t0) the bottom; `fn` compiled, steps by Dormand and Prince, chosen for the
     whole batch.
 
@@ -35,7 +35,6 @@ class ODE(Builtin):
     FloatingPointError where the solution cannot be followed.
     """
 
-    has_param = True  # so that `param_key` is taken; `params` decides
     has_neuron = can_do_bp = True
     bottom_counts = (1, 1)
     top_count = 1
@@ -47,9 +46,6 @@ class ODE(Builtin):
     gradient: str = field("direct", convert=one_of("direct", "adjoint"))
     rtol: float = field(1e-6, check=lambda tol: tol > 0)
     atol: float = field(1e-8, check=lambda tol: tol > 0)
-    params: Any = field({}, convert=dict)
-
-    ports: Ports
 
     def check_fields(self, owner: str) -> None:
         ports = Ports(self.fn, {})
@@ -66,7 +62,7 @@ class ODE(Builtin):
     def setup(self, backend: Any, inputs: list[Blob], diffs: Any) -> LayerState:
         require_float(inputs)
         (y,) = inputs
-        parameters = [parameter_of(p, self.params[p]) for p in self.ports.params]
+        parameters = self.given_parameters()
         blank = {p.name: np.zeros(p.shape, y.dtype) for p in parameters}
         made = self.ports.output_specs("predict", {**self._point(0.0, y.data), **blank})
         if made[0][0] != y.shape:

@@ -3,7 +3,6 @@
 `FORMS` is the list of those that have: a function writes the nodes of one layer, as phase "predict" computes them.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,10 +22,13 @@ from layerc.runtime.normalisation import BatchNorm, LayerNorm
 from layerc.runtime.power import Power
 from layerc.runtime.recurrent import GRU, LSTM
 from layerc.runtime.softmax import Argmax, Index2Onehot, Softmax
+from layerc.runtime.subnet import Subnet
 from layerc.runtime.topology import titled
 from layerc.runtime.weights import need
+from layerc.runtime.whole_files import check_folder, written_whole
 
 if TYPE_CHECKING:
+    from layerc.runtime.execution import Track
     from layerc.runtime.net import Net
 
 OPSET, IR = 20, 9  # of 2023: the first with GELU
@@ -44,6 +46,7 @@ class Writer:
         self.nodes: list[Any] = []
         self.constants: dict[str, np.ndarray] = {}
         self.owner = ""  # the layer that is written
+        self.inside = ""  # the subnets that it is in: "sub/", which no key of the net around has
         self._count = 0
 
     def _fresh(self) -> str:
@@ -72,7 +75,7 @@ class Writer:
         found = next((p for p in state.parameters if p.name == name), None)
         if found is None:
             return ""  # no bias: how ONNX leaves out an input
-        return self.constant(found.data, f"{state.layer.param_key}.{name}")
+        return self.constant(found.data, f"{self.inside}{state.layer.param_key}.{name}")
 
 
 Form = Callable[[Writer, Any, LayerState, list[str], list[tuple[int, ...]]], list[str]]
@@ -109,7 +112,7 @@ def _embedding(w: Writer, layer: Any, state: LayerState, xs: list[str], shapes: 
 
 
 def _batch_norm(w: Writer, layer: Any, state: LayerState, xs: list[str], shapes: Any) -> list[str]:
-    states = [w.constant(state.states[name], f"{layer.name}.{name}") for name in ("mean", "var")]
+    states = [w.constant(state.states[name], f"{w.owner}.{name}") for name in ("mean", "var")]
     learnt = [w.parameter(state, name) for name in ("weight", "bias")]
     return [w.add("BatchNormalization", xs[0], *learnt, *states, epsilon=layer.eps)]
 
@@ -165,7 +168,9 @@ def _pooling(w: Writer, layer: Any, state: LayerState, x: str, shape: tuple[int,
 def _lrn(w: Writer, layer: Any, state: LayerState, x: str, shape: tuple[int, ...]) -> str:
     if layer.mode != "across":
         raise NoForm('mode="within"')
-    return w.add("LRN", x, alpha=layer.scale, beta=layer.power, bias=layer.shift, size=layer.kernel)
+    image = x if len(shape) == 4 else w.add("Reshape", x, w.constant([0, 0, 1, -1]))
+    y = w.add("LRN", image, alpha=layer.scale, beta=layer.power, bias=layer.shift, size=layer.kernel)
+    return y if image == x else w.add("Reshape", y, w.add("Shape", x))
 
 
 def _power(w: Writer, layer: Any, state: LayerState, x: str, shape: tuple[int, ...]) -> str:
@@ -199,6 +204,17 @@ def _nothing(w: Writer, layer: Any, state: LayerState, xs: list[str], shapes: An
     return xs * len(state.blobs) if len(xs) == 1 else xs
 
 
+def _subnet(w: Writer, layer: Any, state: LayerState, xs: list[str], shapes: Any) -> list[str]:
+    """Its layers, one by one."""
+    values, around = dict(zip(layer.feeds, xs)), w.inside
+    w.inside = f"{w.owner}/"
+    mistakes = _write_steps(w, layer.present_track(state), layer.makes, values)
+    w.inside = around
+    if mistakes:
+        raise NoForm("; ".join(mistakes))
+    return [values[wire] for wire in layer.makes]
+
+
 FORMS: dict[type, Form] = {
     inner_product.InnerProduct: _each(_inner_product),
     inner_product.TiedInnerProduct: _each(_tied),
@@ -219,6 +235,7 @@ FORMS: dict[type, Form] = {
     rearrange.Reshape: _each(lambda w, layer, state, x, s: w.add("Reshape", x, w.constant([0, *layer.shape]))),
     rearrange.Concat: lambda w, layer, state, xs, shapes: [w.add("Concat", *xs, axis=layer.axis)],
     rearrange.Split: _nothing,
+    Subnet: _subnet,
     Identity: _nothing,
     Dropout: _nothing,
     RandomMask: _nothing,
@@ -253,29 +270,11 @@ def model_of(net: "Net", wire: int) -> Any:
     onnx = need("onnx", "onnx", "onnx")
     graph, track = net.graph, net.track
     w = Writer(onnx, net.dtype)
-    values: dict[int, str] = {}
-    inputs, mistakes = [], []
     steps = graph.ancestors([wire], set())
-    for i in sorted(steps):
-        step, state = graph.steps[i], track.states[i]
-        layer = step.layer
-        w.owner = layer.name
-        if isinstance(layer, DataLayer | Input):
-            for top in step.tops:
-                values[top] = graph.wires[top].name
-                if top == wire or steps.intersection(graph.wires[top].readers):
-                    inputs.append(_port(onnx, net, top))
-            continue
-        shapes = [track.blobs[b].shape for b in step.bottoms]
-        try:
-            if type(layer) not in FORMS:
-                raise NoForm("")
-            made = FORMS[type(layer)](w, layer, state, [values[b] for b in step.bottoms], shapes)
-        except NoForm as why:
-            known = graph.maker(step.tops[0])
-            mistakes.append(titled(known) + (f": {why}" if str(why) else ""))
-            made = ["?"] * len(step.tops)
-        values.update(zip(step.tops, made))
+    fed = [top for i in sorted(steps) if _is_fed(graph.steps[i].layer) for top in graph.steps[i].tops]
+    values = {top: graph.wires[top].name for top in fed}
+    inputs = [_port(onnx, net, top) for top in fed if top == wire or steps.intersection(graph.wires[top].readers)]
+    mistakes = _write_steps(w, track, [wire], values)
     if mistakes:
         raise ValueError(f"net {net.name!r}: no standard form in ONNX for {'; '.join(mistakes)}")
     output = graph.wires[wire].name
@@ -288,6 +287,34 @@ def model_of(net: "Net", wire: int) -> Any:
     model = onnx.helper.make_model(made_graph, producer_name="layerc", opset_imports=[opset], ir_version=IR)
     onnx.checker.check_model(model, full_check=True)
     return model
+
+
+def _is_fed(layer: Any) -> bool:
+    """Whether the model's caller gives what it makes."""
+    return isinstance(layer, DataLayer | Input)
+
+
+def _write_steps(w: Writer, track: "Track", wires: Sequence[int], values: dict[int, str]) -> list[str]:
+    """The steps that make these wires; `values`, the names of the wires, has those of sources. Returns what has no
+    form."""
+    graph, mistakes = track.graph, []
+    for i in sorted(graph.ancestors(wires, set())):
+        step, state = graph.steps[i], track.states[i]
+        layer = step.layer
+        if _is_fed(layer):
+            continue
+        w.owner = w.inside + layer.name
+        shapes = [track.blobs[b].shape for b in step.bottoms]
+        try:
+            if type(layer) not in FORMS:
+                raise NoForm("")
+            made = FORMS[type(layer)](w, layer, state, [values[b] for b in step.bottoms], shapes)
+        except NoForm as why:
+            known = graph.maker(step.tops[0])
+            mistakes.append(titled(known) + (f": {why}" if str(why) else ""))
+            made = ["?"] * len(step.tops)
+        values.update(zip(step.tops, made))
+    return mistakes
 
 
 def _port(onnx: Any, net: "Net", wire: int, name: str | None = None) -> Any:
@@ -306,11 +333,8 @@ def _port(onnx: Any, net: "Net", wire: int, name: str | None = None) -> Any:
 
 def write(net: "Net", path: Any, wire: int) -> None:
     """Write the model whole or not at all."""
-    content = model_of(net, wire).SerializeToString()
     path = Path(path)
-    scratch = path.with_name(f".writing-{path.name}")
-    try:
-        scratch.write_bytes(content)
-        os.replace(scratch, path)
-    finally:
-        scratch.unlink(missing_ok=True)
+    check_folder(path)  # before the work
+    content = model_of(net, wire).SerializeToString()
+    with written_whole(path) as scratch:
+        Path(scratch).write_bytes(content)

@@ -10,6 +10,7 @@ from layerc.runtime.blob import Blob
 from layerc.runtime.fields import boolean, field, names
 from layerc.runtime.layer import Builtin, LayerState
 from layerc.runtime.weights import need
+from layerc.runtime.whole_files import check_folder
 
 
 class MemoryOutput(Builtin):
@@ -59,8 +60,7 @@ class HDF5Output(Builtin):
         need("h5py", "h5py", "all")
         if self.filename.exists() and not self.force_overwrite:
             raise FileExistsError(f"{self.filename} exists; force_overwrite=True replaces it")
-        if not self.filename.absolute().parent.is_dir():
-            raise FileNotFoundError(f"there is no folder {self.filename.absolute().parent}")
+        check_folder(self.filename)
         return LayerState(self, file=None, firsts=[(x.shape, x.dtype) for x in inputs])
 
     def forward(self, backend: Any, state: LayerState, inputs: list[Blob]) -> None:

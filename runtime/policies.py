@@ -3,9 +3,10 @@ updates done."""
 
 import math
 from dataclasses import dataclass, fields
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Protocol
 
+from layerc.runtime.fields import check_numbers
 from layerc.runtime.symbolic import choose, cos
 
 
@@ -122,6 +123,14 @@ class Staged:
             return policy(it)
         return choose(it < start + n, lambda: policy(it), lambda: self._from(stage + 1, start + n, it))
 
+    def stage_at(self, it: int) -> Policy:
+        """The policy of iteration `it`."""
+        for n, policy in self.stages[:-1]:
+            if it < n:
+                return policy
+            it -= n
+        return self.stages[-1][1]
+
     def __repr__(self) -> str:
         return f"Staged({', '.join(map(repr, self.stages))})"
 
@@ -137,6 +146,7 @@ class CappedStep:
 
     def __post_init__(self) -> None:
         _check(self, "stepsize")
+        _check_max(self)
 
     def __call__(self, it: int) -> float:
         rate = self.base * self.gamma ** (it // self.stepsize)
@@ -154,6 +164,7 @@ class CappedLinear:
 
     def __post_init__(self) -> None:
         _check(self, "stepsize")
+        _check_max(self)
 
     def __call__(self, it: int) -> float:
         rate = self.base + (it // self.stepsize) * self.gamma
@@ -176,6 +187,16 @@ class DecayOnValidation:
 
     def __post_init__(self) -> None:
         _check(self)
+        if not (isinstance(self.statistic, str) and self.statistic):
+            raise ValueError(f"DecayOnValidation: statistic={self.statistic!r} must be the name of one")
+        if not 0 < self.ratio < 1:
+            raise ValueError(f"DecayOnValidation: ratio={self.ratio!r} must be between 0 and 1")
+        if not isinstance(self.higher_better, bool):
+            raise ValueError(f"DecayOnValidation: higher_better={self.higher_better!r} must be True or False")
+        self.reset()
+
+    def reset(self) -> None:
+        """As before any validation."""
         self.rate = self.base
         self.before: tuple[int, float] | None = None  # iteration and value of the last validation
 
@@ -189,6 +210,20 @@ class DecayOnValidation:
             return None
         self.rate = max(self.rate * self.ratio, self.min_lr)
         return before[0]
+
+
+def decays(policy: Policy) -> list[DecayOnValidation]:
+    """The policies, this one or its stages, that depend on validations."""
+    if isinstance(policy, Staged):
+        return [one for _, stage in policy.stages for one in decays(stage)]
+    return [policy] if isinstance(policy, DecayOnValidation) else []
+
+
+def acting(policy: Policy, it: int) -> DecayOnValidation | None:
+    """The one of them that gives the rate of iteration `it`."""
+    while isinstance(policy, Staged):
+        policy = policy.stage_at(it)
+    return policy if isinstance(policy, DecayOnValidation) else None
 
 
 class LRPolicy:
@@ -223,14 +258,18 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0
 
 
+def _check_max(policy: CappedStep | CappedLinear) -> None:
+    if not 0 <= policy.max < 1:
+        raise ValueError(f"{type(policy).__name__}: max={policy.max!r} must be 0 or more, and below 1")
+
+
 def _check(policy: Any, *positive: str) -> None:
     """ValueError unless the numbers are numbers, the base not negative and these fields positive."""
     for field in fields(policy):
         value = getattr(policy, field.name)
         if field.type not in (float, int):
             continue
-        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-            raise ValueError(f"{type(policy).__name__}: {field.name}={value!r} must be a number")
+        check_numbers(policy, field.name)
         if field.name == "base" and value < 0:
             raise ValueError(f"{type(policy).__name__}: base={value!r} must be 0 or more")
         if field.name in positive and value <= 0:

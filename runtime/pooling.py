@@ -62,12 +62,11 @@ class Pooling(Mapped):
         """Their number in direction d."""
         kernel, stride, pad = self.kernel[d], self.stride[d], self.pad[d]
         room = size + 2 * pad - kernel
-        if room < 0 or not size:
-            raise BadInput(f"size {size} with padding {pad} is smaller than the kernel {kernel}")
-        if not self.ceil:
-            return room // stride + 1
-        count = -(-room // stride) + 1
-        return count - 1 if (count - 1) * stride >= size + pad else count  # it would begin in the end padding
+        count = (-(-room // stride) if self.ceil else room // stride) + 1
+        if count < 1 or not size:
+            raise BadInput(f"size {size} with padding {pad} is too small for a window of the kernel {kernel}")
+        # A last window that begins in the end padding is none.
+        return count - 1 if self.ceil and (count - 1) * stride >= size + pad else count
 
     def top_shape(self, shape: Shape) -> Shape:
         check_image(shape)

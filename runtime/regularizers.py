@@ -5,6 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
+from layerc.runtime.fields import check_numbers
 from layerc.runtime.symbolic import number
 
 
@@ -33,6 +34,9 @@ class L2Regu:
 
     c: float = 1.0
 
+    def __post_init__(self) -> None:
+        check_numbers(self, "c")
+
     def value(self, w: np.ndarray) -> float:
         return self.c * number(np.sum(np.square(w, dtype=np.float64)))
 
@@ -45,6 +49,9 @@ class L1Regu:
     """c ||w||_1, gradient c sign(w)."""
 
     c: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_numbers(self, "c")
 
     def value(self, w: np.ndarray) -> float:
         return self.c * number(np.sum(np.abs(w), dtype=np.float64))

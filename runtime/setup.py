@@ -29,6 +29,7 @@ class Assembly:
         self.track = Track(graph, backend, [nobody] * len(graph.steps), [nobody] * len(graph.wires))
         self.parameters: dict[tuple[str, str], Parameter] = {}  # by (param_key, name)
         self.users: dict[tuple[str, str], Layer] = {}  # who made each
+        self._held: dict[str, Layer] = {}  # by the full name of a parameter or state, as files have it
         self._needed: set[int] = set()
         self._batch: int | None = None
         self._former: dict[str, dict[str, np.ndarray]] = {}  # states of layers that are set up again
@@ -42,13 +43,15 @@ class Assembly:
         """Set up every step whose bottoms are known; `given`: arrays for wires. Where that fails, all stays as it
         was."""
         track = self.track
-        before = [*track.states], [*track.blobs], {*self._needed}, {**self.parameters}, {**self.users}, self._batch
+        before = [*track.states], [*track.blobs], {*self._needed}, self._batch
+        names = {**self.parameters}, {**self.users}, {**self._held}
         try:
             if any(track.blobs[w] is None for w in given):
                 self._begin_again(given)
             self._advance(given)
         except BaseException:
-            track.states[:], track.blobs[:], self._needed, self.parameters, self.users, self._batch = before
+            track.states[:], track.blobs[:], self._needed, self._batch = before
+            self.parameters, self.users, self._held = names
             raise
 
     def _begin_again(self, given: Mapping[int, np.ndarray]) -> None:
@@ -140,6 +143,7 @@ class Assembly:
         former = self._former.get(layer.name, {})
         state.states |= {k: former[k] for k, a in state.states.items() if k in former and former[k].shape == a.shape}
         _check_made(layer, state, len(step.tops))
+        self._hold(layer, state)
         self._share(layer, state)
         track.states[i] = state
         learns = any(not p.frozen for p in state.learned)
@@ -175,6 +179,20 @@ class Assembly:
                 blob.resize((self._batch, *blob.shape[1:]))
         if self._batch is None and state.blobs:
             self._batch = state.blobs[0].shape[0]
+
+    def _hold(self, layer: Layer, state: LayerState) -> None:
+        """Note the names of what the layer holds. A name of two arrays would lose one of them in every file."""
+        own = [p.name for p in state.parameters] + list(state.states)
+        for name in own:
+            if own.count(name) > 1:
+                raise TopologyError(f"{titled(layer)} has two parameters or states called {name!r}")
+            other = self._held.get(f"{layer.name}.{name}", layer)
+            if other is not layer:
+                raise TopologyError(
+                    f"{titled(layer)} and {titled(other)} both have a parameter or state with the full name "
+                    f"'{layer.name}.{name}'; give one of the layers another name"
+                )
+        self._held |= {f"{layer.name}.{name}": layer for name in own}
 
     def _share(self, layer: Layer, state: LayerState) -> None:
         """Parameters of one key are one object: that of the layer that came first."""

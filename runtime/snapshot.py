@@ -9,7 +9,7 @@ import numpy as np
 from layerc.runtime import weights
 from layerc.runtime.coffee import CoffeeBreak
 from layerc.runtime.data import DataLayer
-from layerc.runtime.policies import DecayOnValidation
+from layerc.runtime.policies import decays
 
 if TYPE_CHECKING:
     from layerc.runtime.net import Net
@@ -67,9 +67,8 @@ def save(solver: "Solver", net: "Net", path: Path) -> None:
         "updates": {name: solver.updates[id(p)] for name, p in named.items()},
         **place(net),
         "watch": solver.stops.watch,
+        "decays": [[policy.rate, policy.before] for policy in decays(solver.lr)],
     }
-    if isinstance(solver.lr, DecayOnValidation):
-        meta["decay"] = [solver.lr.rate, solver.lr.before]
     weights.write(path, tensors, meta)
 
 
@@ -121,9 +120,8 @@ def restore(solver: "Solver", net: "Net", source: Any) -> bool:
     state.iter, state.obj_val = meta["iter"], meta["obj_val"]
     state.learning_rate, state.momentum = meta["learning_rate"], meta["momentum"]
     solver.stops.watch.update(meta["watch"])
-    if isinstance(solver.lr, DecayOnValidation) and "decay" in meta:
-        rate, before = meta["decay"]
-        solver.lr.rate, solver.lr.before = rate, before and tuple(before)
+    for policy, (rate, before) in zip(decays(solver.lr), meta.get("decays", ())):
+        policy.rate, policy.before = rate, before and tuple(before)
     put_back(net, meta)
     state.epoch = net.epoch
     return True

@@ -4,7 +4,6 @@ Each update is one compiled kernel over the parameters, which lie side by side i
 """
 
 import math
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,28 +13,14 @@ import numpy as np
 from layerc.runtime import builtin, snapshot
 from layerc.runtime.lounge import CoffeeLounge
 from layerc.runtime.parameters import Parameter
-from layerc.runtime.policies import DecayOnValidation, Policy, as_policy
+from layerc.runtime.policies import Policy, acting, as_policy, decays
+from layerc.runtime.solver_options import COMMON, check_options
 from layerc.runtime.stops import Stops
 from layerc.runtime.symbolic import Scalar, choose, number, sqrt
 
 if TYPE_CHECKING:
     from layerc.runtime.coffee import CoffeeBreak
     from layerc.runtime.net import Net
-
-_COMMON: dict[str, Any] = {
-    "max_iter": None,
-    "max_epoch": None,
-    "max_time": None,
-    "target": None,
-    "patience": None,
-    "regu_coef": 0.0,
-    "clip_norm": None,
-    "clip_global_norm": None,
-    "clip_value": None,
-    "lr_factors": (),
-    "decay_factors": (),
-    "load_from": None,
-}
 
 
 @dataclass
@@ -63,16 +48,18 @@ class Solver:
     slots: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, **options: Any) -> None:
-        known = {**self.defaults, **_COMMON}
+        known = {**self.defaults, **COMMON}
         for key in options:
             if key not in known:
                 raise TypeError(f"{self.kind}: unknown option {key!r}; it takes {', '.join(known)}")
         self.options = {**known, **options}
-        _check_options(self.kind, self.options)
+        check_options(self.kind, self.options)
         self.lr: Policy = as_policy(self.options["lr"], f"{self.kind}: lr")
         self.momentum: Policy | None = None
         if "momentum" in known:
             self.momentum = as_policy(self.options["momentum"], f"{self.kind}: momentum")
+            if decays(self.momentum):
+                raise ValueError(f"{self.kind}: momentum={self.momentum!r}: DecayOnValidation is for learning rates")
         self.state = SolverState()
         self._show_rates()
         self.breaks: list[CoffeeBreak] = []
@@ -91,6 +78,17 @@ class Solver:
         if not hasattr(coffee_break, "enjoy"):
             raise TypeError(f"{self.kind}.add takes a coffee break, not {type(coffee_break).__name__}")
         self.breaks.append(coffee_break)
+
+    @property
+    def lounge(self) -> CoffeeLounge:
+        """Where the statistics are kept."""
+        return self._lounge
+
+    @lounge.setter
+    def lounge(self, value: CoffeeLounge) -> None:
+        if not isinstance(value, CoffeeLounge):
+            raise TypeError(f"{self.kind}: lounge={value!r} must be a CoffeeLounge")
+        self._lounge = value
 
     def stop(self, text: str) -> None:
         """End `solve` after this iteration, for this reason."""
@@ -114,8 +112,7 @@ class Solver:
     def init(self, net: "Net") -> None:
         """Begin training: fresh history, or that of `load_from`. TopologyError for a net that cannot be
         trained."""
-        if not hasattr(net, "check_trainable"):
-            raise TypeError(f"{self.kind}: a solver trains a net, not {type(net).__name__} {net!r}")
+        self._check_net(net)
         net.check_trainable()
         self._check_watched(net)
         if self.options["max_epoch"] is not None and not _has_epochs(net):
@@ -125,6 +122,8 @@ class Solver:
         self.stops = Stops(self.options)
         self.history = {slot: np.zeros_like(net.buffer.data) for slot in self.slots}
         self.updates = {id(p): 0 for p in net.buffer.parameters}
+        for policy in decays(self.lr):
+            policy.reset()
         self._show_rates()
         resumed = self.options["load_from"] is not None and snapshot.restore(self, net, self.options["load_from"])
         self.lounge.open(self.state.iter)
@@ -135,19 +134,30 @@ class Solver:
         self.state.stop_reason = self.stops.reason(self.state.iter, self.state.epoch)
         self.has_begun = True
 
+    def _check_net(self, net: "Net") -> None:
+        if not hasattr(net, "check_trainable"):
+            raise TypeError(f"{self.kind}: a solver trains a net, not {type(net).__name__} {net!r}")
+
     def _check_watched(self, net: "Net") -> None:
-        """ValueError for a `target` or `patience` that would wait for a statistic that nothing makes."""
-        known = {"obj_val", *net.statistics()}
+        """ValueError for what would wait for a statistic that nothing makes: `target`, `patience`, a decay."""
+        known = set(net.statistics())
+        by_hand = [f"{layer.name}." for layer in net.layers if layer.has_stats and not layer.is_builtin]
         if self._validates:
-            known |= {f"validation.{name}" for name in net.statistics()}
-        by_hand = tuple(f"{layer.name}." for layer in net.layers if layer.has_stats and not layer.is_builtin)
-        for option in ("target", "patience"):
-            watched = self.options[option]
-            if watched and watched[0] not in known and not watched[0].startswith(by_hand):
-                there = ", ".join(sorted(known))
-                raise ValueError(
-                    f"{self.kind}: option {option}={watched!r}: no statistic {watched[0]!r}; there is {there}"
-                )
+            known |= {f"validation.{name}" for name in known}
+            by_hand += [f"validation.{name}" for name in by_hand]
+        watched = [
+            (f"option {o}={self.options[o]!r}", self.options[o][0], {"obj_val"})
+            for o in ("target", "patience")
+            if self.options[o]
+        ]
+        for policy in decays(self.lr):
+            if not self._validates:
+                raise ValueError(f"{self.kind}: lr={policy!r} would never act: add ValidationPerformance to the solver")
+            watched.append((f"lr={policy!r}", policy.statistic, set()))
+        for what, name, more in watched:
+            if name not in known | more and not name.startswith(tuple(by_hand)):
+                there = ", ".join(sorted(known | more))
+                raise ValueError(f"{self.kind}: {what}: no statistic {name!r}; there is {there}")
 
     @property
     def _validates(self) -> bool:
@@ -162,6 +172,9 @@ class Solver:
         """
         if not self.has_begun:
             raise RuntimeError(f"{self.kind}: step needs init(net) before it")
+        self._check_net(net)
+        if not all(id(p) in self.updates for p in net.buffer.parameters):
+            raise ValueError(f"{self.kind}: step was given net {net.name!r}, but init another one: init(net) first")
         objective = self.iterate(net, self.options["regu_coef"])
         self._constrain(net)
         epoch = self.state.epoch
@@ -206,8 +219,9 @@ class Solver:
         seen = {**statistics, **{f"validation.{name}": value for name, value in statistics.items()}}
         self.stops.see_patience({**seen, "obj_val": self.state.obj_val})
         self.stops.see_target(seen)
-        if isinstance(self.lr, DecayOnValidation) and self.lr.statistic in statistics:
-            better = self.lr.observe(self.state.iter, statistics[self.lr.statistic])
+        decay = acting(self.lr, self.state.iter)
+        if decay is not None and decay.statistic in seen:
+            better = decay.observe(self.state.iter, seen[decay.statistic])
             folders = [b.folder for b in self.breaks if isinstance(b, snapshot.Snapshot)]
             if better is not None and folders:
                 snapshot.go_back(self, net, folders[0], better)
@@ -222,14 +236,22 @@ class Solver:
             self.stops.see_patience({**net.statistics(), "obj_val": self.state.obj_val})
 
     def _have_breaks(self, net: "Net", due: "Callable[[CoffeeBreak], bool]") -> None:
-        for one in self.breaks:
+        # Snapshots last: what goes on from one must find what the other breaks did at that iteration.
+        for one in sorted(self.breaks, key=lambda b: isinstance(b, snapshot.Snapshot)):
             if due(one):
                 one.enjoy(self, net)
 
     def _show_rates(self) -> None:
         """Rate and momentum of the iteration to come."""
         self.state.learning_rate = number(self.lr(self.state.iter))
-        self.state.momentum = number(self.momentum(self.state.iter)) if self.momentum else 0.0
+        if self.momentum is None:
+            return
+        momentum = number(self.momentum(self.state.iter))
+        if not isinstance(momentum, Scalar) and not 0 <= momentum < 1:
+            raise ValueError(
+                f"{self.kind}: momentum={momentum!r} at iteration {self.state.iter} must be 0 or more, and below 1"
+            )
+        self.state.momentum = momentum
 
     # -- the parameters ------------------------------------------------------------------------------------
 
@@ -286,7 +308,7 @@ class Solver:
                 p.cons.apply(p.data)
 
     def __repr__(self) -> str:
-        known = {**self.defaults, **_COMMON}
+        known = {**self.defaults, **COMMON}
         return f"{self.kind}({', '.join(f'{k}={v!r}' for k, v in self.options.items() if v is not known[k])})"
 
 
@@ -385,42 +407,6 @@ def _scale_to(threshold: float, gradients: list[np.ndarray]) -> None:
 
 def _has_epochs(net: "Net") -> bool:
     return any(s.layer.is_source and hasattr(s, "epoch") for s in net.track.states)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
-
-
-_CHECKS: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("max_iter", "max_epoch"), lambda v: isinstance(v, int | np.integer) and v >= 0),
-    "max_time": lambda v: _is_number(v) and v >= 0,
-    **dict.fromkeys(("clip_norm", "clip_global_norm", "clip_value"), lambda v: _is_number(v) and v > 0),
-    **dict.fromkeys(("regu_coef", "weight_decay"), lambda v: _is_number(v) and v >= 0),
-    **dict.fromkeys(("beta1", "beta2", "alpha", "rho"), lambda v: _is_number(v) and 0 <= v < 1),
-    "history_size": lambda v: isinstance(v, int | np.integer) and not isinstance(v, bool) and v >= 0,
-    "tolerance": lambda v: _is_number(v) and v >= 0,
-    "epsilon": lambda v: _is_number(v) and v >= 0,
-    "target": lambda v: len(v) == 2 and isinstance(v[0], str) and _is_number(v[1]),
-    "load_from": lambda v: isinstance(v, str | os.PathLike),
-    "patience": lambda v: len(v) == 2 and isinstance(v[0], str) and isinstance(v[1], int) and v[1] > 0,
-    **dict.fromkeys(
-        ("lr_factors", "decay_factors"),
-        lambda v: all(len(pair) == 2 and isinstance(pair[0], str) and pair[1] >= 0 for pair in v),
-    ),
-}
-
-
-def _check_options(kind: str, options: dict[str, Any]) -> None:
-    for key, check in _CHECKS.items():
-        value = options.get(key)
-        if value is None:
-            continue
-        try:
-            good = not isinstance(value, bool) and check(value)
-        except (TypeError, IndexError):
-            good = False
-        if not good:
-            raise ValueError(f"{kind}: option {key}={value!r} is not allowed")
 
 
 __all__ = [

@@ -52,7 +52,7 @@ class Accuracy(RunningMeans, Builtin):
 
     def setup(self, backend: Any, inputs: list[Blob], diffs: Any) -> LayerState:
         require_float(inputs[:1])
-        channel_axis(self.axis, inputs[0].shape)
+        self._check_classes(inputs[0].shape)
         if inputs[1].dtype.kind not in "iu":
             raise BadType(f"labels must be integers, not {inputs[1].dtype}")
         labels_of(np.zeros(inputs[1].shape, np.int64), inputs[0].shape, self.axis, None)
@@ -60,10 +60,16 @@ class Accuracy(RunningMeans, Builtin):
 
     def forward(self, backend: Any, state: LayerState, inputs: list[Blob]) -> None:
         scores, label = inputs
+        self._check_classes(scores.shape)
         labels = labels_of(label.data, scores.shape, self.axis, None)
         rows = as_rows(scores.data, self.axis)
         hits = builtin.run("standard.top_k_hit", {"scores": rows, "label": labels}, k=self.top_k)["y"]
         self.record(state, "accuracy", float(np.sum(hits, dtype=np.float64)) / max(labels.size, 1), labels.size)
+
+    def _check_classes(self, shape: tuple[int, ...]) -> None:
+        classes = shape[channel_axis(self.axis, shape)]
+        if self.top_k > classes:
+            raise BadInput(f"field top_k={self.top_k} is more than its {classes} classes")
 
     def statistic_names(self) -> tuple[str, ...]:
         return ("accuracy",)

@@ -89,12 +89,17 @@ class Subnet(Builtin):
                 raise BadInput(f"input {graph.wires[w].name!r} of net {self.net.name!r} cannot take {x.shape}")
         return {w: x.data for w, x in zip(self.feeds, inputs)}
 
-    def forward(self, backend: Any, state: LayerState, inputs: list[Blob]) -> None:
-        track: Track = state.track
-        given = self._feed(inputs)
+    def present_track(self, state: LayerState) -> Track:
+        """The layers inside, with the parameters and states that this layer has now."""
         for inner, outer in zip(state.inner, state.parameters):
             inner.bind(outer.data)
-        _set_states(track, state.states)
+        _set_states(state.track, state.states)
+        track: Track = state.track
+        return track
+
+    def forward(self, backend: Any, state: LayerState, inputs: list[Blob]) -> None:
+        track = self.present_track(state)
+        given = self._feed(inputs)
         # One draw of this layer's own stream holds for all inside: nothing else has to be saved.
         seed = state.rng.next_seed()
         for one in track.states:

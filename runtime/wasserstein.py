@@ -31,7 +31,7 @@ class WassersteinLoss(TermLoss):
 
     M: Any = field(convert=_cost)
     lam: float = field(check=lambda lam: lam > 0 and math.isfinite(lam))
-    sinkhorn_iter: int = field(50, check=lambda n: n >= 0, convert=integer)
+    sinkhorn_iter: int = field(50, check=lambda n: n > 0, convert=integer)
 
     def arrays(self, inputs: list[Blob]) -> dict[str, np.ndarray]:
         require_float(inputs)

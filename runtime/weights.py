@@ -1,13 +1,13 @@
 """Arrays of a net in files: `layer.param` in safetensors, `layer/param` in HDF5."""
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from layerc.runtime.whole_files import written_whole
 
 if TYPE_CHECKING:
     from layerc.runtime.net import Net
@@ -69,21 +69,11 @@ def write(path: Any, tensors: Mapping[str, np.ndarray], meta: Mapping[str, Any] 
     """Write a file whole or not at all: beside it first, then renamed. ValueError for an unknown suffix."""
     path = Path(path)
     kind = _suffix(path)
-    # The name must not look like the file's own: whoever lists `snapshot-*` never meets half a file.
-    handle, scratch = tempfile.mkstemp(prefix=".writing-", suffix=kind, dir=path.parent)
-    os.close(handle)
-    try:
+    with written_whole(path) as scratch:
         if kind in _H5:
             _write_h5(scratch, tensors, meta)
         else:
             _write_safetensors(scratch, tensors, meta)
-        with open(scratch, "rb") as file:
-            os.fsync(file.fileno())
-        os.chmod(scratch, 0o666 & ~_umask())
-        os.replace(scratch, path)
-    except BaseException:
-        os.unlink(scratch)
-        raise
 
 
 def read(path: Any) -> Tensors:
@@ -163,12 +153,6 @@ def _suffix(path: Path) -> str:
     if path.suffix not in (".safetensors", *_H5):
         raise ValueError(f"{path}: weights go to .safetensors, .h5 or .hdf5 files")
     return path.suffix
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _need(module: str, package: str, extra: str) -> Any:

@@ -115,6 +115,11 @@ def test_rates_can_be_set(mlp, opened):
     opened.set_momentum(0.0)
     opened.train_step(x, t)
     np.testing.assert_array_equal(opened.params["ip1.weight"], before)
+    for rate in (-1, np.nan, "a"):
+        with pytest.raises(ValueError, match=f"net 'mlp': learning_rate={rate!r} must be a number, 0 or more"):
+            opened.set_learning_rate(rate)
+    with pytest.raises(ValueError, match=r"momentum=1\.0 must .* below 1"):
+        opened.set_momentum(1.0)
     opened.set_learning_rate(None)
     opened.train_step(x, t)
     assert not np.array_equal(opened.params["ip1.weight"], before)

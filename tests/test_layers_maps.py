@@ -72,11 +72,17 @@ def pooled(x, pooling, kernel, stride, pad, ceil, count_pad):
         ((3, 1, 5, 5), (2, 2), (4, 3), (1, 0)),
         ((0, 2, 4, 4), (2, 2), (1, 1), (0, 0)),
         ((1, 1, 2, 9), (2, 2), (5, 5), (1, 1)),
+        ((1, 1, 2, 2), (3, 3), (2, 2), (0, 0)),
     ],
 )
 def test_pooling(pooling, shape, kernel, stride, pad):
     x = normal(*shape)
-    for ceil, count_pad in itertools.product((False, True), (False, True) if pooling == "mean" else (True,)):
+    fits = all(
+        n + 2 * p >= k for n, k, p in zip(shape[2:], kernel, pad)
+    )  # with ceil, a window may reach over both ends
+    for ceil, count_pad in itertools.product(
+        (False, True)[not fits :], (False, True) if pooling == "mean" else (True,)
+    ):
         options = (pooling, kernel, stride, pad, ceil, count_pad)
         check(made(Pooling, *options), {"x": x}, lambda x, options=options: pooled(x, *options))
 
@@ -106,7 +112,12 @@ def test_pooling_fields(bad, field):
 
 
 def test_pooling_shapes():
-    for layer, shape in ((made(Pooling, kernel=3), (1, 1, 2, 5)), (made(Pooling), (2, 3)), (made(Pooling), (1, 2, 3))):
+    for layer, shape in (
+        (made(Pooling, kernel=3), (1, 1, 2, 5)),
+        (made(Pooling), (2, 3)),
+        (made(Pooling), (1, 2, 3)),
+        (made(Pooling, kernel=4, stride=2, ceil=True), (1, 1, 1, 5)),
+    ):
         with pytest.raises(ValueError, match=r"'y'.*'x'"):
             net_of(layer, {"x": np.zeros(shape)})
 

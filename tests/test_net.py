@@ -9,6 +9,7 @@ from nets import Double, Negate, Shift, Stopper, SumLoss, check_gradients, data,
 
 from layerc.runtime import (
     Accuracy,
+    Argmax,
     Array,
     Blob,
     CompiledLayer,
@@ -18,6 +19,7 @@ from layerc.runtime import (
     FunctionLayer,
     Gaussian,
     Identity,
+    Index2Onehot,
     InnerProduct,
     Input,
     L1Regu,
@@ -25,13 +27,16 @@ from layerc.runtime import (
     MemoryData,
     Net,
     Neurons,
+    NonNeg,
     NullBlob,
     RandomNormal,
     Softmax,
     SoftmaxLoss,
+    Split,
     SquareLoss,
     TopologyError,
 )
+from layerc.runtime.layer import CHARACTERISTICS
 from layerc.runtime.streams import Stream, generator
 
 X, T = data()
@@ -347,6 +352,29 @@ def test_gradient_leaves_the_others():
             net.gradient(name)
 
 
+class NoPullback(Shift):
+    can_do_bp = False
+
+
+def test_gradient_says_what_stands_between():
+    net = placed(
+        ip("b", "x", 3),
+        Argmax(name="am", bottoms=["b"]),
+        Index2Onehot(3, name="oh", bottoms=["am"]),
+        SumLoss(name="l", bottoms=["oh"]),
+        ip("side", "x", 2),
+    )
+    net.forward(data=FEED)
+    for name, what in (("x", "blob 'x'"), ("b", "blob 'b'"), ("b.weight", "parameter 'b.weight'")):
+        with pytest.raises(TopologyError, match=rf"'am' \(Argmax\) cannot do bp, but stands between {what} and a loss"):
+            net.gradient(name)
+    assert not net.gradient("side.weight").any()  # no loss reaches it, and nothing stands in between
+    net = placed(NoPullback(name="s", bottoms=["x"]), SumLoss(name="l", bottoms=["s"]))
+    net.forward(data=FEED)
+    with pytest.raises(TopologyError, match=r"'s' \(NoPullback\) has parameters \('shift'\) but cannot do bp"):
+        net.gradient("s.shift")
+
+
 def test_diffs_only_where_needed():
     net = mlp()
     net.forward_backward()
@@ -488,6 +516,12 @@ def test_predict_default_top():
     assert mlp().predict(X[:2]).shape == (2, 3)
     net = placed(ip("a", "x", 4), Softmax(name="p", bottoms=["a"]))
     assert net.predict(X[:2]).sum() == pytest.approx(2)
+    several = placed(Split(name="s", bottoms=["x"], tops=["b", "c", "a"]), ip("y", "b", 4))
+    assert several.predict(X[:2]).shape == (2, 4)
+    several = placed(ip("y", "x", 4), Split(name="s", bottoms=["y"], tops=["b", "c"]), Double(name="d", bottoms=["b"]))
+    assert np.array_equal(several.predict(X[:2]), several.predict(X[:2], "d"))
+    several = placed(FunctionLayer(lambda x: (x, 2 * x), name="f", bottoms=["x"], tops=["z", "a"]))
+    assert np.array_equal(several.predict(X[:2]), 2 * X[:2])  # of one layer's tops, too, the last
     two = placed(Input([(2,)], ["z"], name="in2"), ip("a", "x", 2), ElementWise("add", name="y", bottoms=["a", "z"]))
     with pytest.raises(ValueError, match=r"'x', 'z'"):
         two.predict(X)
@@ -536,6 +570,17 @@ def test_compiled_function_with_params(L):
     layer = layer.replace(params={"centers": centers, "gamma": ((4,), "zero")})
     with pytest.raises(ValueError, match=r"params\['gamma'\]=.*initializer"):
         Net("n", [Input([(6,)], ["x"], name="in"), layer])
+    layer = layer.replace(params={"centers": centers, "gamma": [1.0] * 4}, gamma_lr=0, centers_regu=L2Regu(3))
+    layer = layer.replace(centers_decay=2, centers_lr=0.5, centers_cons=NonNeg())
+    held = Net("n", [Input([(6,)], ["x"], name="in"), layer]).params["y"]
+    assert held["gamma"].frozen
+    assert not held["centers"].frozen
+    assert (held["centers"].lr, held["centers"].decay, held["centers"].regu) == (0.5, 2.0, L2Regu(3))
+    assert held["centers"].cons == NonNeg()
+    with pytest.raises(TypeError, match="unknown keyword 'beta_lr'; it takes .*gamma_lr"):
+        layer.replace(beta_lr=1)
+    with pytest.raises(ValueError, match="'y': field gamma_lr=-1"):
+        layer.replace(gamma_lr=-1)
     with pytest.raises(ValueError, match="rate"):
         CompiledLayer(L.mish, config={"rate": 1})
     with pytest.raises(ValueError, match="fn"):
@@ -550,6 +595,14 @@ def test_compiled_class(L):
     assert ((start >= -1) & (start <= 0)).all()
     assert net.params["y"]["left_slope"].regu.value(start) == 0
     assert net.predict(X[:3]).shape == (3, 4)
+
+
+def test_characteristics_of_a_compiled_class(L):
+    layer = L.SReLU(name="y", bottoms=["x"], tops=["y"])
+    run = placed(layer).layers[1]
+    true = {"has_param", "has_neuron", "can_do_bp"}
+    for name in CHARACTERISTICS:
+        assert getattr(L.SReLU, name) is getattr(layer, name) is getattr(run, name) is (name in true), name
 
 
 def srelu(L, name, bottom, **options):
@@ -715,6 +768,9 @@ def test_life_cycle():
         lambda: net.freeze("a"),
         lambda: net.gradient("x"),
         lambda: net.save("x.safetensors"),
+        net.__enter__,
+        net.objective,
+        net.refresh,
     ]:
         with pytest.raises(RuntimeError, match="shut down"):
             call()
@@ -742,6 +798,14 @@ def test_statistics_are_weighted_by_samples(capsys):
     net.dump_statistics(storage, True)
     assert list(storage) == ["loss.loss"]
     assert "loss.loss" in capsys.readouterr().out
+
+
+def test_summed_losses_are_weighted_by_samples():
+    loss = SoftmaxLoss(normalize="sum", ignore_label=2, name="loss", bottoms=["p", "t"])
+    net = placed(ip("p", "x"), loss)
+    batches = [(X[:6], [0, 1, 2, 2, 2, 2]), (X[6:8], [0, 1])]
+    a, b = (net.forward(data={"x": x, "t": np.array(t)}) for x, t in batches)
+    assert net.statistics()["loss.loss"] == pytest.approx((6 * a + 2 * b) / 8)
 
 
 # -- placeholders, chain, files, texts ---------------------------------------------------------------------
@@ -881,6 +945,24 @@ def test_default_settings_of_parameters():
     assert bias.regu.value(np.ones(3)) == 0
     assert (bias.lr, bias.decay, weight.lr) == (1.0, 1.0, 1.0)
     assert weight.gradient is NullBlob()
+
+
+def test_bad_weights_before_the_shapes_are_known(tmp_path):
+    chain = lambda n: Net.chain("c", [InnerProduct(n), SoftmaxLoss()])  # noqa: E731
+    for classes in (2, 3):
+        saved = chain(classes)
+        saved.predict(X)
+        saved.save(tmp_path / f"{classes}.safetensors")
+    net = chain(3)
+    net.load(tmp_path / "2.safetensors")
+    calls = [lambda: net.predict(X)] * 2 + [lambda: net.forward(data={"data": X, "label": T})]
+    for call in [*calls, lambda: net.evaluate([X, T]), lambda: net.save(tmp_path / "x.h5"), net.forward_epoch]:
+        with pytest.raises(ValueError, match=r"innerproduct1\.weight \(6, 2\) instead of \(6, 3\)"):
+            call()
+    net.load(tmp_path / "3.safetensors")
+    assert np.array_equal(net.predict(X), saved.predict(X))
+    net.forward_backward(data={"data": X, "label": T})
+    assert net.blobs["innerproduct1"].diff.any()
 
 
 def test_no_user_array_is_changed_or_aliased():

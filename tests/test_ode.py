@@ -81,6 +81,12 @@ def test_direct_is_the_derivative_of_its_steps(L):
     check_gradients(net, {"x": x}, tol=1e-5)
 
 
+def test_parameters_have_settings(L):
+    layer = made(L.pull, params={"w": W, "b": B}, w_lr=0, b_decay=0.5)
+    held = net_of(layer, {"x": np.ones((1, 3))}).params["y"]
+    assert (held["w"].frozen, held["b"].decay) == (True, 0.5)
+
+
 def test_an_input_called_like_the_output(L):
     layer = CompiledLayer(L.grown, name="y", bottoms=["x"], params={"w": W})
     check_gradients(net_of(layer, {"x": RNG.normal(size=(2, 3))}), {"x": RNG.normal(size=(2, 3))})

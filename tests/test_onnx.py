@@ -37,6 +37,7 @@ from layerc.runtime import (
     Softmax,
     SoftmaxLoss,
     Split,
+    Subnet,
     TiedInnerProduct,
 )
 
@@ -70,6 +71,12 @@ def check(layers, feed, tmp_path, dtype=np.float32, top=None, sizes=(3, 1)):
         assert found.dtype == wanted.dtype
         np.testing.assert_allclose(found, wanted, rtol=2e-5 if dtype == np.float32 else 1e-10, atol=1e-5)
     return model
+
+
+def test_a_missing_folder(tmp_path):
+    net = Net("n", [Input([(3,)], ["x"], name="in"), InnerProduct(2, name="ip", bottoms=["x"])])
+    with pytest.raises(FileNotFoundError, match="no/net.onnx cannot be written: there is no folder .*/no$"):
+        net.to_onnx(tmp_path / "no" / "net.onnx")
 
 
 def images(*shape):
@@ -136,6 +143,37 @@ def test_lrn(tmp_path):
     """The evaluator of onnx 1.23 takes the number of examples for that of channels, so here they are equal."""
     layer = LRN(kernel=3, scale=0.5, shift=2.0, name="layer", bottoms=["x"], tops=["y"])
     check([Input([(4, 7, 6)], tops=["x"], name="in"), layer], {"x": images(4, 4, 7, 6)}, tmp_path, sizes=[4])
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 5), (4, 2, 3, 2)])
+def test_lrn_of_what_is_no_image(shape, tmp_path):
+    """ONNX's takes (N, C, H, W) alone."""
+    layer = LRN(kernel=3, scale=0.5, shift=2.0, name="layer", bottoms=["x"], tops=["y"])
+    model = check([Input([shape], tops=["x"], name="in"), layer], {"x": images(4, *shape)}, tmp_path, sizes=[4])
+    assert [node.op_type for node in model.graph.node] == ["Reshape", "LRN", "Shape", "Reshape", "Identity"]
+
+
+def test_the_layers_of_a_subnet(tmp_path):
+    """Also where names inside are those outside, with states, sharing, and a subnet in a subnet."""
+    inner = [
+        Input([(6,)], tops=["x"], name="in"),
+        InnerProduct(4, name="ip", bottoms=["x"], neuron=Neurons.Tanh()),
+        BatchNorm(name="bn", bottoms=["ip"]),
+        InnerProduct(4, name="other", bottoms=["x"], param_key="ip"),
+        ElementWise("add", name="sum", bottoms=["bn", "other"]),
+    ]
+    middle = [Input([(6,)], tops=["a"], name="in"), Subnet(Net("inner", inner), name="ip", bottoms=["a"])]
+    layers = [
+        Input([(6,)], tops=["x"], name="in"),
+        Subnet(Net("middle", middle), name="sub", bottoms=["x"], neuron=Neurons.ReLU()),
+        InnerProduct(6, name="ip", bottoms=["sub"]),
+        Subnet(Net("middle", middle, seed=5), name="again", bottoms=["ip"]),
+    ]
+    check(layers, {"x": ROW}, tmp_path)
+    odd = [Input([(6,)], tops=["x"], name="in"), FunctionLayer(np.sin, name="sine", bottoms=["x"])]
+    net = Net("n", [Input([(6,)], tops=["x"], name="in"), Subnet(Net("odd", odd), name="sub", bottoms=["x"])])
+    with pytest.raises(ValueError, match=r"'sub' \(Subnet\): layer 'sine' \(FunctionLayer\)$"):
+        net.to_onnx(tmp_path / "odd.onnx")
 
 
 @pytest.mark.parametrize("operation", ["add", "subtract", "multiply", "divide"])

@@ -388,20 +388,27 @@ def test_untrainable_nets_are_refused_at_init():
         SGD(max_iter=1).init(Net("n", layers))
 
 
-def test_decay_on_validation_goes_back(tmp_path):
+class Told(ValidationPerformance):
+    """A validation with these results."""
+
+    def __init__(self, *values, **when):
+        super().__init__([X, T], **when)
+        self.values = iter(values)
+
+    def enjoy(self, solver, net):
+        if solver.state.iter:
+            solver.validated(net, {"accuracy.accuracy": next(self.values)})
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_decay_on_validation_goes_back(tmp_path, staged):
     net = net_of()
-    values = iter([0.5, 0.6, 0.4, 0.3])
     policy = LRPolicy.DecayOnValidation(0.1, "accuracy.accuracy", 0.5)
-    solver = SGD(lr=policy, max_iter=4)
+    solver = SGD(lr=LRPolicy.Staged((9, policy), (1, 1e-3)) if staged else policy, max_iter=4)
     solver.add(Snapshot(tmp_path, every_n_iter=1))
     kept = {}
     solver.add(Function(lambda s, n: kept.update({s.state.iter: everything(n)}), every_n_iter=1))
-    solver.add(
-        Function(
-            lambda s, n: s.validated(n, {"accuracy.accuracy": next(values)}) if s.state.iter else None,
-            every_n_iter=1,
-        )
-    )
+    solver.add(Told(0.5, 0.6, 0.4, 0.3, every_n_iter=1))
     solver.init(net)
     for _ in range(2):
         solver.step(net)
@@ -409,6 +416,37 @@ def test_decay_on_validation_goes_back(tmp_path):
     solver.step(net)
     assert policy.rate == 0.05
     assert all(np.array_equal(kept[2][n], v) for n, v in everything(net).items())
+    solver.init(net_of())
+    assert policy.rate == 0.1  # a training begins anew
+
+
+def test_decay_on_validation_acts_in_its_stage():
+    first, second = (LRPolicy.DecayOnValidation(base, "accuracy.accuracy") for base in (0.1, 0.01))
+    solver = SGD(lr=LRPolicy.Staged((3, first), (1, second)), max_iter=6)
+    solver.add(Told(0.9, 0.8, 0.7, 0.6, 0.5, 0.4, every_n_iter=1))
+    solver.solve(net_of())
+    assert (first.rate, second.rate) == (0.05, 0.00125)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_resuming_a_decay_is_bit_identical(tmp_path, order):
+    """Whichever of validation and snapshot was added first."""
+
+    def train(net, max_iter, **more):
+        decay = LRPolicy.DecayOnValidation(0.2, "loss.loss", 0.7, higher_better=True)  # the loss falls: always worse
+        solver = SGD(lr=LRPolicy.Staged((2, 0.1), (20, decay)), momentum=0.5, max_iter=max_iter, **more)
+        for one in (Snapshot(tmp_path / str(max_iter), every_n_iter=6), ValidationPerformance([X, T], every_n_iter=2))[
+            ::order
+        ]:
+            solver.add(one)
+        solver.solve(net)
+        return net, decay
+
+    whole, decay = train(net_of(), 14)
+    train(net_of(), 6)
+    again, resumed = train(net_of(), 14, load_from=tmp_path / "6")
+    assert decay.rate == resumed.rate < 0.2
+    assert all(np.array_equal(everything(again)[n], value) for n, value in everything(whole).items())
 
 
 SOLVERS = {

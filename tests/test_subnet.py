@@ -276,3 +276,20 @@ def test_a_picture(tmp_path):
     assert len(arrows) == 5
     with pytest.raises(ValueError, match="svg"):
         net.draw(tmp_path / "net.png")
+
+
+def test_one_full_name_for_two_arrays():
+    inside = Net("inside", [Input([(3,)], ["x"], name="in"), InnerProduct(2, name="ip", bottoms=["x"])])
+    normed = Net("inside", [Input([(3,)], ["x"], name="in"), BatchNorm(name="bn", bottoms=["x"])])
+    source = Input([(3,)], ["x"], name="in")
+    for layers, name in (
+        ([Subnet(inside, name="s", bottoms=["x"]), InnerProduct(4, name="s.ip", bottoms=["x"])], "s.ip.weight"),
+        ([BatchNorm(name="s.bn", bottoms=["x"]), Subnet(normed, name="s", bottoms=["x"])], "s.bn.weight"),
+    ):
+        with pytest.raises(TopologyError, match=rf"'s' \(Subnet\).*'{name}'") as caught:
+            Net("n", [source, *layers])
+        assert repr(name.rpartition(".")[0]) in str(caught.value)
+    placeless = Net("n", [Input([None], ["x"], name="in"), *layers])
+    for _ in range(2):  # the shapes are known at the first call only
+        with pytest.raises(TopologyError, match="'s.bn.weight'"):
+            placeless.predict({"x": normal(2, 3)}, "s")

@@ -19,6 +19,7 @@ from layerc.runtime import (
     Net,
     Neurons,
     NullBlob,
+    Parameter,
     Softmax,
     SoftmaxLoss,
     SquareLoss,
@@ -62,6 +63,13 @@ class NoParameters(Stopper):
 
 class SecretParameters(Shift):
     has_param = False
+
+
+class TwoOfAName(Stopper):
+    has_param = True
+
+    def setup(self, backend, inputs, diffs):
+        return LayerState(self, blobs=[Blob(np.zeros(3))], parameters=[Parameter("p", (3,)), Parameter("p", (3,))])
 
 
 class Silent(SumLoss):
@@ -118,6 +126,7 @@ REFUSED = {
     "no statistics": ([source(), NoStatistics(name="q", bottoms=["data"])], "'q'", "dump_statistics"),
     "has_param without": ([source(), NoParameters(name="q", bottoms=["data"])], "'q'", "has_param"),
     "without has_param": ([source(), SecretParameters(name="q", bottoms=["data"])], "'q'", "has_param"),
+    "parameters of one name": ([source(), TwoOfAName(name="q", bottoms=["data"])], "'q'", "two", "'p'"),
     "blobs and tops": ([source(), TwoBlobs(name="q", bottoms=["data"])], "'q'", "2"),
     "sharing shapes": (
         [source(), ip("a", "data", 3, param_key="k"), ip("b", "data", 4, param_key="k")],

@@ -102,6 +102,24 @@ def test_pooling(size, kernel, stride, pad, ceil):
         compare(layer, {"x": x}, lambda x, count=count: F.avg_pool2d(x, kernel, stride, pad, ceil, count))
 
 
+@pytest.mark.parametrize(("kernel", "size"), [*itertools.product(range(1, 6), range(1, 7))])
+def test_pooling_of_small_images(kernel, size):
+    """What torch refuses is refused, all else is the same."""
+    x = normal(1, 2, size, size)
+    for stride, pad, ceil in itertools.product(range(1, 5), range(kernel // 2 + 1), (False, True)):
+        layer = made(Pooling, "max", kernel, stride, pad, ceil)
+        try:
+            F.max_pool2d(torch.tensor(x), kernel, stride, pad, ceil_mode=ceil)
+        except RuntimeError:
+            with pytest.raises(ValueError, match="'y'"):
+                net_of(layer, {"x": x})
+            continue
+        compare(layer, {"x": x}, lambda x: F.max_pool2d(x, kernel, stride, pad, ceil_mode=ceil))  # noqa: B023
+        for count in (True, False):
+            layer = made(Pooling, "mean", kernel, stride, pad, ceil, count)
+            compare(layer, {"x": x}, lambda x: F.avg_pool2d(x, kernel, stride, pad, ceil, count))  # noqa: B023
+
+
 @pytest.mark.parametrize("kernel", [1, 3, 5])
 def test_lrn(kernel):
     layer = made(LRN, kernel, 0.3, 2.0, 0.75)
