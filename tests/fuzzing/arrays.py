@@ -127,7 +127,7 @@ def _along(g: Expressions, shape: Shape, depth: int) -> E:
         E(f"np.cumsum({e.text}, axis={at})", 4 * e.mag), E(f"({e.text}).cumsum(axis={at})", 4 * e.mag),
         E(f"np.cumprod({g.limited(shape, 0, 4).text}, axis={at})", 300), E(f"np.sort({e.text}, axis={at})", e.mag),
         E(f"special.softmax({e.text}, axis={at})", 1), E(f"special.log_softmax({e.text}, axis={at})", 2 * e.mag + 2),
-        E(f"np.take_along_axis({e.text}, np.argsort({g.real(shape, 0).text}, axis={at}), axis={at})", e.mag),
+        E(f"np.take_along_axis({e.text}, np.argsort({g.real(shape, 0).text}, axis={at}, kind='stable'), axis={at})", e.mag),
     ])  # fmt: skip
 
 

@@ -296,10 +296,13 @@ def _doubt(
 
 
 class _Rounded:
-    """NumPy, with element functions of float32 that are computed in float64: what rounds to 1 there may not here."""
+    """NumPy in float32: element functions are computed in float64, as what rounds to 1 there may not here, and makers
+    make float32, as compiled ones do."""
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(np, name)
+        if name in _MAKERS:
+            return lambda *args, **more: _narrow(found(*args, **more)) if "dtype" not in more else found(*args, **more)
         if not isinstance(found, np.ufunc) or found.nin != 1:
             return found
 
@@ -310,6 +313,13 @@ class _Rounded:
             return y.astype(np.float32)[()] if y.dtype == np.float64 else y
 
         return wide
+
+
+_MAKERS = frozenset("zeros ones full empty eye identity tri linspace".split())
+
+
+def _narrow(made: Any) -> Any:
+    return made.astype(np.float32) if made.dtype == np.float64 else made
 
 
 @contextmanager
