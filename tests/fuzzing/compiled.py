@@ -296,12 +296,12 @@ def _doubt(
 
 
 class _Rounded:
-    """NumPy in float32: element functions are computed in float64, as what rounds to 1 there may not here, and makers
-    make float32, as compiled ones do."""
+    """NumPy in float32: element functions are computed in float64, as what rounds to 1 there may not here, and what is
+    made of numbers alone is float32, as compiled code has it."""
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(np, name)
-        if name in _MAKERS:
+        if not isinstance(found, np.ufunc) and callable(found) and not isinstance(found, type):
             return lambda *args, **more: _narrow(found(*args, **more)) if "dtype" not in more else found(*args, **more)
         if not isinstance(found, np.ufunc) or found.nin != 1:
             return found
@@ -315,11 +315,8 @@ class _Rounded:
         return wide
 
 
-_MAKERS = frozenset("zeros ones full empty eye identity tri linspace".split())
-
-
 def _narrow(made: Any) -> Any:
-    return made.astype(np.float32) if made.dtype == np.float64 else made
+    return made.astype(np.float32) if getattr(made, "dtype", None) == np.float64 else made
 
 
 @contextmanager
