@@ -17,6 +17,7 @@ from layerc.runtime.policies import Policy, acting, as_policy, decays
 from layerc.runtime.solver_options import COMMON, check_options
 from layerc.runtime.stops import Stops
 from layerc.runtime.symbolic import Scalar, choose, number, sqrt
+from layerc.runtime.waits import check_waits
 
 if TYPE_CHECKING:
     from layerc.runtime.coffee import CoffeeBreak
@@ -114,9 +115,7 @@ class Solver:
         trained."""
         self._check_net(net)
         net.check_trainable()
-        self._check_watched(net)
-        if self.options["max_epoch"] is not None and not _has_epochs(net):
-            raise ValueError(f"{self.kind}: max_epoch never comes: net {net.name!r} has no data layer")
+        check_waits(self, net)
         self._set_factors(net)
         self.state = SolverState(epoch=net.epoch)
         self.stops = Stops(self.options)
@@ -138,29 +137,9 @@ class Solver:
         if not hasattr(net, "check_trainable"):
             raise TypeError(f"{self.kind}: a solver trains a net, not {type(net).__name__} {net!r}")
 
-    def _check_watched(self, net: "Net") -> None:
-        """ValueError for what would wait for a statistic that nothing makes: `target`, `patience`, a decay."""
-        known = set(net.statistics())
-        by_hand = [f"{layer.name}." for layer in net.layers if layer.has_stats and not layer.is_builtin]
-        if self._validates:
-            known |= {f"validation.{name}" for name in known}
-            by_hand += [f"validation.{name}" for name in by_hand]
-        watched = [
-            (f"option {o}={self.options[o]!r}", self.options[o][0], {"obj_val"})
-            for o in ("target", "patience")
-            if self.options[o]
-        ]
-        for policy in decays(self.lr):
-            if not self._validates:
-                raise ValueError(f"{self.kind}: lr={policy!r} would never act: add ValidationPerformance to the solver")
-            watched.append((f"lr={policy!r}", policy.statistic, set()))
-        for what, name, more in watched:
-            if name not in known | more and not name.startswith(tuple(by_hand)):
-                there = ", ".join(sorted(known | more))
-                raise ValueError(f"{self.kind}: {what}: no statistic {name!r}; there is {there}")
-
     @property
-    def _validates(self) -> bool:
+    def validates(self) -> bool:
+        """Whether there are validations."""
         from layerc.runtime.coffee import ValidationPerformance
 
         return any(isinstance(b, ValidationPerformance) for b in self.breaks)
@@ -228,7 +207,7 @@ class Solver:
 
     def _watch(self, net: "Net") -> None:
         """What the criteria see at every iteration."""
-        validates = self._validates
+        validates = self.validates
         target, patience = self.options["target"], self.options["patience"]
         if target and (target[0] == "obj_val" or not validates):
             self.stops.see_target({**net.statistics(), "obj_val": self.state.obj_val})
@@ -403,10 +382,6 @@ def _scale_to(threshold: float, gradients: list[np.ndarray]) -> None:
     if isinstance(scale, Scalar) or scale != 1.0:
         for g in gradients:
             g *= scale
-
-
-def _has_epochs(net: "Net") -> bool:
-    return any(s.layer.is_source and hasattr(s, "epoch") for s in net.track.states)
 
 
 __all__ = [
