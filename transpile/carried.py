@@ -144,7 +144,7 @@ class Carried:
         """Names that mean something else after a loop than in an iteration: its counter too, and what is bound at the
         end of its body, the variables that it carries and the memory of choices."""
         found = (choice for value in held.values() for _, choice in leaves(value))
-        own = {choice.own.id for choice in found if isinstance(choice, Choice) and choice.own is not None}
+        own = set().union(*(choice.variables for choice in found if isinstance(choice, Choice)))
         return bound_by(statements) | variables | own | (self.counters - self.facts.keys())
 
     def _deliver_choices(self: Any, held: dict[str, Value], statements: list[Stmt], bound: set[str], node: Any) -> None:

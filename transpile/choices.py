@@ -5,7 +5,8 @@
     else:                                        v[0] = 1:    if which == 0: a[0] = 1
         v = b                                                 else: b[0] = 1
 
-An array that is made on the branch, and has no other name, is one more of them: memory of v's own. Only names for which
+An array that is made on the branch, and has no other name, is one more of them: memory of v's own. A row x[i] that
+outlives its i is a row at a place, which is a variable beside `which`. Only names for which
 it matters are typed so: those of which one is written into while another is read (`chosen`, from an earlier typing).
 `hidden_writes` has the last word on what comes of it.
 """
@@ -20,6 +21,7 @@ from . import construct
 from .construct import const
 from .program import (
     Assign,
+    At,
     Call,
     Const,
     Expr,
@@ -43,6 +45,7 @@ from .values import RETURN, VALUE, Choice, Later, Value, View, plain
 from .views import root_of, view_of
 
 _INT = Type("int")
+_SOMEWHERE = Name("<place>", _INT)  # in an option: the index that a variable will say
 MOST = 6  # arrays; z = z[::-1] in a loop would be a new one in every round
 
 
@@ -90,9 +93,15 @@ class Choices:
 
     def settled_choice(self: Any, choice: Choice, node: Any) -> Choice:
         """The same arrays, and the one that it is now."""
-        which = Name(self.fresh("which"), _INT, None, self.span(node))
-        self.emit(Assign(which.id, choice.which, self.span(node)))
-        return replace(choice, which=which)
+
+        def now(variable: Name) -> Name:
+            name = Name(self.fresh(plain(variable.id)), _INT, None, self.span(node))
+            self.emit(Assign(name.id, variable, self.span(node)))
+            return name
+
+        places = tuple(tuple(map(now, found)) for found in choice.places)
+        kept = tuple(_placed(_unplaced(v, a), b) for v, a, b in zip(choice.options, choice.places, places, strict=True))
+        return replace(choice, which=now(choice.which), options=kept, places=places)
 
     def choice_of_parts(self: Any, value: Expr, node: Any) -> Choice | None:
         """A part of what a choice shows is a part of one array or another."""
@@ -110,8 +119,9 @@ class Choices:
                     return replace(array, args=(part(base, whole),))
             return whole
 
-        views = tuple(view_of(part(settled, self.as_expr(option, node))) for option in choice.options)
-        return replace(self.settled_choice(choice, node), options=views, own=None)
+        now = self.settled_choice(choice, node)
+        views = tuple(view_of(part(settled, self.as_expr(option, node))) for option in now.options)
+        return Choice(now.which, views, None, tuple(() for _ in views))
 
     def _one_of(self: Any, choice: Choice, make: Any, node: Any) -> None:
         """One branch for each of the arrays."""
@@ -135,10 +145,10 @@ class Choices:
         options: list[View | None] = []
         for value, out in sides:
             for view in _arrays(value):
-                _add(options, view if _lasts(view, bound_by(out)) else None)
+                _add(options, _lasting(view, bound_by(out)))
         if not any(options) or len({self._type(v) for v, _ in sides if not isinstance(v, Later)}) > 1:
             return None
-        if len(options) == 1:
+        if len(options) == 1 and not _holes(options[0]):
             return options[0]
         if id not in self.chosen and id != VALUE and not any(isinstance(v, Choice) for v, _ in sides):
             return None
@@ -169,7 +179,7 @@ class Choices:
             _add(options, view)
         if not any(options) or not self._of_one_type(options):
             return None
-        if len(options) == 1:
+        if len(options) == 1 and not _holes(options[0]):
             return options[0]
         choice = self._choice(id, sorted(options, key=lambda view: view is None), node)
         selection = self.selected(value, choice, set(), node)
@@ -183,10 +193,10 @@ class Choices:
             return ()
         if not (isinstance(before, Later) or _is_array(before)):
             return ()
-        known = _arrays(before)
+        known = _patterns(before)
         more: list[View | None] = []
         for view in _arrays(after):
-            lasting = view if _lasts(view, bound) and len(known) + len(more) < MOST else None
+            lasting = _lasting(view, bound) if len(known) + len(more) < MOST else None
             if lasting not in known and view not in known:
                 _add(more, lasting)
         return tuple(more)
@@ -197,30 +207,60 @@ class Choices:
         type = next(self.as_expr(view, node).type for view in options if view is not None)
         own = Name(self.called(id), type, None, self.span(node)) if None in options else None
         which = Name(self.fresh("which"), _INT, None, self.span(node))
-        known = tuple(view for view in options if view is not None)
-        return Choice(which, (*known, View(own, None)) if own is not None else known, own)
+        known = [view for view in options if view is not None]
+        places = [tuple(Name(self.fresh("at"), _INT, None, self.span(node)) for _ in _holes(view)) for view in known]
+        views = [_placed(view, found) for view, found in zip(known, places, strict=True)]
+        if own is not None:
+            views, places = [*views, View(own, None)], [*places, ()]
+        return Choice(which, tuple(views), own, tuple(places))
 
     def selected(self: Any, value: Value, choice: Choice, bound: Set[str], node: Any) -> Selection:
         """Statements that make the choice this value, at the end of a block that has bound these names."""
         made, span = Selection(), self.span(node)
-        place = {view: k for k, view in enumerate(choice.options)}
-        shown = _arrays(value)
-        at = [place[v] if v in place and _lasts(v, bound) else len(place) - 1 for v in shown]
-        if choice.own is None and any(v not in place or not _lasts(v, bound) for v in shown):
+        shown, patterns = _arrays(value), _patterns(choice)
+        at = [_number_of(view, choice, patterns, bound) for view in shown]
+        if choice.own is None and None in at:
             what = "this name is one array or another, and here one that nothing stands for"
             raise self.fail(node, "aliasing", what, "take a copy: np.copy(...)")
-        made.bind.append(Assign(choice.which.id, _number(value, at), span))
+        last = len(patterns) - 1
+        numbers = [last if k is None else k for k in at]
+        made.bind.append(Assign(choice.which.id, _chosen(value, [const(k) for k in numbers]), span))
+        for k, places in enumerate(choice.places):
+            self._put_places(
+                made,
+                value,
+                [v if n == k else None for v, n in zip(shown, at, strict=True)],
+                places,
+                choice.options[k],
+                node,
+            )
         if choice.own is None:
             return made
-        if any(k == len(place) - 1 and v != View(choice.own, None) for k, v in zip(at, shown)):
+        if any(k == last and v != View(choice.own, None) for k, v in zip(numbers, shown, strict=True)):
             if not all(map(self._lies_in_order, self._shown_as(value))):
                 self.unordered.add(choice.own.id)
             own = Name(self.fresh(plain(choice.own.id)), choice.own.type, None, span)
-            made.read += self._content(value, [k == len(place) - 1 for k in at], own, node)
+            made.read += self._content(value, [k == last for k in numbers], own, node)
             made.bind.append(Assign(choice.own.id, own, span))
         elif View(choice.own, None) not in shown:
             made.bind.append(Assign(choice.own.id, construct.zeros(choice.own.type), span))
         return made
+
+    def _put_places(
+        self: Any,
+        made: Selection,
+        value: Value,
+        shown: Sequence[View | None],
+        places: Sequence[Name],
+        option: View,
+        node: Any,
+    ) -> None:
+        """Where in its array an option is now. shown: the arrays of the value that it stands for."""
+        for place, hole in zip(places, _holes(_unplaced(option, places)), strict=True):
+            indices = [const(0) if view is None else _index_at(view, hole) for view in shown]
+            now = Name(self.fresh("at"), _INT, None, self.span(node))
+            made.read.append(Assign(now.id, construct.cast(_chosen(value, indices), "int"), self.span(node)))
+            made.bind.append(Assign(place.id, now, self.span(node)))
 
     def _content(self: Any, value: Value, moves: list[bool], own: Name, node: Any) -> list[Stmt]:
         """What becomes memory of a choice's own: the value, where it is one of the arrays that move there."""
@@ -254,17 +294,25 @@ def without_unread(body: tuple[Stmt, ...], views: Iterable[str]) -> tuple[Stmt, 
     return block(body) if dead else body
 
 
-def _number(value: Value, at: Sequence[int]) -> Expr:
-    """Which array a value is, where its arrays have these numbers."""
+def _chosen(value: Value, numbers: Sequence[Expr]) -> Expr:
+    """The number that belongs to the array which a value is."""
     if not isinstance(value, Choice):
-        return const(at[0] if at else 0)
-    if list(at) == list(range(len(at))):
+        return numbers[0] if numbers else const(0)
+    if list(numbers) == [const(k) for k in range(len(numbers))]:
         return value.which
-    which: Expr = const(at[-1])
-    for k in reversed(range(len(at) - 1)):
-        if which != const(at[k]):
-            which = construct.call("where", construct.call("equal", value.which, const(k)), const(at[k]), which)
-    return which
+    found = numbers[-1]
+    for k in reversed(range(len(numbers) - 1)):
+        if found != numbers[k]:
+            found = construct.call("where", construct.call("equal", value.which, const(k)), numbers[k], found)
+    return found
+
+
+def _number_of(view: View | None, choice: Choice, patterns: Sequence[View | None], bound: Set[str]) -> int | None:
+    """Which option of a choice an array is after a block that binds these names; None: none, or memory of its own."""
+    if view in choice.options and _lasts(view, bound):
+        return choice.options.index(view)
+    lasting = _lasting(view, bound)
+    return patterns.index(lasting) if lasting is not None and lasting in patterns else None
 
 
 def _arrays(value: Value) -> tuple[View | None, ...]:
@@ -294,6 +342,54 @@ def bound_by(block: Sequence[Stmt]) -> set[str]:
     """The names that mean something else after a block than before it."""
     inside = [s for s in walk_stmts(tuple(block)) if isinstance(s, (Assign, Pop, For))]
     return {s.var if isinstance(s, For) else s.name for s in inside}
+
+
+def _lasting(view: View | None, bound: Set[str]) -> View | None:
+    """The view as it can be said after a block that binds these names: with indices that variables will say; None: it
+    cannot be."""
+    if view is None or _lasts(view, bound) or view.items is None:
+        return view if _lasts(view, bound) else None
+    items = tuple(At(_SOMEWHERE) if isinstance(i, At) and names(i.index) & bound else i for i in view.items)
+    placed = View(view.base, items)
+    return placed if _lasts(placed, bound) else None
+
+
+def _holes(view: View | None) -> list[int]:
+    """Which of its items are places."""
+    items = view.items if view is not None else None
+    return [k for k, item in enumerate(items or ()) if item == At(_SOMEWHERE)]
+
+
+def _placed(view: View, places: Sequence[Name]) -> View:
+    """With variables for its places."""
+    if view.items is None:
+        return view
+    found = dict(zip(_holes(view), places, strict=True))
+    return (
+        View(view.base, tuple(At(found[k]) if k in found else i for k, i in enumerate(view.items))) if found else view
+    )
+
+
+def _unplaced(view: View, places: Sequence[Name]) -> View:
+    """Without them."""
+    if not places:
+        return view
+    return View(
+        view.base, tuple(At(_SOMEWHERE) if isinstance(i, At) and i.index in places else i for i in view.items or ())
+    )
+
+
+def _patterns(value: Value) -> tuple[View | None, ...]:
+    """The arrays that a value may be, whatever the places."""
+    if not isinstance(value, Choice):
+        return _arrays(value)
+    return tuple(_unplaced(view, places) for view, places in zip(value.options, value.places, strict=True))
+
+
+def _index_at(view: View, k: int) -> Expr:
+    item = view.items[k] if view.items is not None else None
+    assert isinstance(item, At)
+    return item.index
 
 
 def _lasts(view: View | None, bound: Set[str]) -> bool:

@@ -81,11 +81,19 @@ class View:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several arrays: `which` is its number. `own`: memory for what is made on a branch or in an iteration."""
+    """One of several arrays: `which` is its number. `own`: memory for what is made on a branch or in an iteration.
+    `places`: of each option, the variables that say where it is in its array."""
 
     which: Name
     options: tuple[View, ...]
     own: Name | None = None
+    places: tuple[tuple[Name, ...], ...] = ()
+
+    @property
+    def variables(self) -> set[str]:
+        """What is assigned where the name is bound."""
+        own = {self.own.id} if self.own is not None else set()
+        return own | {self.which.id} | {place.id for places in self.places for place in places}
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Programs dense in names for the same few arrays: bound anew on branches, in loops and by helpers, swapped, returned
-early, and written into under any of their names. All arrays are of one shape, so nearly every program is well-typed.
+early, and written into under any of their names. All arrays are of one shape, so nearly every program is well-typed;
+matrices have rows with names besides, which outlive the iterations that bind them.
 """
 
 from __future__ import annotations
@@ -26,10 +27,13 @@ class Aliased:
         self.rank = rng.choice([1, 1, 2])
         self.inputs = ["a", "b", "c"][: rng.choice([2, 2, 3])]
         self.names = [*self.inputs, *["u", "v", "w"][: rng.choice([1, 2, 3])]]
+        self.rows = ["p", "q"][: rng.choice([0, 1, 2])] if self.rank == 2 else []
         self.returned = ", ".join(rng.sample(self.names, rng.choice([2, len(self.names)])))
         self.loops = 0
+        self.counters: list[str] = []  # of the loops around
         self.helpers: list[Lines] = []
         body = [self._first(n) for n in self.names[len(self.inputs) :]]
+        body += [f"{row} = {rng.choice(self.names)}[{rng.choice(['0', '-1'])}]" for row in self.rows]
         body += self._block(rng.choice([3, 4, 5, 6]), depth=0, loops=0)
         dims = " ".join(["N"] * self.rank)
         signature = ", ".join([*(f'{n}: real["{dims}"]' for n in self.inputs), "s: real"])
@@ -74,7 +78,9 @@ class Aliased:
         lines: Lines = []
         for _ in range(count):
             kind = self.rng.random()
-            if kind < 0.4:
+            if self.rows and self.rng.random() < 0.35:
+                lines += self._row()
+            elif kind < 0.4:
                 lines += self._store()
             elif kind < 0.65:
                 lines.append(self._bind())
@@ -99,7 +105,9 @@ class Aliased:
     def _loop(self, depth: int, loops: int) -> Lines:
         self.loops += 1
         i = f"i{self.loops}"
+        self.counters.append(i)
         body = _indented(self._block(self.rng.choice([2, 3]), depth + 1, loops + 1))
+        self.counters.pop()
         if self.rng.random() < 0.75:
             return [f"for {i} in range({self.rng.choice([1, 2, 3])}):", *body]
         return [f"{i} = 0", f"while {i} < 3 and {self._condition()}:", f"    {i} += 1", *body]
@@ -120,6 +128,21 @@ class Aliased:
         if self.rng.random() < 0.1:
             return [f"{self._one()} = {self._helper()}({name}, {other})"]
         return self.rng.choices(kinds, weights=[6, 3, 2, 2, 1, 2, 1, 1])[0]
+
+    def _row(self) -> Lines:
+        """A row bound anew, swapped, or written into."""
+        row, other, matrix = self.rng.choice(self.rows), self.rng.choice(self.rows), self._one()
+        places = ["0", "-1", *(f"{i} % N" for i in self.counters), f"np.argmax({matrix}[:, 0])"]
+        bound = f"{row} = {matrix}[{self.rng.choice(places)}]"
+        kinds = [
+            [bound],
+            [f"if {row}[0] > {self.rng.choice(['0', other + '[-1]', 's'])}:", f"    {bound}"],
+            [f"{row}, {other} = {other}, {row}"] if row != other else [f"{row} = {row}[::-1]"],
+            [f"{row}[{self.rng.choice(['0', '-1'])}] {self.rng.choice(['=', '+=', '*='])} {self._scalar()}"],
+            [f"{row} {self.rng.choice(['*=', '+='])} {self.rng.choice(['0.5', 's', other + '[0]'])}"],
+            [f"{matrix}[{self.rng.choice(places)}] = {row} * 0.5"],
+        ]
+        return self.rng.choices(kinds, weights=[3, 3, 1, 2, 2, 1])[0]
 
     def _helper(self) -> str:
         name, element = f"{self.name}_helper{len(self.helpers)}", ", ".join(["0"] * self.rank)

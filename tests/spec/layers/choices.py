@@ -445,3 +445,59 @@ def all_of_itself(a: real["N"], b: real["N"], s: real):  # N=4
             a, b, u = b, u, a
     u += 1
     return a, b, u
+
+
+@layer
+def best_row(x: real["N M"]):  # N=4 M=3
+    best = x[0]
+    for i in range(1, x.shape[0]):
+        if x[i].sum() > best.sum():
+            best = x[i]
+    best[0] = 5.0
+    return x * best
+
+
+@layer
+def last_positive_row(y: real["N K"], q: real["K"]):  # N=4 K=3
+    for r in y:
+        r[1] = 1.0
+        if r[0] > 0:
+            q = r
+    q *= 0.5
+    return q, y
+
+
+@layer
+def row_by_value(x: real["N M"], y: real["M"]):  # N=4 M=3
+    k = np.argmax(x[:, 0])
+    v = x[k] if x[0, 1] > 0 else y
+    v += 1.0
+    return x, y
+
+
+@layer
+def two_best_rows(x: real["N M"]):  # N=4 M=3
+    a, b = x[0], x[1 % x.shape[0]]
+    for i in range(2, x.shape[0]):
+        if x[i, 0] > a[0]:
+            a, b = x[i], a
+        elif x[i, 0] > b[0]:
+            b = x[i]
+        a[1] += 0.5
+    a *= 2
+    b *= 3
+    return x
+
+
+@layer
+def rows_of_either(x: real["N M"], w: real["N M"]):  # N=4 M=3
+    p, q = x[0], w[-1]
+    for i in range(x.shape[0]):
+        m = x if w[i, 0] > 0 else w
+        p, q = q, m[i]
+        p += 0.5 * q
+        while q[0] > 1.5:
+            q[0] -= 1.0
+            p = m[(i + 1) % x.shape[0]]
+    p[-1] = 2.0
+    return x * w

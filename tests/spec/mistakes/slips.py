@@ -91,12 +91,12 @@ def counted_from(x: real["N"], w: real["N N"]):
 
 
 @layer
-def earlier_row(y: real["N K"], q: real["K"]):
-    for r in y:
-        r[1] = 1.0  # E aliasing: this writes into y; q, which shares its memory, is read afterwards # H take a copy
-        if r[0] > 0:
-            q = r
-    return q
+def reversed_each_time(y: real["K"]):
+    u = y
+    for k in range(3):
+        u = u[::-1]  # E name: u is one thing before the loop and another after its body
+        u[0] += 1.0
+    return u, y
 
 
 @layer
@@ -121,5 +121,4 @@ def lists_as_arrays(x: real["N N"], s: real):
     c = abs(ys)  # E type: arithmetic on a list
     d = max(x)  # E type: max of rows asks for the truth of arrays # H np.max(x)
     ys += s  # E type: arithmetic on a list
-    ys *= 2  # E type: arithmetic on a list
     return np.stack(ys) + a + b + c + d
