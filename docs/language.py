@@ -154,6 +154,7 @@ CONSTRUCTS = [
         "`v = a if c else b.T; v[0] = 1` writes into the one that it is; so after `if`, in loops, from helpers",
         "one_of_two",
     ),
+    ("a row of an earlier iteration", "`if x[i, 0] > best[0]: best = x[i]`, and after the loop `best *= 2`", "best_row"),
     ("indexing", "ints, slices with any step, `...`, `None`", "slices"),
     ("loop bounds in slices", "`a[i, :j] @ b[:j]`, empty too", "slices_loop_bounds"),
     ("gather", "`x[i]`, `x[i, j]`, `x[:, i]` with integer arrays", "gathers"),
@@ -224,8 +225,8 @@ in `x.reshape(T, heads, D // heads)`.
 and after its body (an integer may become a float, a scalar an array).
 
 **Arrays.** Writing in place has NumPy's meaning, also through views: a transposed, sliced or reshaped name shows the array itself. A name
-may be one array or another, as a branch or an iteration decided. A write that NumPy would show under a name that is a value here (an
-item of a list, a view that an earlier iteration left) is an error. The caller's arrays never change. An index is proven in range at build, or checked at the call: `IndexError` with file and line.
+may be one array or another, as a branch or an iteration decided, and a row `x[i]` of an earlier iteration. A write that NumPy would show
+under a name that is a value here (an item of a list, a slice `x[i:]` or a reversed view of an earlier iteration) is an error. The caller's arrays never change. An index is proven in range at build, or checked at the call: `IndexError` with file and line.
 
 ## Gradients
 
