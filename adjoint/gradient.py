@@ -38,6 +38,7 @@ from ..transpile.program import (
     Store,
     Type,
     map_children,
+    names,
     read,
     stmt_exprs,
     stored,
@@ -253,8 +254,12 @@ def _outputs(function: Function, final: Return) -> dict[Expr, Name]:
     another story in the forward (math.sinh there, np.sinh here).
     """
     taken = {s.name for s in walk_stmts(function.body) if isinstance(s, Assign)} | {p.name for p in function.params}
-    makers = {s.name: s.value for s in function.body if isinstance(s, Assign)}
     written = stored(function.body)
+    makers = {s.name: s.value for s in function.body if isinstance(s, Assign)}
+    bound = Counter(s.name for s in walk_stmts(function.body) if isinstance(s, (Assign, Pop)))
+    # Those that mean one thing from their line on, in loops and branches too.
+    lasting = {n for n in makers if bound[n] == 1} | {p.name for p in function.params if p.name not in bound}
+    lasting -= written
     arguments = {p.name for p in function.params} - written
     found: dict[Expr, Name] = {}
     for result, value in zip(function.results, final.values, strict=True):
@@ -263,9 +268,11 @@ def _outputs(function: Function, final: Return) -> dict[Expr, Name]:
         ):
             continue
         if isinstance(value, Name):
-            if value.id in written or value.id not in makers:
+            if value.id not in lasting & makers.keys():
                 continue
             value = makers[value.id]
+        if not names(value) <= lasting:
+            continue
         if isinstance(value, Call) and asks_which(value) and not _is_part_of(value.args[0], arguments):
             continue
         if cost(value) > 8 and value.type == result.type and result.name not in taken:

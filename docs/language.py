@@ -154,7 +154,11 @@ CONSTRUCTS = [
         "`v = a if c else b.T; v[0] = 1` writes into the one that it is; so after `if`, in loops, from helpers",
         "one_of_two",
     ),
-    ("a row of an earlier iteration", "`if x[i, 0] > best[0]: best = x[i]`, and after the loop `best *= 2`", "best_row"),
+    (
+        "a row of an earlier iteration",
+        "`if x[i, 0] > best[0]: best = x[i]`, and after the loop `best *= 2`",
+        "best_row",
+    ),
     ("indexing", "ints, slices with any step, `...`, `None`", "slices"),
     ("loop bounds in slices", "`a[i, :j] @ b[:j]`, empty too", "slices_loop_bounds"),
     ("gather", "`x[i]`, `x[i, j]`, `x[:, i]` with integer arrays", "gathers"),

@@ -341,16 +341,21 @@ class Statements(Expressions):
         for shape, kind in self.results:
             match kind:
                 case "real":
-                    texts.append(
-                        self.limited(shape, self.size, 1e3).text
-                        if self.chance(0.6)
-                        else f"{self.leaf(shape).text} + {self.real(shape, 1).text}"
-                    )
+                    texts.append(self.result(shape))
                 case "bool":
                     texts.append(self.boolean(shape, 2))
                 case _:
                     texts.append(f"{self.integer(shape, 2)} + 0" if shape else f"int({self.integer((), 2)})")
         return [f"return {', '.join(texts)}"]
+
+    def result(self, shape: Shape) -> str:
+        """A variable itself, where there is one: the gradient may be given it; or an expression."""
+        own = [v.name for v in self.scope.having("real", shape) if not v.fixed and not v.weak and v.mag <= 1e3]
+        if own and self.chance(0.5):
+            return self.pick(own)
+        if self.chance(0.6):
+            return self.limited(shape, self.size, 1e3).text
+        return f"{self.leaf(shape).text} + {self.real(shape, 1).text}"
 
     def check(self, place: Place) -> Lines:
         return [f"assert {self.scope.extent(self.dim())} >= 0" + self.pick(["", ', "an extent"'])]

@@ -589,3 +589,58 @@ def counters_of_two_loops(x: real["N M"]):  # N=3 M=4
     for i in range(2):
         x = x * (i + 1)
     return x * t + i
+
+
+@layer
+def returned_after_a_loop(x: real["N"], z: real["M"]):  # N=3 M=4
+    u = np.tanh(x)
+    for r in z:
+        u = u + r * u
+    return u
+
+
+@layer
+def number_after_a_loop(x: real, z: real["M"]):  # M=4
+    u = np.exp(x * 0.1)
+    for r in z:
+        u = u + u * r
+    return u
+
+
+@layer
+def same_words_in_a_loop(x: real["N"], z: real["N"]):  # N=3
+    u = x
+    for i in range(z.shape[0]):
+        u = u + np.tanh(u) * z[i]
+    return np.tanh(u)
+
+
+@layer
+def same_words_of_another(x: real["N"]):  # N=3
+    y = np.tanh(x)
+    x = x * 2
+    q = np.tanh(x)
+    x += 1
+    return y * q, np.tanh(x)
+
+
+@layer
+def added_to_in_while(x: real["N"], n: i64):  # N=3
+    u = np.tanh(x)
+    k = 0
+    while k < n:
+        u = u + 1
+        k += 1
+    return u
+
+
+@layer
+def added_to_on_a_branch(x: real["N"]):  # N=3
+    u = np.exp(x * 0.5)
+    if u[0] > 1:
+        u = u + 1
+        v = u * u
+    else:
+        v = u
+        u = u + 2
+    return u, v * x
