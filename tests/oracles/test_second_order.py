@@ -78,7 +78,9 @@ def check(case: Case, second: Any) -> None:
         raise
     found = second(args, ys, dys, seeds)
     one = len(ys) == 1
-    through = [found.get("y" if one else f"y{k + 1}", np.zeros(y.shape)) for k, y in enumerate(ys)]
+    names = ["y"] if one else [f"y{k + 1}" for k in range(len(ys))]
+    outputs = {n: found[n] for n in names if n in found and n not in args}  # an argument may be called y
+    through = [outputs.get(n, np.zeros(y.shape)) for n, y in zip(names, ys, strict=True)]
     more = _first_order(case, args, ys, through)  # the gradient function takes outputs as they are
     for k, (name, value) in enumerate(args.items()):
         total = found.get(name, np.zeros(value.shape)) + more[k]
