@@ -6,13 +6,16 @@ from __future__ import annotations
 import importlib
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from layerc.build.driver import build, compile_module, read_module
 from layerc.build.gradients import gradients_of
-from layerc.transpile.errors import InvalidFile
+from layerc.transpile.bodies import _Body
+from layerc.transpile.errors import InternalError, InvalidFile, Suppressed
+from layerc.transpile.layers import check_file
 
 HEAD = "import numpy as np\nfrom layerc import Layer, Memory, Param, State, config, init, layer, real, i64, bool_\n"
 FIRST = HEAD.count("\n")  # lines before a case's own
@@ -626,3 +629,31 @@ def test_an_argument_called_self(named_as_options):
     x = np.ones(3)
     np.testing.assert_array_equal(named_as_options.self(x, self=x), x + x)
     np.testing.assert_array_equal(named_as_options.self.vjp(x, self=x)[0], x + x)
+
+
+# -- what must never pass in silence ------------------------------------------------------------------------------
+ONE = "import numpy as np\nfrom layerc import layer, real\n\n\n@layer\ndef one(x: real['N']):\n    v = x.T\n    x[0] = 1\n    return v, x\n"
+
+
+def test_a_layer_that_comes_to_nothing_without_a_mistake_is_a_fault_of_ours(monkeypatch):
+    def nothing(*_):
+        raise Suppressed
+
+    monkeypatch.setattr("layerc.transpile.layers._function_layer", nothing)
+    with pytest.raises(InternalError, match="it came to nothing, and no mistake says why"):
+        check_file(Path("one.py"), ONE)
+
+
+def test_a_typing_with_choices_that_fails_in_silence_gives_way_to_the_first(monkeypatch):
+    plain = _Body.typed
+
+    def typed(self, reporter, chosen):
+        found = plain(self, reporter, chosen)
+        if chosen:
+            found.error, found.undecided = Suppressed(), set()
+        else:
+            found.undecided = {"x"}
+        return found
+
+    monkeypatch.setattr(_Body, "typed", typed)
+    assert check_file(Path("one.py"), ONE).layers[0].name == "one"

@@ -336,8 +336,8 @@ class Printer:
         match stmt:
             case Comment(text=text):
                 return [f"{pad}# {text}"]
-            case Assign(name=name, value=Call(op="add", args=[Name(id=same), addend]) as sum) if (
-                same == name and not sum.type.rank and name not in self.second  # of arrays it would be in place
+            case Assign(name=name, value=Call(op="add", args=[Name(id=same), addend]) as total) if (
+                same == name and not total.type.rank and name not in self.second  # of arrays it would be in place
             ):
                 return self.wrapped(f"{pad}{name} += ", addend)
             case Assign(name=name, value=value):

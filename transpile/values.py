@@ -86,8 +86,8 @@ class Choice:
 
     which: Name
     options: tuple[View, ...]
-    own: Name | None = None
-    places: tuple[tuple[Name, ...], ...] = ()
+    own: Name | None
+    places: tuple[tuple[Name, ...], ...]
 
     @property
     def variables(self) -> set[str]:
