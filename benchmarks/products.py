@@ -50,7 +50,7 @@ def library() -> ctypes.CDLL:
     """gemm.h as a package has it, compiled as a package is."""
     calls = [CALL.format(t=t, c=c) for t, c in (("f32", "float"), ("f64", "double"))]
     folder = Path(tempfile.mkdtemp(prefix="products-"))
-    folder.joinpath("products.c").write_text("\n".join([emit.c_file([]), *emit.products({"f32", "f64"}), *calls]))
+    folder.joinpath("products.c").write_text("\n".join([emit.c_file([]), *emit.templates("\n".join(calls)), *calls]))
     find().build([Unit("products.c")], "products.so", folder)
     return ctypes.CDLL(str(folder / "products.so"))
 

@@ -215,8 +215,7 @@ class Carried:
 
     def _carry(self: Any, id: str, path: tuple[int, ...], value: Expr, promoted: Type | None, node: Any) -> Name:
         type = promoted or value.type
-        around = [v for _, outer in self.frames for v in outer.values()]  # the caller's, who may still read it
-        others = set().union(*(value_names(v) for v in [*around, *(v for k, v in self.env.items() if k != id)]))
+        others = set().union(*(value_names(v) for v in [*self.around(), *(v for k, v in self.env.items() if k != id)]))
         made_here = isinstance(value, Name) and any(isinstance(s, Assign) and s.name == value.id for s in self.out)
         shared = bool(path) or not isinstance(value, Name) or value.id in others or not made_here
         if not shared and isinstance(value, Name) and type == value.type:

@@ -16,6 +16,7 @@
 #define LC_BYTES 64
 #define LC_ROWS 14 /* 28 of the 32 registers hold the tile */
 #define LC_MASKED 1
+#define LC_DEPTH 512 /* of a block: long tiles pay for a panel of B that leaves L1 */
 #define LC_LOAD_MASKED_f32 __builtin_ia32_loadups512_mask
 #define LC_LOAD_MASKED_f64 __builtin_ia32_loadupd512_mask
 #define LC_STORE_MASKED_f32 __builtin_ia32_storeups512_mask
@@ -28,8 +29,8 @@
 #endif
 #define LC_ROWS 6 /* 12 of 16 */
 #define LC_MASKED 0
+#define LC_DEPTH 384 /* of a block: a panel of B stays in L1 */
 #endif
-#define LC_DEPTH 384     /* of a block: a panel of B stays in L1 */
 #define LC_COLUMNS 512   /* of a block of B */
 #define LC_MANY 224      /* rows of a block of A: both blocks stay in L2 */
 #define LC_STREAM (1 << 18) /* bytes of an operand that are worth a thread */
@@ -317,7 +318,7 @@ LC_USED static void LC_AS(lc_share)(int64_t m, int64_t n, int64_t depth, const L
         return;
     }
     const int down = m >= n;
-    const int64_t longest = down ? m : n, unit = down ? LC_ROWS : 2 * LC_V;
+    const int64_t longest = down ? m : n, unit = down ? 2 : 2 * LC_V;
     const int64_t step = ((longest + parts - 1) / parts + unit - 1) / unit * unit;
     const unsigned mode = lc_rounding();
 #pragma omp parallel for schedule(static) num_threads(parts)

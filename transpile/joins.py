@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from typing import Any
 
 from . import construct
@@ -143,26 +143,33 @@ class Joins:
     def _blank(self: Any, id: str, like: Value, out: list[Stmt], node: Any) -> Value:
         """Zeros of the type of a value: what a variable holds before it is assigned, which nothing reads."""
 
+        known = {n for v in [*self.env.values(), *self.around()] for n in value_names(v)}
+
         def blank(path: tuple[int, ...], value: Value) -> Value:
             if isinstance(value, Choice):
                 return Later()
-            if isinstance(value, (*OBJECTS, Later, Broken)):
+            foreign = isinstance(value, View) and not value_names(value) <= known  # of what only the other branch has
+            if isinstance(value, (*OBJECTS, Later, Broken)) and not foreign:
                 return value
-            type = self.as_expr(value, node).type
+            with self.aside():
+                type = self.as_expr(value, node).type
             name = self.fresh(plain(id))
             out.append(Assign(name, construct.zeros(type), self.span(node)))
             return Name(name, type, None, self.span(node))
 
         return map_leaves(like, blank)
 
+    def around(self: Any) -> Iterator[Value]:
+        """What the variables of the calling functions hold, which these may still read."""
+        return (v for _, outer in self.frames for v in outer.values())
+
     def _own(self: Any, env: dict[str, Value], ids: list[str], out: list[Stmt], node: Any) -> None:
         """A whole array that goes by one name only, as after `a, b = b, a`, is a value: nothing else sees writes into
         it."""
-        around = [v for _, outer in self.frames for v in outer.values()]
         for id in ids:
             match env.get(id):
                 case View(base=Name() as array, items=None) if id not in self.chosen:
-                    others = [*around, *(v for k, v in env.items() if k != id)]
+                    others = [*self.around(), *(v for k, v in env.items() if k != id)]
                     if not any(array.id in value_names(v) for v in others):
                         name = self.called(id)
                         out.append(Assign(name, array, self.span(node)))

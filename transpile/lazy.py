@@ -114,14 +114,15 @@ class Lazy:
         self: Any, spelling: str, first: Expr, second: Expr, needed: list[Stmt], before: dict[str, Value], node: Any
     ) -> Expr:
         """`before`: the counts of draws before the second was looked at."""
-        name = self.fresh("holds")
-        self.emit(Assign(name, first, self.span(node)))
-        holds = Name(name, first.type, None, self.span(node))
-        inner, skipped = [*needed, Assign(name, second, self.span(node))], list[Stmt]()
+        # Two names: the reverse of the branch asks again what the first held.
+        names = self.fresh("holds"), self.fresh("holds")
+        self.emit(Assign(names[0], first, self.span(node)))
+        holds, both = (Name(name, first.type, None, self.span(node)) for name in names)
+        inner, skipped = ([*stmts, Assign(both.id, e, self.span(node))] for stmts, e in ((needed, second), ([], holds)))
         self._draws_meet(self.drawn(), inner, before, skipped, node)
         then, orelse = (inner, skipped) if spelling == "And" else (skipped, inner)
         self.emit(If(holds, tuple(then), tuple(orelse), self.span(node)))
-        return holds
+        return both
 
     def _may_fail(self: Any, *exprs: Expr) -> bool:
         """Whether evaluating them can raise: an index not proven in range, an integer division, the largest of none."""

@@ -644,3 +644,38 @@ def added_to_on_a_branch(x: real["N"]):  # N=3
         v = u
         u = u + 2
     return u, v * x
+
+
+@layer
+def return_from_a_loop_on_a_branch(x: real["N N"], w: real[""]):  # N=3
+    if w > 0.0:
+        pass
+    else:
+        y = np.zeros((x.shape[0], x.shape[0]))
+        for t in range(x.shape[0]):
+            if x[t, t] > 0.0:
+                return y
+            y[t] = x[t] * w
+    return x * 2
+
+
+def halved(p, i):
+    p[i] = p[i] * 0.5 + np.sin(p[0])
+    return p[i]
+
+
+@layer
+def written_by_half_a_condition(z: real["N"], s: real[""]):  # N=3
+    k = 1.0
+    if (s > 0 or halved(z, 1) > 0.2) and (halved(z, 2) < 0 or halved(z, 1) > 0.1):
+        k = s
+    return z * k * z
+
+
+@layer
+def written_by_half_a_condition_of_while(z: real["N"], s: real[""]):  # N=3
+    n = 0
+    while n < 4 and (z[1] > 0.3 or halved(z, 1) < 1.1):
+        n += 1
+        z[1] = z[1] - 0.3 * s
+    return z * z
