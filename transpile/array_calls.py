@@ -7,7 +7,7 @@ from typing import Any
 
 from . import construct
 from .construct import const, value_of
-from .dims import ONE, ZERO, Dim, is_thin, nonnegative
+from .dims import ONE, ZERO, Dim, is_thin, nonnegative, same_extent
 from .operations import BY_SPELLING
 from .program import Assert, At, Expr, Gather, Item, Slice, Span
 from .typing import TypingError, normal_axes
@@ -162,7 +162,7 @@ class ArrayCalls:
         left = [normal_axes(x, a.type.rank)[0] for x in left]
         right = [normal_axes(x, b.type.rank)[0] for x in right]
         for x, y in zip(left, right, strict=True):  # einsum would broadcast what tensordot does not
-            if a.type.shape[x] != b.type.shape[y]:
+            if not same_extent(a.type.shape[x], b.type.shape[y]):
                 raise TypingError(
                     "shape", f"axis {x} of a has extent {a.type.shape[x]}, axis {y} of b {b.type.shape[y]}"
                 )

@@ -9,7 +9,7 @@ from typing import Any
 
 from . import construct
 from .choices import bound_by
-from .dims import Dim
+from .dims import Dim, of_either
 from .joins import OBJECTS, deliver, is_array, is_object, joined, read_by_others, reads, value_names
 from .mutation import target_names
 from .program import (
@@ -298,9 +298,11 @@ class Carried:
             return before
         try:
             dtype = joined(before, after, shown(id))
-            shape = broadcast([before.shape, after.shape])
-            if shape != after.shape or (before.rank and shape != before.shape):
-                raise TypingError("type", "")
+            shape = of_either(before.shape, after.shape)
+            if shape is None:
+                shape = broadcast([before.shape, after.shape])
+                if before.rank or shape != after.shape:
+                    raise TypingError("type", "")
         except TypingError:
             raise self.fail(
                 node,

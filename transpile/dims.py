@@ -7,7 +7,7 @@ integer, a loop variable) or an opaque operation on dims (`floordiv`, `mod`, `mi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, Union
 
 from .node import node, remembered
@@ -412,6 +412,13 @@ def repeats_to(thin: Dim, extent: Dim) -> bool:
 def same_extent(a: Dim, b: Dim) -> bool:
     """Whether two extents agree wherever both are possible: max(0, N - 2) is N - 2."""
     return a == b or unclamped(a) == unclamped(b)
+
+
+def of_either(shape: Sequence[Dim], other: Sequence[Dim]) -> tuple[Dim, ...] | None:
+    """The shape of what has one of two shapes that agree: max(0, N - 2) is right wherever N - 2 is."""
+    if len(shape) != len(other) or not all(map(same_extent, shape, other)):
+        return None
+    return tuple(b if unclamped(a) == a else a for a, b in zip(shape, other, strict=True))
 
 
 def unclamped(dim: Dim) -> Dim:

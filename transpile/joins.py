@@ -6,6 +6,7 @@ from collections.abc import Iterator, Set
 from typing import Any
 
 from . import construct
+from .dims import of_either
 from .program import (
     Assign,
     Expr,
@@ -113,13 +114,14 @@ class Joins:
         if isinstance(a, (*OBJECTS, Tuple)) or isinstance(b, (*OBJECTS, Tuple)):
             return Broken(f"{shown(id)} is a different kind of thing after each branch", "give it one kind")
         x, y = self.as_expr(a, node), self.as_expr(b, node)
-        if x.type.shape != y.type.shape:
+        shape = of_either(x.type.shape, y.type.shape)
+        if shape is None:
             raise TypingError(
                 "type",
                 f"{shown(id)} has shape {construct.shape_text(x.type.shape)} on one branch"
                 f" and {construct.shape_text(y.type.shape)} on the other",
             )
-        type = Type(joined(x.type, y.type, shown(id)), x.type.shape)
+        type = Type(joined(x.type, y.type, shown(id)), shape)
         name = self.called(id)
         self._note_order(name, x)
         self._note_order(name, y)

@@ -20,7 +20,7 @@ import gast
 
 from . import construct
 from .construct import value_of
-from .dims import ONE, ZERO, Dim, maximum, nonnegative
+from .dims import ONE, ZERO, Dim, maximum, nonnegative, of_either
 from .errors import Suppressed
 from .joins import joined
 from .program import Assign, At, Call, Expr, Index, Name, Pop, Push, Slice, Type
@@ -217,14 +217,15 @@ class Lists:
             )
         if before is None or before == type:
             return type
-        if before.shape != type.shape:
+        shape = of_either(before.shape, type.shape)
+        if shape is None:
             raise self.fail(
                 node,
                 "shape",
                 "the items of a list must have one shape:"
                 f" {construct.shape_text(before.shape)} and {construct.shape_text(type.shape)}",
             )
-        return Type(joined(before, expr.type, f"an item of {state.name}"), type.shape)
+        return Type(joined(before, expr.type, f"an item of {state.name}"), shape)
 
     def _keep(self: Any, key: Key, state: Items) -> None:
         self.lists[key] = state

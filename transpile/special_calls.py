@@ -12,6 +12,7 @@ import gast
 from . import construct
 from .array_calls import ArrayCalls
 from .construct import const
+from .dims import of_either
 from .operations import BY_SPELLING, ROWS
 from .program import Const, Expr, Name
 from .typing import TypingError, as_float, promote
@@ -222,7 +223,7 @@ class SpecialCalls(ArrayCalls):
         if isinstance(value, ListValue) or not isinstance(value, Tuple) or not value.items:
             raise self.fail(node, "type", "expected a list or tuple of arrays")
         items = [self.as_expr(v, node) for v in value.items]
-        if any(i.type.shape != items[0].type.shape for i in items):
+        if any(of_either(i.type.shape, items[0].type.shape) is None for i in items):
             raise self.fail(
                 node,
                 "shape",

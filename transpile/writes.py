@@ -183,6 +183,7 @@ class Writes:
     def call_np_add_at(self: Any, node: Any) -> Value:
         if len(node.args) != 3:
             raise self.fail(node, "type", "np.add.at takes an array, an index and values")
+        self.no_lists(node.args[:1])
         array = self.typed(node.args[0])
         items = self.items(array, node.args[1])
         value = self.typed(node.args[2])

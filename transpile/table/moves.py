@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dims import ONE, Dim, exact_quotient, is_thin, product, unclamped, without_remainder
+from ..dims import ONE, Dim, exact_quotient, is_thin, product, same_extent, unclamped, without_remainder
 from ..dims import ZERO as NONE
 from ..operations import BACKWARD, ZERO, Row, add
 from ..program import Type
@@ -156,7 +156,7 @@ def _concatenated(args: list[Type], static: dict[str, Any]) -> Type:
     shape = list(args[0].shape)
     for other in args[1:]:
         for i, (mine, theirs) in enumerate(zip(shape, other.shape, strict=False)):
-            if other.rank != len(shape) or (i != axis and mine != theirs):
+            if other.rank != len(shape) or (i != axis and not same_extent(mine, theirs)):
                 raise TypingError("shape", f"cannot concatenate {shape_text(args[0].shape)} and {shape_text(other.shape)} along axis {axis}", "all other axes agree, and their number: x[None] adds one")
         shape[axis] = shape[axis] + other.shape[axis]
     return Type(_join(args), tuple(shape))

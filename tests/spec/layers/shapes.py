@@ -319,3 +319,37 @@ def ones_of_a_part_of_a_part(q: real["N M"]):  # N=4 M=3
     if n >= 2:
         u[1:] = np.ones((n - 2, q.shape[1]))
     return u * 2 + q[1:]
+
+
+# N - 1 and the length of x[1:], which is never below 0, are one extent
+@layer
+def shorter_by_one_on_a_branch(x: real["N"], s: real[""]):  # N=4
+    if s > 0:
+        y = np.ones(x.shape[0] - 1) * s
+        z = x[1:]
+    else:
+        y = x[1:] * x[:-1]
+        z = np.zeros(x.shape[0] - 1)
+    return y * s + y * y, z * z
+
+
+@layer
+def shorter_by_one_in_a_loop(x: real["N"], s: real["K"]):  # N=4 K=3
+    y = x[1:] * 2
+    z = np.zeros(x.shape[0] - 1)
+    for a in s:
+        y = np.ones(x.shape[0] - 1) * a + y * x[0]
+        if a > 0:
+            y = x[:-1]
+        z = z * 0.5 + x[1:] * y
+    return y * z
+
+
+@layer
+def shorter_by_one_joined(x: real["N K"], s: real["K"]):  # N=4 K=3
+    zs = [np.zeros(x.shape[0] - 1)]
+    for a in s:
+        zs.append(x[1:, 0] * a * zs[0])
+        zs.append(np.ones(x.shape[0] - 1) * a)
+    both = np.concatenate([x[1:], np.ones((x.shape[0] - 1, 2)) * s[0]], axis=1)
+    return np.stack(zs), both * both, np.tensordot(np.ones(x.shape[0] - 1), x[1:], axes=([0], [0]))

@@ -120,5 +120,6 @@ def lists_as_arrays(x: real["N N"], s: real):
     b = ys == ys  # E type: arithmetic on a list
     c = abs(ys)  # E type: arithmetic on a list
     d = max(x)  # E type: max of rows asks for the truth of arrays # H np.max(x)
+    np.add.at(ys, 0, s)  # E type: arithmetic on a list
     ys += s  # E type: arithmetic on a list
     return np.stack(ys) + a + b + c + d
