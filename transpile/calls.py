@@ -32,7 +32,7 @@ _OF_ARRAYS = frozenset(
     " ravel repeat reshape round squeeze std sum swapaxes take trace transpose var".split()
 )
 # Where their name is not that of the function.
-_METHODS = {"flatten": "ravel", "conj": "copy", "astype": "cast"}
+_METHODS = {"flatten": "ravel", "astype": "cast"}
 
 
 class Calls:
@@ -174,8 +174,8 @@ class Calls:
             return self.list_call(receiver, node, attr)
         base = self.as_expr(receiver, target)
         self._no_number(base, node.func, f"has no {attr}")
-        if attr == "item" and not base.type.rank:
-            return base
+        if (attr == "item" and not base.type.rank) or (attr == "conj" and not node.args and not node.keywords):
+            return base  # of real numbers conj is no copy
         if attr == "flatten" and self.mutating:  # a copy, where ravel is a view
             base = construct.call("copy", base, span=self.span(node))
         row = ROWS.get(_METHODS.get(attr, attr)) if attr in _OF_ARRAYS else None

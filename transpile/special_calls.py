@@ -14,7 +14,7 @@ from .array_calls import ArrayCalls
 from .construct import const
 from .dims import of_either
 from .operations import BY_SPELLING, ROWS
-from .program import Const, Expr, Name
+from .program import Const, Expr, Name, Span
 from .typing import TypingError, as_float, promote
 from .values import Closure, ListValue, Static, Tuple, Value
 
@@ -112,7 +112,10 @@ class SpecialCalls(ArrayCalls):
         ):
             help = "a letter an axis, those of the result once each and among the operands': 'ij,jk->ik'"
             raise self.fail(node.args[0], "type", f"cannot read the subscripts {text!r}", help)
-        return construct.call("einsum", *operands, spec=(tuple(specs), out), span=self.span(node))
+        made = construct.call("einsum", *operands, spec=(tuple(specs), out), span=self.span(node))
+        if len(operands) == 1 and set(out) == set(left):  # nothing is summed: NumPy gives a view
+            return _seen_as(operands[0], left, out, self.span(node))
+        return made
 
     def call_np_array(self: Any, node: Any) -> Value:
         return self._new_array(node, "np.array")
@@ -236,6 +239,16 @@ class SpecialCalls(ArrayCalls):
 
 def _as_float(expr: Expr) -> Expr:
     return const(float(expr.value)) if isinstance(expr, Const) else construct.cast(expr, as_float(expr.type.dtype))
+
+
+def _seen_as(array: Expr, letters: str, out: str, span: Span) -> Expr:
+    """The view that einsum makes of one array: diagonals where a letter stands twice, in the order of `out`."""
+    while twice := next((c for c in letters if letters.count(c) > 1), None):
+        first = letters.index(twice)
+        second = letters.index(twice, first + 1)
+        array = construct.call("diagonal", array, axis1=first, axis2=second, span=span)
+        letters = letters[:first] + letters[first + 1 : second] + letters[second + 1 :] + twice
+    return construct.call("transpose", array, axes=tuple(map(letters.index, out)), span=span)
 
 
 def _without_dots(specs: list[str], out: str, ranks: list[int]) -> tuple[list[str], str]:

@@ -33,7 +33,13 @@ _BACK: dict[str, Callable[[Call, Expr], Expr]] = {
     "reshape": lambda view, new: _reshaped(view, new),
     "ravel": lambda view, new: _reshaped(view, new),
 }
-_READ_ONLY = ("broadcast_to", "diagonal")  # views that NumPy does not write into
+_READ_ONLY = {  # views that NumPy does not write into: why, and what does
+    "broadcast_to": ("one element of it may stand in several places", "take a copy first: .copy()"),
+    "diagonal": (
+        "NumPy's is read-only",
+        "by positions: k = np.arange(n); x[k, k] = v; .copy() makes an array of its own",
+    ),
+}
 _REORDERING = ("transpose", "swapaxes", "moveaxis", "einsum")  # what comes of these may not lie in C order
 _RESHAPING = ("expand_dims", "squeeze", "reshape", "ravel")
 
@@ -172,8 +178,8 @@ class Views:
             if composed is not None:
                 return array.base, composed, value
         elif isinstance(array, Call) and array.op in _READ_ONLY:
-            what = f"what np.{array.op} gives is not written into: one element of it may stand in several places"
-            raise self.fail(node, "unsupported", what, "take a copy first: .copy()")
+            why, help = _READ_ONLY[array.op]
+            raise self.fail(node, "unsupported", f"what np.{array.op} gives is not written into: {why}", help)
         elif isinstance(array, Call) and self._shows(array):
             moved = None if scatter else _moved(array, items, value) or _element(array, items, value)
             if moved is not None:

@@ -35,7 +35,7 @@ Values = dict[str, Any]
 REFUSALS = (
     r"name: .* is (a part|another name) of (one|an) array",
     r"name: .* is one thing before the loop and another after its body",
-    r"unsupported: what np.broadcast_to gives is not written into",
+    r"unsupported: what np.(broadcast_to|diagonal) gives is not written into",
     r"unsupported: writing through (a reversed view|this view|a view with new axes)",
     r"name: .* is assigned in the loop only, which may not run",
     r"index: cannot tell whether the slice bound",

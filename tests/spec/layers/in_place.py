@@ -196,3 +196,19 @@ def element_on_a_path(w: real[""], g: real["1"], on: bool = True):  # low=0.5 hi
     if on:
         g[0] = w * w
     return np.concatenate([g, np.reshape(w, 1)])
+
+
+def second_set(p):
+    p[1] = 1.0
+    return p
+
+
+# einsum of one array without a sum is a view of it, conj of real numbers is the array
+@layer
+def einsum_shows(b: real["N"], c: real["N N"]):  # N=3
+    v = np.einsum("a->a", b) / second_set(b)
+    d = np.einsum("ij->ji", c)
+    d[0] = d[1] * 2
+    e = c.conj()
+    e[1] = 3.0
+    return v, b, np.einsum("ii->i", c) * c, np.einsum("ii", c)
