@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .dims import Atom, Dim, product
+from .dims import Atom, Dim, minimum, product
 from .emit_rows import row_of
 from .emit_simd import pragma
 from .emit_storage import Region, Storage, plan, stored_first
@@ -23,7 +23,7 @@ from .operations import ROWS
 from .overwrite import overwrites
 from .passes.products import stride
 from .passes.tree import Names, own_accesses, own_exprs, parts, roots, walk
-from .passes.work import WORTH
+from .passes.work import FINER, WORTH
 
 Job = tuple[Kernel, str]  # a kernel and its float type, "f32" or "f64"
 _C_OPS = {"add": "+=", "mul": "*=", "or": "|=", "and": "&="}
@@ -185,7 +185,7 @@ class _Function:
             self.lines.append("lc_done:")
             self.leave(regions[()])
             if any(r.in_arena for r in regions.values()):
-                self.put("free(lc_arena);")
+                self.put("lc_give(lc_arena);")
         if kernel.flush:
             self.put("lc_gradual(lc_mode);")
         if fails:
@@ -205,10 +205,15 @@ class _Function:
         if not regions:
             return
         self.put("size_t lc_room = 0;")
+        loops = sum(r.loop is not None for r in regions)
         for region in regions:
             if region.loop is not None:
                 self.regions += 1
-                self.put(f"const size_t lc_own{self.regions} = lc_room;")
+                if self.regions == 1:
+                    self.put("const size_t lc_base = lc_room;")
+                    self.put("size_t lc_most = lc_room;")
+                else:  # one loop runs after the other: they use the same memory
+                    self.put("lc_room = lc_base;")
             for b in region.arena:
                 extents = ", ".join(self.spell.dim(d) for d in region.bounds[b.name]) or "1"
                 count = max(len(b.shape), 1)
@@ -224,8 +229,9 @@ class _Function:
                 at = f"lc_at_panels{self.regions}"
                 self.put(f"const size_t {at} = lc_reserve(&lc_room, 1, (const int64_t[]){{{room}}}, 1);")
             if region.loop is not None:
-                self.put(f"const size_t lc_step{self.regions} = lc_copies(&lc_room, lc_own{self.regions}, lc_threads);")
-        self.put("char *const lc_arena = lc_take(lc_room);")
+                self.put(f"const size_t lc_step{self.regions} = lc_copies(&lc_room, lc_base, lc_threads);")
+                self.put("if (lc_room > lc_most) lc_most = lc_room;")
+        self.put(f"char *const lc_arena = lc_take({'lc_most' if loops else 'lc_room'});")
         self.put("if (!lc_arena) { lc_fault.code = 1; goto lc_done; }")
         self.regions = 0
 
@@ -409,7 +415,15 @@ class _Function:
         return True
 
     def bounds(self, loop: For) -> None:
-        """Gives a variable to bounds that are more than a sum."""
+        """Gives a variable to bounds that are more than a sum, and to each of two numbers of chunks."""
+        counts = [
+            Dim.of(a) for a in loop.hi.atoms() if loop.parallel and isinstance(a, Atom) and a.kind in ("min", "max")
+        ]
+        for dim in sorted(counts, key=lambda d: len(str(d))):  # what stands in another first
+            if dim not in self.spell.bound and dim != loop.hi:
+                name = self.spell.names.add(self.fresh.fresh("parts"))
+                self.put(f"const int64_t {name} = {bare(self.spell.dim(dim))};")
+                self.spell.bound[dim] = name
         for dim, word in ((loop.lo, "from"), (loop.hi, "to")):
             if dim not in self.spell.bound and any(isinstance(a, Atom) and a.kind != "load" for a in dim.atoms()):
                 name = "chunks" if loop.parallel else f"{self.spell.names.add(loop.var)}_{word}"
@@ -432,8 +446,12 @@ class _Function:
             self.panels,
             sum("lc_first" in line and "int64_t" in line for line in self.lines) + 1,
         )
-        work = f" && {self.spell.tight(loop.work)} > {WORTH}" if loop.work is not None else ""
         self.bounds(loop)
+        work = f" && {self.spell.tight(loop.work)}" if loop.work is not None else ""
+        if work and loop.coarse is not None:
+            work += f"*{self.spell.tight(minimum(Dim.of(FINER), loop.coarse))} > {FINER * WORTH}"
+        elif work:
+            work += f" > {WORTH}"
         if loop.hi.value is None:
             work += f" && {self.spell.tight(loop.hi)} > 1"
         bound = dict(self.spell.bound)

@@ -127,6 +127,7 @@ class For:
     kind: str = "map"  # map seq
     parallel: bool = False
     work: Dim | None = None  # estimated flops of all iterations together
+    coarse: Dim | None = None  # of chunks of two loops: those of the outer one
 
 
 @node

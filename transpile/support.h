@@ -8,6 +8,9 @@
 #endif
 #include <stdlib.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 #ifdef _OPENMP
 #include <omp.h>
 static inline int lc_thread(void) { return omp_get_thread_num(); }
@@ -78,9 +81,56 @@ LC_USED static size_t lc_copies(size_t *room, size_t from, int threads)
     return step;
 }
 
+/* The arena of one call is kept for the next: pages that are given back have to be cleared when they are taken again,
+   which takes longer than most kernels work on them. A library keeps one, the last; calls at the same time take their
+   own. What is larger than LC_KEPT is given back. Where the system maps memory, arenas that are no small ones have
+   pages of their own, so that no other allocation is held up by them. */
+#define LC_KEPT ((size_t)1 << 26)
+#define LC_MAPPED ((size_t)1 << 20)
+typedef struct { size_t room; char rest[56]; } lc_block;
+LC_USED static lc_block *lc_kept;
+
+LC_USED static void lc_drop(lc_block *block)
+{
+#ifdef MADV_HUGEPAGE
+    if (block && block->room >= LC_MAPPED) {
+        munmap(block, block->room + sizeof(lc_block));
+        return;
+    }
+#endif
+    free(block);
+}
+
 LC_USED static char *lc_take(size_t room)
 {
-    return room > PTRDIFF_MAX - 64 ? 0 : aligned_alloc(64, room ? room : 64);
+    lc_block *block = __atomic_exchange_n(&lc_kept, 0, __ATOMIC_ACQUIRE);
+    if (block && block->room >= room) return (char *)(block + 1);
+    lc_drop(block);
+    if (room > PTRDIFF_MAX - 4096) return 0;
+    room = (room + 63) & ~(size_t)63;
+#ifdef MADV_HUGEPAGE
+    if (room >= LC_MAPPED) {
+        block = mmap(0, room + sizeof(lc_block), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (block == MAP_FAILED) return 0;
+        madvise(block, room + sizeof(lc_block), MADV_HUGEPAGE);
+    } else
+#endif
+        block = aligned_alloc(64, room + sizeof(lc_block));
+    if (!block) return 0;
+    block->room = room;
+    return (char *)(block + 1);
+}
+
+LC_USED static void lc_give(char *arena)
+{
+    lc_block *block = arena ? (lc_block *)arena - 1 : 0;
+    if (block && block->room <= LC_KEPT) block = __atomic_exchange_n(&lc_kept, block, __ATOMIC_ACQ_REL);
+    lc_drop(block);
+}
+
+LC_USED __attribute__((destructor)) static void lc_give_back(void)
+{
+    lc_drop(__atomic_exchange_n(&lc_kept, 0, __ATOMIC_ACQUIRE));
 }
 
 /* Makes room for `count` rows of a list, half as much again as it had; what is there stays. */

@@ -12,7 +12,8 @@ What iterations share, they share by accumulating: each chunk does so in a part 
 combined in order. So results are equal whatever the number of threads, and there are no atomics.
 
 A batch may be a single large example: then the loops inside the batch loop are split instead, in a second
-version of its body.
+version of its body. So it is with all loops around matrix products, which share their work among threads
+themselves. Of two loops of which the outer one holds nothing else both are split.
 """
 
 from __future__ import annotations
@@ -72,10 +73,16 @@ class _State:
             return (stmt,)  # filling memory is not worth a region
         if effort.value is not None and effort.value < WORTH:
             return (stmt,)
-        if stmt.hi == Dim.of(self.kernel.batch or "") and (inner := self.inside(stmt)) is not None:
-            many = Op("greater_equal", (Int(stmt.hi), Const(4, "i64")), "bool")
+        if self.may_be_few(stmt) and (inner := self.inside(stmt)) is not None:
+            many = Op("greater_equal", (Int(stmt.hi - stmt.lo), Const(4, "i64")), "bool")
             return (If(many, self.split(stmt, effort), inner),)
         return self.split(stmt, effort)
+
+    def may_be_few(self, loop: For) -> bool:
+        """Whether what is inside a loop may be all there is to share: one large example, one group of a convolution."""
+        batch = loop.hi == Dim.of(self.kernel.batch or "")
+        products = any(isinstance(s, Product) for s in walk(loop.body))
+        return (batch or products) and (loop.hi - loop.lo).value is None and self.second(loop) is None
 
     def within(self, stmt: Stmt) -> Any:
         """The loops inside it split."""
@@ -102,11 +109,12 @@ class _State:
         """With temporaries of its own: in the other version they belong to a thread."""
         named = {a.buffer for a in accesses((loop,))}
         inner = named | {self.root.get(n, n) for n in named}  # memory may be used by its other names only
+        known = list(self.table.values())
         fresh: dict[str, str] = {}
-        for b in self.kernel.buffers:
+        for b in known:
             if b.name in inner and b.kind in ("temp", "list") and not b.alias and not self.outside(loop, b.name):
                 fresh[b.name] = self.names.fresh(b.name)
-        for b in self.kernel.buffers:
+        for b in known:
             if b.alias in fresh:
                 fresh[b.name] = self.names.fresh(b.name)
         for old, new in fresh.items():
@@ -150,10 +158,32 @@ class _State:
             finish.append(self.combine(b, part, op, count))
         start = list(fuse_body(tuple(start), self.memory))
         finish = list(fuse_body(tuple(finish), self.memory))
+        if not shared and (second := self.second(loop)) is not None:
+            return (self.rectangles(loop, second, q, count, effort),)
         lo, hi = _share(loop, Dim.of(q), count, flat)
         body = (*start, replace(loop, lo=lo, hi=hi, body=inside), *leave)
         outer = For(q, Dim.of(0), count, body, "map", True, effort)
         return (outer, *finish)
+
+    def second(self, loop: For) -> For | None:
+        """The only statement of a loop, if it is a loop of loops that may be split as well."""
+        match loop.body:
+            case (For(lo=lo, hi=hi, kind="map") as inner,) if any(
+                isinstance(s, (For, Product)) for s in walk(inner.body)
+            ):
+                fixed = loop.var not in lo.symbols() | hi.symbols()
+                return inner if fixed and self.shared(inner) == {} and not self.collides(inner, ()) else None
+        return None
+
+    def rectangles(self, loop: For, inner: For, q: str, count: Dim, effort: Dim) -> For:
+        """Both loops split: the outer one may have few iterations."""
+        one = Dim.of(1)  # at least, as chunks are divided by it
+        across = maximum(one, minimum(inner.hi - inner.lo, Dim.of(CHUNKS) // maximum(one, count)))
+        lo, hi = _share(inner, Dim.of(q) % across, across, False)
+        part = replace(inner, lo=lo, hi=hi)
+        lo, hi = _share(loop, Dim.of(q) // across, count, False)
+        body = (replace(loop, lo=lo, hi=hi, body=(part,)),)
+        return For(q, Dim.of(0), count * across, body, "map", True, effort, count)
 
     def shared(self, loop: For) -> dict[str, str] | None:
         """Buffer -> operation, of what different iterations accumulate into; None where iterations cannot

@@ -201,9 +201,11 @@ def map_own(stmt: Stmt, dim: Callable[[Dim], Dim], expr: Callable[[Expr], Expr])
         case Store(buffer, index, value, op):
             place, new = tuple(dim(d) for d in index), expr(value)
             return stmt if new is value and same(place, index) else Store(buffer, place, new, op)
-        case For(lo=lo, hi=hi, work=work):
-            ends = dim(lo), dim(hi), None if work is None else dim(work)
-            return stmt if same(ends, (lo, hi, work)) else replace(stmt, lo=ends[0], hi=ends[1], work=ends[2])
+        case For(lo=lo, hi=hi, work=work, coarse=coarse):
+            ends, costs = (dim(lo), dim(hi)), tuple(None if d is None else dim(d) for d in (work, coarse))
+            if same((*ends, *costs), (lo, hi, work, coarse)):
+                return stmt
+            return replace(stmt, lo=ends[0], hi=ends[1], work=costs[0], coarse=costs[1])
         case While(cond=cond) | If(cond=cond):
             new = expr(cond)
             return stmt if new is cond else replace(stmt, cond=new)

@@ -11,6 +11,7 @@ from ..operations import flops
 from .tree import Body, own_exprs, parts
 
 WORTH = 40_000  # about 30 microseconds
+FINER = 16  # times as much, where only the second of two loops has chunks: threads then fetch what others have made
 UNKNOWN = 16  # iterations of a loop whose length only running it tells
 
 

@@ -1,0 +1,166 @@
+"""What threads share: loops of few iterations, one or two of them, and the memory that a call leaves to the next."""
+
+from __future__ import annotations
+
+import importlib
+import resource
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from layerc import get_num_threads, set_num_threads
+from layerc.build.driver import build
+
+SOURCE = '''
+import numpy as np
+from layerc import i64, layer, real
+
+
+@layer
+def products(x: real["G M K"], w: real["G K N"]):
+    """As a convolution in G groups: the loop around the products may have one iteration."""
+    y = np.empty((x.shape[0], x.shape[1], w.shape[2]))
+    for g in range(x.shape[0]):
+        y[g] = np.maximum(x[g] @ w[g], 0.0)
+    return y
+
+
+@layer
+def filters(x: real["G D T"], a: real["D"]):
+    y = np.empty_like(x)
+    for g in range(x.shape[0]):
+        for d in range(x.shape[1]):
+            s = 0.0
+            for t in range(x.shape[2]):
+                s = s * a[d] + np.sin(x[g, d, t])
+                y[g, d, t] = s / (1.0 + s * s)
+    return y
+
+
+@layer
+def looked_up(x: real["G D T"], at: i64["G D"]):
+    y = np.zeros((x.shape[0], x.shape[1], x.shape[2]))
+    for g in range(x.shape[0]):
+        for d in range(x.shape[1]):
+            for t in range(x.shape[2]):
+                y[g, d, t] = np.exp(x[g, d, at[g, d]]) * np.sin(x[g, d, t])
+    return y
+
+
+@layer
+def by_way_of_much(x: real["N M"]):
+    """Two temporaries as large as x."""
+    y = np.cumsum(x, axis=0)
+    z = np.cumsum(y[::-1], axis=1)
+    return np.sum(z[::2], axis=0) + np.sum(z[:, :1])
+'''
+THREADS = (1, 2, 3, 5)
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("chunks")
+    (folder / "chunks_of.py").write_text(SOURCE)
+    target = build(folder / "chunks_of.py")
+    sys.path.insert(0, str(target.parent))
+    package = importlib.import_module(target.name)
+    package.text = (target / "chunks_of.c").read_text()
+    return package
+
+
+def on_threads(call):
+    """What a call gives on each number of threads."""
+    before, found = get_num_threads(), []
+    try:
+        for count in THREADS:
+            set_num_threads(count)
+            found.append(call())
+    finally:
+        set_num_threads(before)
+    return found
+
+
+def same_bits(arrays):
+    return all(np.array_equal(a, arrays[0], equal_nan=True) for a in arrays)
+
+
+def test_two_loops_are_split(package):
+    """A recurrence for each of G times D rows: the chunks of both are counted."""
+    assert "% parts" in package.text
+
+
+@pytest.mark.parametrize("groups", [0, 1, 2, 3, 4, 7, 70])
+@pytest.mark.parametrize("size", [3, 130])
+def test_products_in_few_groups(package, groups, size):
+    rng = np.random.default_rng(groups)
+    x, w = rng.standard_normal((groups, size, size + 1)), rng.standard_normal((groups, size + 1, 2 * size))
+    dy = rng.standard_normal((groups, size, 2 * size))
+    values = on_threads(lambda: package.products(x, w))
+    np.testing.assert_allclose(values[0], np.maximum(x @ w, 0), 1e-12, 1e-12)
+    assert same_bits(values)
+    for position in range(2):
+        assert same_bits(on_threads(lambda at=position: package.products.vjp(x, w)[1](dy)[at]))
+
+
+def filters_of(x, a):
+    y, s = np.empty_like(x), np.zeros(x.shape[:2])
+    for t in range(x.shape[2]):
+        s = s * a + np.sin(x[:, :, t])
+        y[:, :, t] = s / (1 + s * s)
+    return y
+
+
+@pytest.mark.parametrize("groups", [0, 1, 2, 3, 50, 70])
+@pytest.mark.parametrize("depth", [0, 1, 7, 100])
+def test_recurrences_of_few_groups(package, groups, depth):
+    rng = np.random.default_rng(depth)
+    x, a = rng.standard_normal((groups, depth, 400)), rng.uniform(0.1, 0.9, depth)
+    values = on_threads(lambda: package.filters(x, a))
+    np.testing.assert_allclose(values[0], filters_of(x, a), 1e-12, 1e-12)
+    assert same_bits(values)
+    assert same_bits(on_threads(lambda: package.filters.vjp(x, a)[1](values[0])[0]))
+
+
+@pytest.mark.parametrize("groups", [1, 2, 70])
+def test_the_first_fault_is_reported(package, groups):
+    """Chunks of two loops are in the order of their iterations."""
+    x, at = np.zeros((groups, 60, 300)), np.zeros((groups, 60), np.int64)
+    at[-1, 20], at[-1, 50] = 301, 302
+    if groups > 1:
+        at[-2, 59] = 303
+
+    def message():
+        with pytest.raises(IndexError) as caught:
+            package.looked_up(x, at)
+        return str(caught.value)
+
+    said = on_threads(message)
+    assert len(set(said)) == 1 and ("303" if groups > 1 else "301") in said[0]
+
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts pages of Linux")
+@pytest.mark.parametrize("rows", [100, 1200])
+def test_a_call_leaves_its_memory_to_the_next(package, rows):
+    """Pages that are given back are cleared when they are taken again. 1200 rows: large pages."""
+    x = np.random.default_rng(0).standard_normal((rows, 1000))
+    for _ in range(3):
+        package.by_way_of_much(x)
+    before = faults()
+    for _ in range(20):
+        package.by_way_of_much(x)
+    assert faults() - before < 20 * x.nbytes / 4096 / 10
+
+
+def test_calls_at_the_same_time_take_their_own(package):
+    inputs = [np.random.default_rng(k).standard_normal((50 + 40 * k, 300)) for k in range(6)]
+    expected = [package.by_way_of_much(x) for x in inputs]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(20):
+            for got, wanted in zip(pool.map(package.by_way_of_much, inputs), expected, strict=True):
+                np.testing.assert_array_equal(got, wanted)
