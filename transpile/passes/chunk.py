@@ -166,13 +166,14 @@ class _State:
         return (outer, *finish)
 
     def second(self, loop: For) -> For | None:
-        """The only statement of a loop, if it is a loop of loops that may be split as well."""
+        """The only statement of a loop, if it is a loop of loops that may be split as well; not around products, which
+        have threads of their own."""
         match loop.body:
-            case (For(lo=lo, hi=hi, kind="map") as inner,) if any(
-                isinstance(s, (For, Product)) for s in walk(inner.body)
-            ):
+            case (For(lo=lo, hi=hi, kind="map") as inner,):
+                kinds = {type(s) for s in walk(inner.body)}
                 fixed = loop.var not in lo.symbols() | hi.symbols()
-                return inner if fixed and self.shared(inner) == {} and not self.collides(inner, ()) else None
+                if fixed and For in kinds and Product not in kinds and self.shared(inner) == {}:
+                    return None if self.collides(inner, ()) else inner
         return None
 
     def rectangles(self, loop: For, inner: For, q: str, count: Dim, effort: Dim) -> For:

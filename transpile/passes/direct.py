@@ -94,18 +94,18 @@ def _after(loops: list[For], product: Product, user: Stmt, shapes: Shapes) -> tu
     if not is_whole(place, shape, {x.var: (x.lo, x.hi) for x in nest}) or not is_whole(product.index, shape, made):
         return None
     moved = {str(old.symbol): new for old, new in zip(place, product.index)}
-    if isinstance(store.value, Load) and store.op in (None, "add"):  # moved, perhaps transposed
-        target = tuple(d.subs(moved) for d in store.index)
-        if any(d.split(v) is None for d in target for v, _ in (product.rows, product.columns)):
-            return None
+    target = tuple(d.subs(moved) for d in store.index)  # perhaps transposed, or a part of a larger array
+    if any(d.split(v) is None for d in target for v, _ in (product.rows, product.columns)):
+        return None
+    if isinstance(store.value, Load) and store.op in (None, "add"):
         return replace(product, buffer=store.buffer, index=target, op=store.op), None
-    if store.op is None and store.index == place and shapes[store.buffer][1] == shape:
+    if store.op is None:
 
         def change(e: Expr) -> Expr:
-            return Load(store.buffer, e.index, e.dtype) if isinstance(e, Load) and e.buffer == product.buffer else e
+            return Load(store.buffer, store.index, e.dtype) if isinstance(e, Load) and e.buffer == product.buffer else e
 
         left = replace(store, value=map_expr(store.value, change))
-        return replace(product, buffer=store.buffer), rebuild(nest, (left,))
+        return replace(product, buffer=store.buffer, index=target), rebuild(nest, (left,))
     return None
 
 
