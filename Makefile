@@ -51,6 +51,7 @@ bench: $(call ready,bench) layers  ## measure against PyTorch, JAX and Numba (in
 
 bench-nets: $(call ready,bench) layers  ## nets beside PyTorch and ONNX Runtime
 	$(PY) benchmarks/nets.py $(BENCH_ARGS)
+	$(PY) benchmarks/convolutions.py
 
 bench-compile: $(call ready,bench) layers  ## what builds take, and the import of a package
 	$(PY) benchmarks/compile_times.py $(BENCH_ARGS)

@@ -1,27 +1,30 @@
 """A convolution of a Net beside PyTorch's, forward, two threads: `python benchmarks/convolutions.py [ROUNDS]`.
 
 Shapes of known nets, most of them with one image: what there is to share among threads is then inside the image, and
-the memory of the patches is large. Medians of turns in one run.
+the memory of the patches is large. Medians of turns in one run. Writes benchmarks/results/convolutions.json, .md, .txt.
 """
 
+import json
 import statistics
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
-from settings import THREADS, pin_threads
+from settings import RESULTS, THREADS, pin_threads
 
 pin_threads()  # before anything below imports numpy
 
+import machine  # noqa: E402
 import numpy as np  # noqa: E402
 import tables  # noqa: E402
-import torch  # noqa: E402
 from report import duration, geometric_mean  # noqa: E402
 
+import layerc  # noqa: E402
 from layerc.runtime import Convolution, Input, Net  # noqa: E402
 
-CASES = [  # examples, channels, height and width, filters, kernel, padding, groups
+WHAT = ["examples", "channels", "size", "filters", "kernel", "pad", "groups"]
+CASES = [
     (1, 64, 56, 64, 3, 1, 1),
     (2, 64, 56, 64, 3, 1, 1),
     (8, 64, 56, 64, 3, 1, 1),
@@ -32,8 +35,6 @@ CASES = [  # examples, channels, height and width, filters, kernel, padding, gro
     (1, 3, 224, 64, 7, 3, 1),
     (64, 1, 28, 20, 5, 0, 1),
 ]
-
-
 TURN = 0.02  # seconds of one in a round: its threads are awake, and those of the other asleep
 
 
@@ -47,8 +48,11 @@ def seconds(call: Callable[[], Any]) -> float:
     return statistics.median(found[1:])
 
 
-def times(case: tuple[int, ...], rounds: int) -> tuple[float, float]:
-    """Ours and PyTorch's, in seconds."""
+def times(case: tuple[int, ...], rounds: int) -> dict[str, float]:
+    """Seconds of a call, ours and PyTorch's."""
+    import torch
+
+    torch.set_num_threads(THREADS)
     examples, channels, size, filters, kernel, pad, groups = case
     layer = Convolution(filters, kernel=kernel, pad=pad, n_group=groups, name="c", bottoms=["data"])
     net = Net("one", [Input([(channels, size, size)], ["data"], name="data"), layer], seed=1)
@@ -62,22 +66,28 @@ def times(case: tuple[int, ...], rounds: int) -> tuple[float, float]:
             return torch.nn.functional.conv2d(given, weight, bias, padding=pad, groups=groups)
 
     np.testing.assert_allclose(net.predict(x), peer().numpy(), 1e-3, 1e-4)
-    both = [(seconds(lambda: net.predict(x)), seconds(peer)) for _ in range(rounds)]
-    ours, theirs = (statistics.median(column) for column in zip(*both, strict=True))
-    return ours, theirs
+    calls = {"layerc Net": lambda: net.predict(x), "torch eager": peer}
+    found = [{name: seconds(call) for name, call in calls.items()} for _ in range(rounds)]
+    return {name: statistics.median(one[name] for one in found) for name in calls}
+
+
+def blocks(run: dict[str, Any]) -> list[tables.Block]:
+    rows, ratios = [], {}
+    for number, (case, found) in enumerate(run["cases"]):
+        ratios[number] = found["torch eager"] / found["layerc Net"]
+        rows.append([*map(str, case), *map(duration, found.values()), f"{ratios[number]:.2f}"])
+    line = f"Median of a call. Geometric mean {geometric_mean(ratios):.2f}, worst {min(ratios.values()):.2f}."
+    return [tables.Block("Convolutions, forward", [line], [*WHAT, "layerc Net", "torch eager", "faster"], rows)]
 
 
 def main() -> None:
-    torch.set_num_threads(THREADS)
+    layerc.set_num_threads(THREADS)
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 11
-    header = ["examples", "channels", "size", "filters", "kernel", "pad", "groups", "layerc", "PyTorch", "faster"]
-    rows, ratios = [], {}
-    for case in CASES:
-        ours, theirs = times(case, rounds)
-        ratios[str(case)] = theirs / ours
-        rows.append([*map(str, case), duration(ours), duration(theirs), f"{theirs / ours:.2f}"])
-    line = f"Geometric mean {geometric_mean(ratios):.2f}, worst {min(ratios.values()):.2f}."
-    print(tables.text([tables.Block("Convolutions", [line], header, rows)]))
+    run = {"machine": machine.describe(), "cases": [(case, times(case, rounds)) for case in CASES]}
+    text = tables.text(blocks(run))
+    print(text)
+    for ending, content in {"json": json.dumps(run, indent=1), "md": tables.markdown(blocks(run)), "txt": text}.items():
+        (RESULTS / f"convolutions.{ending}").write_text(content + "\n")
 
 
 if __name__ == "__main__":

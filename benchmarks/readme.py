@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import compile_times
+import convolutions
 import nets
 import report
 import tables
@@ -27,10 +28,11 @@ def main() -> int:
     _put(ROOT / "README.md", "bench", [ratios], [_where(run), again])
     rest = [block for block in report.sections(run) if block.title not in ("Machine", "Twins tried", ratios.title)]
     _put(ROOT / "docs" / "performance.md", "bench", [ratios, *rest], [*report.machine_lines(run), again])
-    if (path := RESULTS / "nets.json").exists():
-        run = json.loads(path.read_text())
-        again = "again: `make bench-nets && python benchmarks/readme.py`"
-        _put(ROOT / "docs" / "performance.md", "nets", nets.blocks(run), [_where(run), again])
+    for name, written in (("nets", nets.blocks), ("convolutions", convolutions.blocks)):
+        if (path := RESULTS / f"{name}.json").exists():
+            run = json.loads(path.read_text())
+            again = "again: `make bench-nets && python benchmarks/readme.py`"
+            _put(ROOT / "docs" / "performance.md", name, written(run), [_where(run), again])
     if (path := RESULTS / "compile.json").exists():
         run = json.loads(path.read_text())
         again = "again: `make bench-compile && python benchmarks/readme.py`"

@@ -193,6 +193,21 @@ LC_USED static void LC_AS(lc_pack)(int64_t n, int64_t depth, const LC_REAL *from
     }
 }
 
+/* The same for n numbers of rows that are vectors, in panels of two vectors one behind the other: row by row, as a row of
+   a wide matrix is a page of its own. */
+LC_USED static void LC_AS(lc_pack_rows)(int64_t n, int64_t depth, const LC_REAL *from, int64_t along, LC_REAL *to)
+{
+    const int64_t wide = 2 * LC_V;
+    for (int64_t k = 0; k < depth; k++, from += along, to += wide) {
+        LC_REAL *panel = to;
+        int64_t at = 0;
+        for (; at + wide <= n; at += wide, panel += wide * depth)
+            LC_UNROLL(2) for (int v = 0; v < 2; v++) LC_AS(lc_save)(panel + v * LC_V, LC_AS(lc_load)(from + at + v * LC_V));
+        for (; at < n; at += LC_V, panel += LC_V)
+            LC_AS(lc_save)(panel, LC_AS(lc_load_some)(from + at, n - at < LC_V ? n - at : LC_V));
+    }
+}
+
 /* Few rows or few columns, both operands running along the depth: dot products. */
 LC_USED static void LC_AS(lc_dots)(int64_t m, int64_t n, int64_t depth, const LC_REAL *a, int64_t ai, const LC_REAL *b,
                                    int64_t bj, LC_REAL *c, int64_t ci, int64_t cj, int add)
@@ -282,9 +297,9 @@ LC_USED static void LC_AS(lc_blocks)(int64_t m, int64_t n, int64_t depth, const 
             const int64_t d = depth - k < deep ? depth - k : deep, w = n - j < LC_COLUMNS ? n - j : LC_COLUMNS;
             const LC_REAL *right = b + k * bk + j * bj;
             LC_REAL *rest = room;
-            if (pack_b)
-                for (int64_t t = 0; t < w; t += wide, rest += wide * d)
-                    LC_AS(lc_pack)(w - t, d, right + t * bj, bj, bk, rest, wide);
+            if (pack_b && bj == 1) LC_AS(lc_pack_rows)(w, d, right, bk, rest);
+            for (int64_t t = 0; pack_b && t < w; t += wide, rest += wide * d)
+                if (bj != 1) LC_AS(lc_pack)(w - t, d, right + t * bj, bj, bk, rest, wide);
             for (int64_t i = 0; i < m; i += LC_MANY) {
                 const int64_t h = m - i < LC_MANY ? m - i : LC_MANY, height = LC_AS(lc_height)(h);
                 const LC_REAL *left = a + i * ai + k * ak;

@@ -17,6 +17,7 @@ from .program import (
     At,
     Call,
     Expr,
+    Index,
     stored,
 )
 from .values import (
@@ -27,6 +28,8 @@ from .values import (
 )
 
 _MOST_ITEMS = 10000  # of a list whose items are known one by one
+_COMPARING = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
+_EITHERS = ("logical_not", "logical_and", "logical_or", "isnan", "isinf", "isfinite")  # Python has them too
 
 
 class Operators:
@@ -75,7 +78,8 @@ class Operators:
             raise self.fail(
                 node, "type", "& | ^ ~ take booleans or integers", "compare first, in parentheses: (x > 0) & (y > 0)"
             )
-        if row.name in ("negative", "subtract") and all(a.type.dtype == "bool" and a.type.rank for a in args):
+        booleans = all(a.type.dtype == "bool" for a in args)
+        if row.name in ("negative", "subtract") and booleans and any(map(_is_numpys, args)):
             raise self.fail(node, "type", "NumPy has no - for booleans", "~ for not, ^ for differs")
         if row.name.endswith("_shift"):
             self._by_a_number_of_bits(args, node)
@@ -285,6 +289,16 @@ class Operators:
 def _half_of(dim: Dim, others: Sequence[Dim]) -> bool:
     """Whether an extent equals another of these just where a division leaves no remainder."""
     return any(len(d.terms) < len(dim.terms) and not without_remainder(dim - d).terms for d in others)
+
+
+def _is_numpys(truth: Expr) -> bool:
+    """Whether a truth value is surely NumPy's: True and i < j, of counters, are Python's, which are numbers, and who
+    calls may give Python's numbers."""
+    if truth.type.rank:
+        return True
+    if isinstance(truth, Call) and truth.op in _COMPARING:
+        return any(isinstance(a, Index) for a in truth.args)
+    return isinstance(truth, Call) and truth.op not in _EITHERS
 
 
 __all__ = ["Operators"]

@@ -123,3 +123,11 @@ def lists_as_arrays(x: real["N N"], s: real):
     np.add.at(ys, 0, s)  # E type: arithmetic on a list
     ys += s  # E type: arithmetic on a list
     return np.stack(ys) + a + b + c + d
+
+
+@layer
+def booleans_of_numpy(x: real["N"], s: real):
+    w = np.any(x > 0) - True  # E type: NumPy has no - for booleans # H ~ for not
+    v = -(x[0] > 0)  # E type: NumPy has no - for booleans
+    k = (s > 0) - (s < 0)
+    return x * w * v * k
