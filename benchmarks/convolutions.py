@@ -35,7 +35,7 @@ CASES = [
     (1, 3, 224, 64, 7, 3, 1),
     (64, 1, 28, 20, 5, 0, 1),
 ]
-TURN = 0.02  # seconds of one in a round: its threads are awake, and those of the other asleep
+TURN = 0.06  # seconds of one in a round: its threads are awake, and those of the other asleep
 
 
 def seconds(call: Callable[[], Any]) -> float:
