@@ -103,7 +103,13 @@ class Build(build):
 setup(
     packages=packages(),
     ext_modules=[
-        Extension("layerc.runtime._quick", ["runtime/quick.c"], [numpy.get_include()], py_limited_api=True),
+        Extension(
+            "layerc.runtime._quick",
+            ["runtime/quick.c", "runtime/kept.c"],
+            [numpy.get_include()],
+            depends=["runtime/kept.h"],
+            py_limited_api=True,
+        ),
     ],
     cmdclass={"build": Build, "build_layers": build_layers},
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from layerc.runtime.arrays import DTYPES, Destination, Spec
-from layerc.runtime.quick import Quick, Run, quick, refuse
+from layerc.runtime.quick import Quick, Run, empty, quick, refuse
 from layerc.runtime.shapes import Binding, Size, evaluate, parse
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Launch:
 
     def fresh(self, addresses: Sequence[Any]) -> list[np.ndarray]:
         """Run with outputs made here."""
-        outputs = [np.empty(shape, dtype) for shape, dtype in self.made]
+        outputs = [empty(shape, dtype) for shape, dtype in self.made]
         self(addresses, list(map(self.library.from_buffer, outputs)))
         return outputs
 
@@ -267,6 +267,6 @@ def _copied(one: Any) -> Any:
 def receive(launch: Launch, into: Mapping[int, Destination]) -> list[np.ndarray]:
     """Arrays for a launch's outputs: the caller's own where the kernel can write there, else fresh ones."""
     return [
-        into[i].view if i in into and into[i].direct else np.empty(shape, dtype)
+        into[i].view if i in into and into[i].direct else empty(shape, dtype)
         for i, (shape, dtype) in enumerate(launch.made)
     ]

@@ -11,8 +11,10 @@
 #define NPY_TARGET_VERSION NPY_2_0_API_VERSION
 #include <numpy/arrayobject.h>
 #include <stdint.h>
+#include "kept.h"
 
 #define MOST_ARRAYS 48
+#define LARGE (1 << 17) /* bytes of a result whose memory is kept for the next (kept.c) */
 #define MOST_AXES 16
 
 typedef struct { int32_t threads; int32_t code; int64_t info[4]; } lc_call;
@@ -53,6 +55,25 @@ static int fits(PyObject *object, const spec *wanted)
     return 1;
 }
 
+static PyObject *handler; /* of large results */
+
+static PyObject *fresh(const spec *wanted)
+{
+    npy_intp size = 1;
+    for (int k = 0; k < wanted->rank; k++)
+        if (__builtin_mul_overflow(size, wanted->shape[k], &size)) size = 0; /* NumPy says so */
+    if (size < LARGE / 8) return PyArray_SimpleNew(wanted->rank, wanted->shape, wanted->type);
+    PyObject *before = PyDataMem_SetHandler(handler);
+    if (!before) return NULL;
+    PyObject *made = PyArray_SimpleNew(wanted->rank, wanted->shape, wanted->type);
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    Py_XDECREF(PyDataMem_SetHandler(before));
+    PyErr_Restore(type, value, trace);
+    Py_DECREF(before);
+    return made;
+}
+
 static PyObject *failed(Quick *self, int status, const lc_call *call)
 {
     const int64_t *i = call->info;
@@ -84,7 +105,7 @@ static PyObject *quick_call(Quick *self, PyObject *const *args, Py_ssize_t count
     for (int k = 0; k < self->arguments; k++) arrays[k] = PyArray_DATA((PyArrayObject *)args[self->order[k]]);
     for (int k = 0; k < self->outputs; k++) {
         spec *o = &self->specs[self->given + k];
-        made[k] = PyArray_SimpleNew(o->rank, o->shape, o->type);
+        made[k] = fresh(o);
         if (!made[k]) {
             while (k--) Py_DECREF(made[k]);
             return NULL;
@@ -266,8 +287,32 @@ static PyType_Slot slots[] = {
 
 static PyType_Spec quick_type = {"layerc.runtime._quick.Quick", sizeof(Quick), 0, Py_TPFLAGS_DEFAULT, slots};
 
+static PyObject *empty(PyObject *self, PyObject *pair)
+{
+    spec wanted;
+    (void)self;
+    if (take_spec(pair, &wanted)) return NULL;
+    return fresh(&wanted);
+}
+
+static PyObject *kept_bytes(PyObject *self, PyObject *none)
+{
+    (void)self, (void)none;
+    return PyLong_FromSize_t(results_kept());
+}
+
+static PyObject *release(PyObject *self, PyObject *none)
+{
+    (void)self, (void)none;
+    results_release();
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
     {"set_threads", set_threads, METH_O, "set_threads(n): threads that a kernel may use."},
+    {"empty", empty, METH_O, "empty((shape, dtype)): an array for a result."},
+    {"kept_bytes", kept_bytes, METH_NOARGS, "kept_bytes(): of results that nobody has any more, for the next ones."},
+    {"release", release, METH_NOARGS, "release(): gives them back."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -276,6 +321,7 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_quick", NULL, -
 PyMODINIT_FUNC PyInit__quick(void)
 {
     import_array();
+    if (!(handler = results_handler())) return NULL;
     PyObject *module = PyModule_Create(&definition), *type = PyType_FromSpec(&quick_type);
     if (!module || !type || PyModule_AddObjectRef(module, "Quick", type)) {
         Py_XDECREF(module);

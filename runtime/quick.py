@@ -22,6 +22,11 @@ Run = Callable[..., Any]
 Array = tuple[tuple[int, ...], np.dtype]
 
 
+def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array for a result: a large one lies where an earlier one lay that nobody has any more (kept.c)."""
+    return np.empty(shape, dtype) if _quick is None else _quick.empty((shape, dtype))
+
+
 def refuse(*_: Any) -> Any:
     """The quick way of what has none."""
     return NotImplemented
