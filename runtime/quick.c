@@ -14,7 +14,7 @@
 #include "kept.h"
 
 #define MOST_ARRAYS 48
-#define LARGE (1 << 17) /* bytes of a result whose memory is kept for the next (kept.c) */
+#define LARGE (1 << 14) /* numbers of a result whose memory is kept for the next (kept.c) */
 #define MOST_AXES 16
 
 typedef struct { int32_t threads; int32_t code; int64_t info[4]; } lc_call;
@@ -62,7 +62,7 @@ static PyObject *fresh(const spec *wanted)
     npy_intp size = 1;
     for (int k = 0; k < wanted->rank; k++)
         if (__builtin_mul_overflow(size, wanted->shape[k], &size)) size = 0; /* NumPy says so */
-    if (size < LARGE / 8) return PyArray_SimpleNew(wanted->rank, wanted->shape, wanted->type);
+    if (size < LARGE) return PyArray_SimpleNew(wanted->rank, wanted->shape, wanted->type);
     PyObject *before = PyDataMem_SetHandler(handler);
     if (!before) return NULL;
     PyObject *made = PyArray_SimpleNew(wanted->rank, wanted->shape, wanted->type);

@@ -27,6 +27,12 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     return np.empty(shape, dtype) if _quick is None else _quick.empty((shape, dtype))
 
 
+def release() -> None:
+    """Gives back the memory that is kept for the next results."""
+    if _quick is not None:
+        _quick.release()
+
+
 def refuse(*_: Any) -> Any:
     """The quick way of what has none."""
     return NotImplemented

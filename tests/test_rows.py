@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-
 import numpy as np
 import pytest
-
-from layerc.build.driver import build
+from nets import built_from
 
 SOURCE = '''
 import numpy as np
@@ -44,10 +40,7 @@ def middle(x: real["H W"], y: real["H V"]):
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("rows")
-    (folder / "rows_of.py").write_text(SOURCE)
-    target = build(folder / "rows_of.py")
-    sys.path.insert(0, str(target.parent))
-    return importlib.import_module(target.name), (target / "rows_of.c").read_text()
+    return built_from(folder, "rows_of", SOURCE), (folder / "rows_of_compiled" / "rows_of.c").read_text()
 
 
 def test_the_loops_are_rows(built):

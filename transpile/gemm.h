@@ -297,9 +297,11 @@ LC_USED static void LC_AS(lc_blocks)(int64_t m, int64_t n, int64_t depth, const 
             const int64_t d = depth - k < deep ? depth - k : deep, w = n - j < LC_COLUMNS ? n - j : LC_COLUMNS;
             const LC_REAL *right = b + k * bk + j * bj;
             LC_REAL *rest = room;
-            if (pack_b && bj == 1) LC_AS(lc_pack_rows)(w, d, right, bk, rest);
-            for (int64_t t = 0; pack_b && t < w; t += wide, rest += wide * d)
-                if (bj != 1) LC_AS(lc_pack)(w - t, d, right + t * bj, bj, bk, rest, wide);
+            if (pack_b && bj == 1) LC_AS(lc_pack_rows)(w, d, right, bk, room);
+            else if (pack_b)
+                for (int64_t t = 0; t < w; t += wide)
+                    LC_AS(lc_pack)(w - t, d, right + t * bj, bj, bk, room + t * d, wide);
+            if (pack_b) rest += (w + wide - 1) / wide * wide * d;
             for (int64_t i = 0; i < m; i += LC_MANY) {
                 const int64_t h = m - i < LC_MANY ? m - i : LC_MANY, height = LC_AS(lc_height)(h);
                 const LC_REAL *left = a + i * ai + k * ak;

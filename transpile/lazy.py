@@ -118,7 +118,8 @@ class Lazy:
         names = self.fresh("holds"), self.fresh("holds")
         self.emit(Assign(names[0], first, self.span(node)))
         holds, both = (Name(name, first.type, None, self.span(node)) for name in names)
-        inner, skipped = ([*stmts, Assign(both.id, e, self.span(node))] for stmts, e in ((needed, second), ([], holds)))
+        inner = [*needed, Assign(both.id, second, self.span(node))]
+        skipped: list[Stmt] = [Assign(both.id, holds, self.span(node))]
         self._draws_meet(self.drawn(), inner, before, skipped, node)
         then, orelse = (inner, skipped) if spelling == "And" else (skipped, inner)
         self.emit(If(holds, tuple(then), tuple(orelse), self.span(node)))

@@ -83,12 +83,13 @@ LC_USED static size_t lc_copies(size_t *room, size_t from, int threads)
 
 /* The arena of one call is kept for the next: pages that are given back have to be cleared when they are taken again,
    which takes longer than most kernels work on them. A library keeps one, the last; calls at the same time take their
-   own. What is larger than LC_KEPT is given back. Where the system maps memory, arenas that are no small ones have
-   pages of their own, so that no other allocation is held up by them. */
+   own. What lies behind the first LC_KEPT bytes is given back: an arena has room for ways that a call does not take, too,
+   which are never touched. Where the system maps memory, arenas that are no small ones have pages of their own, so that
+   no other allocation is held up by them. */
 #define LC_KEPT ((size_t)1 << 26)
 #define LC_MAPPED ((size_t)1 << 20)
 typedef struct { size_t room; char rest[56]; } lc_block;
-LC_USED static lc_block *lc_kept;
+__attribute__((weak, visibility("hidden"))) lc_block *lc_kept; /* one for all parts that a library is compiled in */
 
 LC_USED static void lc_drop(lc_block *block)
 {
@@ -124,7 +125,13 @@ LC_USED static char *lc_take(size_t room)
 LC_USED static void lc_give(char *arena)
 {
     lc_block *block = arena ? (lc_block *)arena - 1 : 0;
+#ifdef MADV_HUGEPAGE
+    if (block && block->room > LC_KEPT)
+        madvise((char *)block + LC_KEPT, block->room + sizeof(lc_block) - LC_KEPT, MADV_DONTNEED);
+    if (block) block = __atomic_exchange_n(&lc_kept, block, __ATOMIC_ACQ_REL);
+#else
     if (block && block->room <= LC_KEPT) block = __atomic_exchange_n(&lc_kept, block, __ATOMIC_ACQ_REL);
+#endif
     lc_drop(block);
 }
 

@@ -50,6 +50,7 @@ def _body(body: Body, temps: set[str], shapes: Shapes, uses: Counter[str], root:
             continue
         result, rest = after[0].buffer, found[k + 1 : users[0]]
         read = {root[product.left.buffer], root[product.right.buffer]}
+        read |= {root[a.buffer] for a in accesses((found[users[0]],)) if a.mode == "r"}
         if root[result] in read or any(root[a.buffer] == root[result] for s in rest for a in accesses((s,))):
             continue
         found[k] = rebuild(loops, (after[0],))
@@ -83,11 +84,7 @@ def _after(loops: list[For], product: Product, user: Stmt, shapes: Shapes) -> tu
         return None
     dtype, shape = shapes[product.buffer]
     places = {x.index for x in loads(store.value) if x.buffer == product.buffer}
-    if (
-        shapes[store.buffer][0] != dtype
-        or len(places) != 1
-        or any(x.buffer == store.buffer for x in loads(store.value))
-    ):
+    if shapes[store.buffer][0] != dtype or len(places) != 1:
         return None
     (place,) = places
     made = {**{x.var: (x.lo, x.hi) for x in loops}, **{n: (Dim.of(0), e) for n, e in (product.rows, product.columns)}}
