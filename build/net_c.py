@@ -7,26 +7,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from layerc.build.net_maps import C_TYPES, ELEMENTWISE, literal, number_text
+from layerc.build.net_kernels import Kernels
+from layerc.build.net_maps import C_TYPES, ELEMENTWISE, c_name, literal, number_text
 from layerc.transpile import emit
-
-_KERNEL = re.compile(r"^int LC_NAME\((\w+)\)\((.*)\)\n\{\n(?:.*\n)*?\}\n", flags=re.M)
-
-
-class OtherVersion(Exception):
-    """A layer of the net was built by another layerc; the message says which."""
 
 
 def c_file(net: Mapping[str, Any], prefix: str, title: str, version: str) -> str:
     """The C text of the whole."""
-    kernels = _kernels(net, version)
-    text = "\n".join(kernels.values())
+    kernels = Kernels(net, version)
+    text = kernels.text()
     here = Path(emit.__file__).parent
     support = (here / "support.h").read_text(encoding="utf-8")
     if "lc_draw_" in text:
         support += (here / "random.h").read_text(encoding="utf-8")
     own = (Path(__file__).parent / "net.h").read_text(encoding="utf-8")
-    functions = [_Function(net, name, prefix).text() for name in ("predict", "train") if net[name]]
+    functions = [_Function(net, name, prefix, kernels).text() for name in ("predict", "train") if net[name]]
     parts = [
         f"/* {emit._comment(title)} */\n{_TOP}{emit.CALL}",
         (here / "math.h").read_text(encoding="utf-8"),
@@ -119,49 +114,6 @@ def prototypes(net: Mapping[str, Any], prefix: str, for_cffi: bool = False) -> l
     return [re.sub(r" ?/\*.*?\*/", "", line) for line in lines if not line.startswith("/*")] if for_cffi else lines
 
 
-def c_name(name: str) -> str:
-    """An identifier for a blob's name."""
-    made = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return f"b_{made}" if not made or made[0].isdigit() or made in _TAKEN else made
-
-
-_TAKEN = frozenset(
-    "net batch loss auto break case char const continue default do double else enum extern float for goto if inline "
-    "int long register restrict return short signed sizeof static struct switch typedef union unsigned void volatile "
-    "while main errno NULL NAN INFINITY".split()
-)
-
-
-# -- kernels --------------------------------------------------------------------------------------------------
-
-
-def _kernels(net: Mapping[str, Any], version: str) -> dict[tuple[int, str], str]:
-    """The C of those that are called, each static and by a name of its own."""
-    wanted: dict[tuple[int, str], None] = {}
-    for name in ("predict", "train"):
-        for op in net[name]["ops"] if net[name] else ():
-            if op["op"] == "kernel":
-                wanted[op["package"], op["symbol"]] = None
-    found = {}
-    for number, symbol in wanted:
-        package = net["packages"][number]
-        if package["layerc"] != version:
-            raise OtherVersion(
-                f"{package['stem']} was built by layerc {package['layerc']}, this is {version}: build it again"
-            )
-        match = next(m for m in _KERNEL.finditer(package["c"]) if m[1] == symbol)
-        own = kernel_name(net, number, symbol)
-        found[number, symbol] = match[0].replace(f"int LC_NAME({symbol})", f"static int {own}", 1)
-    return found
-
-
-def kernel_name(net: Mapping[str, Any], number: int, symbol: str) -> str:
-    """standard_softmax_f32; packages of one stem are told apart by a number."""
-    stem = c_name(net["packages"][number]["stem"])
-    twins = [k for k, p in enumerate(net["packages"]) if c_name(p["stem"]) == stem]
-    return f"k_{stem}{twins.index(number) or ''}_{symbol}"
-
-
 # -- tables ---------------------------------------------------------------------------------------------------
 
 
@@ -230,8 +182,8 @@ def _product(sizes: Sequence[int]) -> int:
 class _Function:
     """`predict` or `train_step`."""
 
-    def __init__(self, net: Mapping[str, Any], name: str, prefix: str) -> None:
-        self.net, self.name, self.prefix = net, name, prefix
+    def __init__(self, net: Mapping[str, Any], name: str, prefix: str, kernels: Kernels) -> None:
+        self.net, self.name, self.prefix, self.kernels = net, name, prefix, kernels
         self.f: Mapping[str, Any] = net[name]
         self.lines: list[str] = []
         self.constants: list[str] = []
@@ -295,8 +247,8 @@ class _Function:
     # -- operations ----------------------------------------------------------------------------------------------
 
     def op_kernel(self, op: Mapping[str, Any]) -> None:
-        name = kernel_name(self.net, op["package"], op["symbol"])
-        arguments = [self.node(n) for n in op["scalars"]]
+        name, scalars = self.kernels.call(op)
+        arguments = [self.node(n) for n in scalars]
         arguments += [self.address(v) for v in (*op["reads"], *op["writes"])]
         self.put(f"code = {name}({', '.join([*arguments, '&net->call'])});")
         where = _quoted(op["where"])

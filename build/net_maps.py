@@ -1,5 +1,6 @@
 """NumPy's element functions, types and numbers in C, for the loops of a net."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -90,3 +91,16 @@ def number_text(n: Any) -> str:
     return (
         f"({text} + {plus})" if plus > 0 else f"({text} - {-plus})" if plus < 0 else text if times == 1 else f"({text})"
     )
+
+
+def c_name(name: str) -> str:
+    """An identifier for a blob's name."""
+    made = re.sub(r"\W", "_", name, flags=re.ASCII)
+    return f"b_{made}" if not made or made[0].isdigit() or made in _TAKEN else made
+
+
+_TAKEN = frozenset(
+    "net batch loss auto break case char const continue default do double else enum extern float for goto if inline "
+    "int long register restrict return short signed sizeof static struct switch typedef union unsigned void volatile "
+    "while main errno NULL NAN INFINITY".split()
+)

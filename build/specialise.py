@@ -29,6 +29,8 @@ from layerc.build.compiler import Unit, find
 LIBRARY = "_native.abi3.so"
 _MOST_FILES = 256  # in the cache on disk; the ones unused for longest go
 
+KERNEL = re.compile(r"^int LC_NAME\((\w+)\)\((.*)\)\n\{\n(?:.*\n)*?\}\n", flags=re.M)  # its name, its parameters
+
 Constants = Mapping[str, Sequence[float | None]]  # kernel -> its leading arguments; None: stays one
 
 
@@ -71,7 +73,7 @@ def _forget_the_oldest(cache: Path) -> None:
 
 def _specialised(c_text: str, kernels: Constants) -> tuple[str, str]:
     """The C text with these kernels alone, and what cffi has to know of them."""
-    functions = list(re.finditer(r"^int LC_NAME\((\w+)\)\((.*)\)\n\{\n(?:.*\n)*?\}\n", c_text, flags=re.M))
+    functions = list(KERNEL.finditer(c_text))
     parts, at = [], 0
     declared = []  # every pointer a `void *`: the arrays and the call are made by the package's own ffi
     for function in functions:
@@ -87,14 +89,22 @@ def _specialised(c_text: str, kernels: Constants) -> tuple[str, str]:
 
 
 def _with_constants(name: str, parameters: list[str], values: Sequence[float | None], body: str) -> str:
-    lines, renamed = [], list(parameters)
+    renamed = list(parameters)
     for position, value in enumerate(values):
-        if value is None:
-            continue
-        kind, _, own = parameters[position].rpartition(" ")
-        renamed[position] = f"{kind} lc_{position} __attribute__((unused))"
-        lines.append(f"    static const {kind} {own} __attribute__((unused)) = {_literal(value)};")
-    return f"int LC_NAME({name})({', '.join(renamed)})\n{{\n" + "\n".join(lines) + "\n" + body
+        if value is not None:
+            kind, _, _ = parameters[position].rpartition(" ")
+            renamed[position] = f"{kind} lc_{position} __attribute__((unused))"
+    return f"int LC_NAME({name})({', '.join(renamed)})\n{{\n{constants(parameters, values)}{body}"
+
+
+def constants(parameters: Sequence[str], values: Sequence[float | None]) -> str:
+    """Lines that give leading parameters a constant value; None: it stays one."""
+    lines = []
+    for parameter, value in zip(parameters, values):
+        if value is not None:
+            kind, _, own = parameter.rpartition(" ")
+            lines.append(f"    static const {kind} {own} __attribute__((unused)) = {_literal(value)};\n")
+    return "".join(lines)
 
 
 def _literal(value: float) -> str:

@@ -12,7 +12,8 @@ from typing import Any
 
 from layerc.build import driver
 from layerc.build.net import write_net
-from layerc.build.net_c import OtherVersion, c_name
+from layerc.build.net_kernels import OtherVersion
+from layerc.build.net_maps import c_name
 from layerc.runtime import plan, weights
 from layerc.runtime.net import Net
 from layerc.runtime.rehearse import schedule

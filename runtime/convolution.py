@@ -11,6 +11,9 @@ from layerc.runtime.parameters import Parameter
 from layerc.runtime.pooling import check_image, pair
 from layerc.runtime.weighted import Weighted
 
+CACHED = 1 << 16  # numbers that patches may have, to stay in the cache of a core
+WORTH = 1 << 19  # multiplications that are worth a thread
+
 
 class Convolution(Weighted):
     """`n_filter` filters over images (N, C, H, W), as `torch.nn.Conv2d`: sizes are integers or (h, w).
@@ -56,7 +59,9 @@ class Convolution(Weighted):
         return sizes[0], sizes[1]
 
     def function(self, shape: Shape) -> tuple[str, dict[str, Any]]:
-        config = dict(zip(("rows", "columns"), self._size(shape)))
+        (rows, columns), depth = self._size(shape), shape[1] // self.n_group * self.kernel[0] * self.kernel[1]
+        strips = _strips(rows, columns, depth, self.n_filter // self.n_group)
+        config = {"strips": strips, "rows": rows // strips, "columns": columns}
         for key in ("kernel", "stride", "pad", "dilation"):
             config |= {f"{key}_h": getattr(self, key)[0], f"{key}_w": getattr(self, key)[1]}
         return "convolution.convolution", config
@@ -65,9 +70,10 @@ class Convolution(Weighted):
         n, depth, height, width = x.shape
         return x.reshape(n, self.n_group, depth // self.n_group, height, width)
 
-    def view_top(self, y: np.ndarray) -> np.ndarray:
+    def view_top(self, y: np.ndarray, config: dict[str, Any]) -> np.ndarray:
         n, _, rows, columns = y.shape
-        return y.reshape(n, self.n_group, self.n_filter // self.n_group, rows * columns)
+        strips = config["strips"]
+        return y.reshape(n, self.n_group, self.n_filter // self.n_group, strips, rows // strips * columns)
 
     def parameter_arrays(self, state: LayerState, dtype: np.dtype) -> dict[str, np.ndarray]:
         weight = state.parameters[0].data
@@ -78,3 +84,15 @@ class Convolution(Weighted):
             "weight": weight.reshape(self.n_group, filters, size),
             "bias": bias.reshape(self.n_group, filters),
         }
+
+
+def _strips(rows: int, columns: int, depth: int, filters: int) -> int:
+    """Into how many equal strips of rows the top is cut: enough that the patches under one stay in cache and eight
+    threads may share a large image, but none so narrow that its product would not fill vectors."""
+    shared = min(8, rows * columns * depth * filters // WORTH)
+    found = 1
+    for strips in range(2, rows + 1):
+        size = rows // strips * columns
+        if rows % strips == 0 and size >= 32 and (found < shared or rows // found * columns * depth > CACHED):
+            found = strips
+    return found

@@ -123,7 +123,7 @@ class LayerNorm(Weighted):
         size = math.prod(self._features(x.shape))
         return x.reshape(math.prod(x.shape[: channel_axis(self.axis, x.shape)]), size)
 
-    def view_top(self, y: np.ndarray) -> np.ndarray:
+    def view_top(self, y: np.ndarray, config: dict[str, Any]) -> np.ndarray:
         return self.view(y)
 
     def parameter_arrays(self, state: LayerState, dtype: np.dtype) -> dict[str, np.ndarray]:

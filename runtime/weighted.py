@@ -37,8 +37,8 @@ class Weighted(Builtin):
     def view(self, x: np.ndarray) -> np.ndarray:
         return x
 
-    def view_top(self, y: np.ndarray) -> np.ndarray:
-        """The top, or its gradient, as the function makes it."""
+    def view_top(self, y: np.ndarray, config: dict[str, Any]) -> np.ndarray:
+        """The top, or its gradient, as the function of that configuration makes it."""
         return y
 
     def parameter_arrays(self, state: LayerState, dtype: np.dtype) -> dict[str, np.ndarray]:
@@ -67,7 +67,7 @@ class Weighted(Builtin):
             address, config = self.function(x.shape)
             arrays = self._arrays(state, x, y.dtype)
             y.resize(shape)
-            made = self.view_top(y.data)
+            made = self.view_top(y.data, config)
             if np.shares_memory(made, y.data):
                 builtin.run(address, arrays, out={"y": made}, **config)
             else:
@@ -77,7 +77,8 @@ class Weighted(Builtin):
         learning = [p for p in state.learned if not p.frozen]
         for x, y, dy, dx in zip(inputs, state.blobs, state.blobs_diff, diffs):
             address, config = self.function(x.shape)
-            arrays = {**self._arrays(state, x, y.dtype), "y": self.view_top(y.data), "dy": self.view_top(dy.data)}
+            tops = {"y": self.view_top(y.data, config), "dy": self.view_top(dy.data, config)}
+            arrays = {**self._arrays(state, x, y.dtype), **tops}
             want = "params" if isinstance(dx, NullBlob) else "all" if learning else "inputs"
             found = builtin.pull(address, arrays, want, **config)
             if isinstance(dx, Blob):

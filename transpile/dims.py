@@ -526,6 +526,9 @@ def _extreme_term(monomial: Monomial, c: int, facts: Facts, sign: int) -> Dim:
             upwards = sign if c > 0 else -sign
             bound = _extreme_atom(atom, facts, upwards)
             return _extreme(others * bound * (1 if c > 0 else -1), facts, sign)
+        if not others.symbols() & variables:  # of either sign, as a configuration: at one end of the atom or the other
+            ends = [others * _extreme_atom(atom, facts, way) * (1 if c > 0 else -1) for way in (-1, 1)]
+            return (maximum if sign > 0 else minimum)(ends[0], ends[1], facts)
     raise ValueError(f"no bound for the extent {term} of a temporary")
 
 

@@ -24,6 +24,7 @@ from .overwrite import overwrites
 from .passes.products import stride
 from .passes.tree import Names, own_accesses, own_exprs, parts, roots, walk
 from .passes.work import FINER, WORTH
+from .rounding import MARK, in_one_way
 
 Job = tuple[Kernel, str]  # a kernel and its float type, "f32" or "f64"
 _C_OPS = {"add": "+=", "mul": "*=", "or": "|=", "and": "&="}
@@ -197,7 +198,8 @@ class _Function:
         arguments = (a.split()[-1].lstrip("*") for a in _arguments(kernel, self.dtype, ""))
         unused = [n for n in arguments if n not in words]
         voids = ["    " + " ".join(f"(void){n};" for n in unused)] if unused else []
-        return "\n".join([prototype(kernel, self.dtype), "{", *voids, *self.lines, "}", ""])
+        mark = MARK if in_one_way(kernel, used) else ""
+        return mark + "\n".join([prototype(kernel, self.dtype), "{", *voids, *self.lines, "}", ""])
 
     def arena(self) -> None:
         """One allocation for every temporary that needs one: offsets first, then the memory."""

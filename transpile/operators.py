@@ -17,7 +17,6 @@ from .program import (
     At,
     Call,
     Expr,
-    Index,
     stored,
 )
 from .values import (
@@ -28,8 +27,7 @@ from .values import (
 )
 
 _MOST_ITEMS = 10000  # of a list whose items are known one by one
-_COMPARING = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
-_EITHERS = ("logical_not", "logical_and", "logical_or", "isnan", "isinf", "isfinite")  # Python has them too
+_BITWISE = (gast.BitAnd, gast.BitOr, gast.BitXor)  # of truth values, a truth value
 
 
 class Operators:
@@ -72,15 +70,14 @@ class Operators:
             return args[0]
         if row.name == "squeeze" and (taken := self.squeezed(args[0], static["axis"], node)) is not None:
             return taken
+        if all(a.type.dtype == "bool" for a in args):
+            args = self._numbers_of_truths(row, args, node)
         if row.name == "bitwise_not" and args[0].type.dtype == "bool":
             row = ROWS["logical_not"]
         if row.name.startswith("bitwise") and any(a.type.is_float for a in args):
             raise self.fail(
                 node, "type", "& | ^ ~ take booleans or integers", "compare first, in parentheses: (x > 0) & (y > 0)"
             )
-        booleans = all(a.type.dtype == "bool" for a in args)
-        if row.name in ("negative", "subtract") and booleans and any(map(_is_numpys, args)):
-            raise self.fail(node, "type", "NumPy has no - for booleans", "~ for not, ^ for differs")
         if row.name.endswith("_shift"):
             self._by_a_number_of_bits(args, node)
         if row.name == "power":
@@ -105,6 +102,32 @@ class Operators:
             )
             self.require(fits, message, node)
         return made
+
+    def _numbers_of_truths(self: Any, row: Row, args: Sequence[Expr], node: Any) -> Sequence[Expr]:
+        """True + True is 2 of Python's own truth values, those of counters and configuration and what `not` gives; it
+        is True of NumPy's, which have no -."""
+        match node:
+            case gast.UnaryOp(op=gast.USub() | gast.UAdd() | gast.Invert(), operand=operand):
+                trees = [operand]
+            case gast.BinOp(left=left, right=right) if not isinstance(node.op, _BITWISE):
+                trees = [left, right]
+            case gast.AugAssign(target=left, value=right) if not isinstance(node.op, _BITWISE):
+                trees = [left, right]
+            case _:
+                trees = []
+        if len(trees) == len(args) and all(map(self._is_pythons, args, trees)):
+            return [construct.cast(a, "int") for a in args]
+        if row.name in ("negative", "subtract"):
+            raise self.fail(node, "type", "NumPy has no - for booleans", "~ for not, ^ for differs")
+        return args
+
+    def _is_pythons(self: Any, truth: Expr, tree: Any) -> bool:
+        match tree:
+            case gast.UnaryOp(op=gast.Not()):
+                return True
+            case gast.Call(func=gast.Name(id="bool")):
+                return not truth.type.rank
+        return bool(self.is_truth(truth))
 
     def _by_a_number_of_bits(self: Any, args: Sequence[Expr], node: Any) -> None:
         if any(not a.type.is_integer for a in args):
@@ -289,16 +312,6 @@ class Operators:
 def _half_of(dim: Dim, others: Sequence[Dim]) -> bool:
     """Whether an extent equals another of these just where a division leaves no remainder."""
     return any(len(d.terms) < len(dim.terms) and not without_remainder(dim - d).terms for d in others)
-
-
-def _is_numpys(truth: Expr) -> bool:
-    """Whether a truth value is surely NumPy's: True and i < j, of counters, are Python's, which are numbers, and who
-    calls may give Python's numbers."""
-    if truth.type.rank:
-        return True
-    if isinstance(truth, Call) and truth.op in _COMPARING:
-        return any(isinstance(a, Index) for a in truth.args)
-    return isinstance(truth, Call) and truth.op not in _EITHERS
 
 
 __all__ = ["Operators"]

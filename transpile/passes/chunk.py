@@ -74,15 +74,22 @@ class _State:
         if effort.value is not None and effort.value < WORTH:
             return (stmt,)
         if self.may_be_few(stmt) and (inner := self.inside(stmt)) is not None:
-            many = Op("greater_equal", (Int(stmt.hi - stmt.lo), Const(4, "i64")), "bool")
+            least = 2 if not self.is_batch(stmt) and self.own(stmt) else 4  # what it makes stays with a thread
+            many = Op("greater_equal", (Int(stmt.hi - stmt.lo), Const(least, "i64")), "bool")
             return (If(many, self.split(stmt, effort), inner),)
         return self.split(stmt, effort)
 
     def may_be_few(self, loop: For) -> bool:
         """Whether what is inside a loop may be all there is to share: one large example, one group of a convolution."""
-        batch = loop.hi == Dim.of(self.kernel.batch or "")
         products = any(isinstance(s, Product) for s in walk(loop.body))
-        return (batch or products) and (loop.hi - loop.lo).value is None and self.second(loop) is None
+        return (self.is_batch(loop) or products) and (loop.hi - loop.lo).value is None and self.second(loop) is None
+
+    def is_batch(self, loop: For) -> bool:
+        return loop.hi == Dim.of(self.kernel.batch or "")
+
+    def own(self, loop: For) -> set[str]:
+        """The arrays that an iteration makes for itself alone."""
+        return {n for n in self.touches(loop)[1] if self.table[n].shape and self.is_private(n, loop)}
 
     def within(self, stmt: Stmt) -> Any:
         """The loops inside it split."""

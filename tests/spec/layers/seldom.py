@@ -40,3 +40,27 @@ def callables(x: real["N"], w: Param[real["N"]]):  # N=3
 @layer
 def any_extent(x: real["N M"]) -> real["_ M"]:  # N=2 M=3
     return np.concatenate([x, x * x])
+
+
+@layer
+def numbers_of_truths(x: real["N"], flag: bool = True, n: int = 4):  # N=4
+    """Python's own truth values are numbers."""
+    k = -(n > 3) + (-flag) + (flag + flag) - (not x[0] > 0) * flag
+    for i in range(x.shape[0]):
+        k += (i > 2) - (i < 1)
+        x[i] *= 1 + ~(i > 1) + (flag << (i > 0))
+    return x * k, x * (flag / (n > 2))
+
+
+@layer
+def uneven_blocks(x: real["N"], block: int = 3, c: int = 2):  # N=7 edge=1
+    """Temporaries of an extent that depends on the block, times a number of any sign."""
+    y = np.zeros_like(x)
+    for a in range(0, x.shape[0], block):
+        b = min(x.shape[0], a + block)
+        t = np.empty((b - a, c))
+        for i in range(b - a):
+            for j in range(c):
+                t[i, j] = x[a + i] * (j + 1)
+        y[a:b] = np.sum(np.sort(t, axis=1)[:, ::-1] * t, axis=1)
+    return y

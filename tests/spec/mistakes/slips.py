@@ -129,5 +129,6 @@ def lists_as_arrays(x: real["N N"], s: real):
 def booleans_of_numpy(x: real["N"], s: real):
     w = np.any(x > 0) - True  # E type: NumPy has no - for booleans # H ~ for not
     v = -(x[0] > 0)  # E type: NumPy has no - for booleans
-    k = (s > 0) - (s < 0)
-    return x * w * v * k
+    k = (s > 0) - (s < 0)  # E type: NumPy has no - for booleans
+    n = np.negative(x.shape[0] > 2)  # E type: NumPy has no - for booleans
+    return x * w * v * k * n
