@@ -16,6 +16,7 @@ import cffi
 import numpy as np
 
 from layerc.runtime import manifest, threads
+from layerc.runtime.quick import empty
 
 _AGAIN = "build the net again"
 _ERRORS: dict[str, type[Exception]] = {
@@ -75,6 +76,7 @@ class BuiltNet:
         self._train = None if net["train"] is None else _Ports(self, "train_step", net["train"])
         self._loss = ffi.new("double *")
         self._threads = -1
+        self._address = ffi.from_buffer
         self.load(weights)
 
     def _array(self, address: Any, held: Mapping[str, Any]) -> np.ndarray:
@@ -86,10 +88,10 @@ class BuiltNet:
 
     def predict(self, *inputs: Any) -> np.ndarray:
         """The output for a batch of each input. ValueError, TypeError, IndexError naming blob or layer."""
-        addresses, batch, keep = self._predict.taken(inputs)
-        y = np.empty((batch, *self._output[0]), self._output[1])
-        self._run(self._predict.function, *addresses, self._ffi.from_buffer(y), batch)
-        del keep
+        arrays, batch = self._predict.taken(inputs)
+        shape, dtype = self._output
+        y = empty((batch, *shape), dtype)
+        self._run(self._predict.function, *map(self._address, (*arrays, y)), batch)
         return y
 
     __call__ = predict
@@ -98,9 +100,8 @@ class BuiltNet:
         """Forward, backward, one update; the loss of this batch before it, regularizers included."""
         if self._train is None:
             raise NotImplementedError(f"net {self.name!r} was built without a solver, for inference only")
-        addresses, batch, keep = self._train.taken(inputs)
-        self._run(self._train.function, *addresses, batch, self._loss)
-        del keep
+        arrays, batch = self._train.taken(inputs)
+        self._run(self._train.function, *map(self._address, arrays), batch, self._loss)
         return float(self._loss[0])
 
     @property
@@ -169,15 +170,15 @@ class _Ports:
         self.function = net._call(name)
         self.ports = [(p["name"], tuple(p["shape"]), np.dtype(p["dtype"])) for p in function["inputs"]]
 
-    def taken(self, inputs: Sequence[Any]) -> tuple[list[Any], int, Any]:
-        """Addresses, the batch size, and what keeps the arrays alive."""
+    def taken(self, inputs: Sequence[Any]) -> tuple[list[np.ndarray], int]:
+        """The arrays, as the function wants them, and the batch size."""
         if len(inputs) != len(self.ports):
             names = ", ".join(name for name, _, _ in self.ports)
             raise TypeError(f"{self.name}: takes {len(self.ports)} arrays ({names}), got {len(inputs)}")
         arrays, batch = [], -1
         for given, (name, shape, dtype) in zip(inputs, self.ports):
-            array = np.asarray(given)
-            if array.ndim == 0 or array.shape[1:] != shape:
+            array = given if type(given) is np.ndarray else np.asarray(given)
+            if array.shape[1:] != shape or array.ndim == 0:
                 raise ValueError(
                     f"{self.name}: blob {name!r} has shape {shape} without the batch, cannot take {array.shape}"
                 )
@@ -185,16 +186,17 @@ class _Ports:
                 if array.dtype.kind not in ("fiub" if dtype.kind == "f" else "iu"):
                     raise TypeError(f"{self.name}: blob {name!r} is {dtype}, cannot take {array.dtype}")
                 array = array.astype(dtype)
-            if batch >= 0 and len(array) != batch:
-                raise ValueError(f"{self.name}: blob {name!r} has {len(array)} examples, {self.ports[0][0]!r} {batch}")
-            if not len(array):
+            count = len(array)
+            if batch >= 0 and count != batch:
+                raise ValueError(f"{self.name}: blob {name!r} has {count} examples, {self.ports[0][0]!r} {batch}")
+            if not count:
                 raise ValueError(f"{self.name}: blob {name!r} has no examples")
-            batch = len(array)
+            batch = count
             flags = array.flags
             if not (flags.c_contiguous and flags.aligned):
                 array = np.require(array, requirements=["C", "A"])
             arrays.append(array)
-        return [self.net._ffi.from_buffer(a) for a in arrays], batch, arrays
+        return arrays, batch
 
 
 __all__ = ["BuiltNet", "load"]
