@@ -145,15 +145,22 @@ class Atoms:
 
     def _no_number(self: Any, base: Expr, node: Any, what: str) -> None:
         """What arrays have, and NumPy's scalars, Python's numbers have not."""
-        weak = base.type.is_weak and not base.type.rank and isinstance(base, (Name, construct.Const))
-        if weak or self.is_truth(base):
-            said = f"a Python number ({base.type.dtype}) {what}"
+        if self.is_number(base):
+            own = {"real": "float", "i64": "int"}.get(base.type.dtype, base.type.dtype)
+            said = f"a Python number ({own}) {what}"
             raise self.fail(node, "type", said, "np.asarray(...) makes an array of it")
+
+    def is_number(self: Any, expr: Expr) -> bool:
+        """Whether it is surely a number of Python's own, or a truth value."""
+        weak = expr.type.is_weak and not expr.type.rank and isinstance(expr, (Name, construct.Const))
+        return weak or expr.type.pythons or self.is_truth(expr)
 
     def is_truth(self: Any, expr: Expr) -> bool:
         """Whether it is Python's own True or False, where NumPy's would have an array's methods."""
         if expr.type.rank or expr.type.dtype != "bool":
             return False
+        if expr.type.pythons:
+            return True
         match expr:
             case Name(id=id):
                 return id in self.truths

@@ -99,10 +99,13 @@ class Calls:
         return self._of_numbers(dotted, self.call_row(row, node.args, node.keywords, node), node)
 
     def _of_numbers(self: Any, dotted: str, made: Value, node: Any) -> Value:
-        """What a function of math gives: it takes numbers only."""
-        if dotted.startswith("math.") and self.as_expr(made, node).type.rank:
+        """What a function of math gives: it takes numbers only, and gives one of Python's."""
+        if not dotted.startswith("math."):
+            return made
+        number = self.as_expr(made, node)
+        if number.type.rank:
             raise self.fail(node, "type", f"{dotted} takes a scalar", f"np.{dotted[5:]}")
-        return made
+        return construct.pythons(number)
 
     def _outer(self: Any, row: Row, node: Any) -> Value:
         """np.add.outer(a, b): the operation on each element of a with each of b."""
@@ -147,13 +150,9 @@ class Calls:
         expr = self.typed(node.args[0])
         if dotted in BUILTIN_DTYPES and expr.type.rank:
             raise self.fail(node, "type", f"{dotted}() takes a scalar", f"use .astype({dotted}) for arrays")
-        if dotted in ("float", "int"):
-            if dotted == "float" and expr.type.is_float:
-                return expr
-            if dotted == "int" and expr.type.is_integer:
-                return expr
-            return construct.cast(expr, "real" if dotted == "float" else "i64")
-        return construct.cast(expr, DTYPES.get(dotted) or BUILTIN_DTYPES[dotted])
+        same = (dotted == "float" and expr.type.is_float) or (dotted == "int" and expr.type.is_integer)
+        made = expr if same else construct.cast(expr, DTYPES.get(dotted) or BUILTIN_DTYPES[dotted])
+        return construct.pythons(made) if dotted in BUILTIN_DTYPES else made
 
     def _method(self: Any, node: Any) -> Value:
         target, attr = node.func.value, node.func.attr

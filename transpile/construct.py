@@ -235,6 +235,11 @@ def cast(expr: Expr, dtype: str) -> Expr:
     return expr if expr.type.dtype == dtype else call("cast", expr, dtype=dtype)
 
 
+def pythons(expr: Expr) -> Expr:
+    """expr, known to be a number or truth value of Python's own."""
+    return replace(expr, type=replace(expr.type, pythons=True))
+
+
 def convert(expr: Expr, type: Type) -> Expr:
     """expr as a value of exactly this type; it must broadcast to it."""
     if expr.type.dtype != type.dtype:

@@ -174,7 +174,7 @@ class Expressions(Atoms, Operators, Calls, Binding, Subscripts, SpecialCalls):
             case gast.BinOp(left=left, op=op, right=right):
                 return self._operator(type(op).__name__, [left, right], node)
             case gast.UnaryOp(op=gast.Not(), operand=operand):
-                return construct.call("logical_not", self.condition(operand), span=self.span(node))
+                return construct.pythons(construct.call("logical_not", self.condition(operand), span=self.span(node)))
             case gast.UnaryOp(op=op, operand=operand):
                 return self._operator(type(op).__name__, [operand], node)
             case gast.Compare(left=left, ops=ops, comparators=rest):

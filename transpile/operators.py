@@ -27,7 +27,7 @@ from .values import (
 )
 
 _MOST_ITEMS = 10000  # of a list whose items are known one by one
-_BITWISE = (gast.BitAnd, gast.BitOr, gast.BitXor)  # of truth values, a truth value
+_OPERATORS = (gast.UnaryOp, gast.BinOp, gast.AugAssign, gast.Compare)
 
 
 class Operators:
@@ -85,6 +85,8 @@ class Operators:
         if row.kind == "elementwise":
             args = self._halves(args, node)
         made = construct.call(row.name, *args, span=self.span(node), **static)
+        if isinstance(node, _OPERATORS) and all(map(self.is_number, args)):
+            made = construct.pythons(made)
         if row.name in ("maximum", "minimum") and isinstance(made, Call) and made.value is not None:
             (a, b), choose = map(value_of, args), maximum if row.name == "maximum" else minimum
             made = replace(made, value=choose(a or ZERO, b or ZERO, self.facts))
@@ -107,27 +109,17 @@ class Operators:
         """True + True is 2 of Python's own truth values, those of counters and configuration and what `not` gives; it
         is True of NumPy's, which have no -."""
         match node:
-            case gast.UnaryOp(op=gast.USub() | gast.UAdd() | gast.Invert(), operand=operand):
-                trees = [operand]
-            case gast.BinOp(left=left, right=right) if not isinstance(node.op, _BITWISE):
-                trees = [left, right]
-            case gast.AugAssign(target=left, value=right) if not isinstance(node.op, _BITWISE):
-                trees = [left, right]
+            case gast.BinOp(op=op) | gast.AugAssign(op=op):
+                adds = not isinstance(op, (gast.BitAnd, gast.BitOr, gast.BitXor))
+            case gast.UnaryOp(op=op):
+                adds = not isinstance(op, gast.Not)
             case _:
-                trees = []
-        if len(trees) == len(args) and all(map(self._is_pythons, args, trees)):
+                adds = False
+        if adds and all(map(self.is_truth, args)):
             return [construct.cast(a, "int") for a in args]
         if row.name in ("negative", "subtract"):
             raise self.fail(node, "type", "NumPy has no - for booleans", "~ for not, ^ for differs")
         return args
-
-    def _is_pythons(self: Any, truth: Expr, tree: Any) -> bool:
-        match tree:
-            case gast.UnaryOp(op=gast.Not()):
-                return True
-            case gast.Call(func=gast.Name(id="bool")):
-                return not truth.type.rank
-        return bool(self.is_truth(truth))
 
     def _by_a_number_of_bits(self: Any, args: Sequence[Expr], node: Any) -> None:
         if any(not a.type.is_integer for a in args):

@@ -43,6 +43,7 @@ NOWHERE = Span(0, 0, 0, 0)
 class Type:
     dtype: str  # real f32 f64 i32 i64 bool, and weak: float int
     shape: tuple[Dim, ...] = ()
+    pythons: bool = field(default=False, compare=False)  # surely Python's own, as `not x` is: it has no methods
 
     @property
     def rank(self) -> int:

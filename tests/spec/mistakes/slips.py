@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 
 from layerc import Layer, Param, bool_, config, i64, init, layer, real
@@ -132,3 +134,15 @@ def booleans_of_numpy(x: real["N"], s: real):
     k = (s > 0) - (s < 0)  # E type: NumPy has no - for booleans
     n = np.negative(x.shape[0] > 2)  # E type: NumPy has no - for booleans
     return x * w * v * k * n
+
+
+@layer
+def methods_of_pythons_own(x: real["N"], s: real):
+    a = not s
+    a = a.copy()  # E type: a Python number (bool) has no copy # H np.asarray
+    b = float(s) * 2
+    b = b.sum()  # E type: a Python number (float) has no sum
+    c = math.sqrt(s).copy()  # E type: a Python number (float) has no copy
+    d = -(int(s) // 2)
+    d = d.astype(float)  # E type: a Python number (int) has no astype
+    return x * a * b * c * d, (s * float(s)).copy()
