@@ -94,6 +94,18 @@ void NET_FN(close)(NET *net)
     free(net);
 }
 
+/* How many parts of a batch are computed at once, and where a part that begins at an example has its arena. */
+#define LCN_PART 8 /* examples, at least: threads share the work of fewer layer by layer */
+LC_USED static int64_t lcn_parts(const NET *net, int64_t batch)
+{
+    return batch / LCN_PART >= net->call.threads ? net->call.threads : 1;
+}
+
+LC_USED static char *lcn_arena_of(const NET *net, int64_t part, int64_t from)
+{
+    return net->arena + (lcn_predict_arena[0] * from + 63) / 64 * 64 + part * ((lcn_predict_arena[1] + 127) / 64 * 64);
+}
+
 /* Before a call: checks what it was given, and makes room. */
 LC_USED static int lcn_begin(NET *net, int64_t batch, const void *const *given, int count, int64_t least, const char *why,
                              int training)
@@ -104,12 +116,13 @@ LC_USED static int lcn_begin(NET *net, int64_t batch, const void *const *given, 
     const int64_t size = NET_FN(arena_size)(batch, training);
     if (size < 0) return lcn_tell(net, NET_CODE(ARGUMENT), "", "there is no batch of {0}", &batch, 1);
     if (batch < least) return lcn_tell(net, NET_CODE(VALUE), "", why, &batch, 1);
-    if (size > net->room) {
-        char *arena = lcn_memory(size);
+    const int64_t rest = training ? 0 : net->call.threads * (lcn_predict_arena[1] + 192); /* of parts */
+    if (size + rest > net->room) {
+        char *arena = lcn_memory(size + rest);
         if (!arena) return lcn_tell(net, NET_CODE(MEMORY), "", "no memory for a batch of {0}", &batch, 1);
         free(net->arena);
         net->arena = arena;
-        net->room = size;
+        net->room = size + rest;
     }
     for (int k = 0; training && k < LCN_KEPT; k++) {
         if (net->kept[k]) continue;

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from layerc.build.net_kernels import Kernels
 from layerc.build.net_maps import C_TYPES, ELEMENTWISE, c_name, literal, number_text
 from layerc.transpile import emit
@@ -179,6 +181,25 @@ def _product(sizes: Sequence[int]) -> int:
 # -- functions ------------------------------------------------------------------------------------------------
 
 
+MOST_SHARED = 4 << 20  # bytes of parameters that each thread may read for itself
+
+
+def _in_parts(net: Mapping[str, Any], function: Mapping[str, Any]) -> bool:
+    """Whether parts of a batch may be computed apart, and parameters are so small that all threads may read them."""
+    size, dtype = net["kept"]["parameters"]
+    plain = all(
+        op["op"] in ("kernel", "map")
+        and all(function["buffers"][v["buffer"]]["kind"] in ("arena", "output") for v in _writes(op))
+        for op in function["ops"]
+    )
+    small = size * np.dtype(dtype).itemsize <= MOST_SHARED
+    return bool(function["is_per_example"] and plain and small and not function["draws"])
+
+
+def _writes(op: Mapping[str, Any]) -> Sequence[Any]:
+    return op["writes"] if op["op"] == "kernel" else [op["write"]]
+
+
 class _Function:
     """`predict` or `train_step`."""
 
@@ -197,13 +218,20 @@ class _Function:
         title = "train_step" if training else "predict"
         line = next(p for p in prototypes(self.net, prefix) if f"{prefix}_{title}(" in p)
         head = line.rstrip(";")
-        ports = ", ".join(c_name(p["name"]) for p in (*f["inputs"], *f["outputs"]))
-        self.put(f"const void *const given[] = {{{ports}}};")
-        count = len(f["inputs"]) + len(f["outputs"])
-        self.put(
-            f"int code = lcn_begin(net, batch, given, {count}, {f['least']}, {_quoted(f['why'])}, {int(training)});"
-        )
-        self.put("if (code) return code;")
+        ports = [c_name(p["name"]) for p in (*f["inputs"], *f["outputs"])]
+        begin = [
+            f"    const void *const given[] = {{{', '.join(ports)}}};",
+            f"    int code = lcn_begin(net, batch, given, {len(ports)}, {f['least']}, {_quoted(f['why'])}, "
+            f"{int(training)});",
+            "    if (code) return code;",
+        ]
+        whole = []
+        if _in_parts(self.net, f):
+            sizes = [_product(p["shape"]) for p in (*f["inputs"], *f["outputs"])]
+            whole = self.in_parts(head, begin, ports, sizes)
+            head = head.replace(f"int {prefix}_{title}(", "static int lcn_part(")
+            begin = ["    int code;"]
+        self.lines += begin
         if training:
             self.put("const double learning_rate = net->learning_rate, momentum = net->momentum;")
             self.put("(void)learning_rate; (void)momentum;")
@@ -222,7 +250,29 @@ class _Function:
             self.put(f"if (loss) *loss = {self.node(f['result'])};")
             self.put("net->iteration++;")
         self.put(f"return {prefix.upper()}_OK;")
-        return "\n".join([*self.constants, "LCN_EXACT", head, "{", *self.lines, "}", ""])
+        return "\n".join([*self.constants, "LCN_EXACT", head, "{", *self.lines, "}", *whole, ""])
+
+    def in_parts(self, head: str, begin: list[str], ports: list[str], sizes: list[int]) -> list[str]:
+        """The function that lets each thread take some of the examples through all layers."""
+        some = ", ".join(f"{p} + from * {n}" for p, n in zip(ports, sizes))
+        return [
+            *("", head, "{", *begin),
+            "    const int64_t parts = lcn_parts(net, batch);",
+            "    if (parts > 1) {",
+            "        int failed = 0;",
+            "#pragma omp parallel for schedule(static) num_threads(parts) reduction(|:failed)",
+            "        for (int64_t p = 0; p < parts; p++) {",
+            "            const int64_t from = batch * p / parts, count = batch * (p + 1) / parts - from;",
+            f"            struct {self.prefix} own = *net;",
+            "            own.call.threads = 1;",
+            "            own.arena = lcn_arena_of(net, p, from);",
+            f"            failed |= lcn_part(&own, {some}, count);",
+            "        }",
+            "        if (!failed) return code;",
+            "    }",
+            f"    return lcn_part(net, {', '.join(ports)}, batch); /* also to say what failed first */",
+            "}",
+        ]
 
     def buffers(self) -> None:
         names = list(self.net["kept"])

@@ -14,6 +14,10 @@ class Activation(Builtin):
 
     owner: Layer
 
+    @property
+    def is_per_example(self) -> bool:  # type: ignore[override]
+        return bool(self.neuron.is_per_element)
+
     def __init__(self, owner: Layer, top: str) -> None:
         super().__init__(name=f"{owner.name}.neuron", bottoms=[top], tops=[top])
         self._set("owner", owner)

@@ -14,7 +14,7 @@ class Zeroing(Builtin):
     Which ones is a function of a seed, so that backward zeroes the same without their being stored.
     """
 
-    has_neuron = can_do_bp = True
+    has_neuron = can_do_bp = is_per_example = True
     ratio: float
 
     @property

@@ -11,7 +11,7 @@ from layerc.runtime.layer import BadInput, Builtin, LayerState, require_float
 class ElementWise(Builtin):
     """a + b, a - b, a * b or a / b; add and multiply take more bottoms too."""
 
-    has_neuron = can_do_bp = True
+    has_neuron = can_do_bp = is_per_example = True
     bottom_counts = (2, None)
     top_count = 1
 

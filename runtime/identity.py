@@ -10,7 +10,7 @@ from layerc.runtime.layer import Builtin, LayerState, require_float
 class Identity(Builtin):
     """y = x. `Identity(neuron=Neurons.ReLU())` is an activation layer."""
 
-    has_neuron = can_do_bp = is_multi = True
+    has_neuron = can_do_bp = is_multi = is_per_example = True
     bottom_counts = (1, None)
 
     def bottom_kind(self, k: int) -> str | None:

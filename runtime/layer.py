@@ -120,6 +120,7 @@ class Layer:
     is_builtin: ClassVar[bool] = False  # assigns every diff it is given, so nothing need be zeroed first
     is_recordable: ClassVar[bool] = False  # a function of arrays, states and seeds: `layerc build net.py:net` takes it
     is_summed: ClassVar[bool] = False  # a loss that divides by the terms of all workers
+    is_per_example: ClassVar[bool] = False  # predicting, an example of its tops depends on that of its bottoms alone
     has_common_states: ClassVar[bool] = True  # its states belong to the layer, not to examples
     bottom_counts: ClassVar[tuple[int, int | None]] = (0, None)
     top_count: ClassVar[int | None] = None  # None: whatever `setup` makes

@@ -18,7 +18,7 @@ class Mapped(Builtin):
     `view` gives them; `unview` is the reverse. `top_shape` raises BadInput for what cannot be taken.
     """
 
-    has_neuron = can_do_bp = is_multi = True
+    has_neuron = can_do_bp = is_multi = is_per_example = True
     bottom_counts = (1, None)
     address: ClassVar[str]
 

@@ -18,6 +18,8 @@ class Neuron:
 
     address: ClassVar[str]
 
+    is_per_element: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         check_numbers(self, *self.config)
 
@@ -116,6 +118,8 @@ class Softplus(Neuron):
 
 class Compiled(Neuron):
     """A user's compiled elementwise function."""
+
+    is_per_element = False  # nobody has made sure of it
 
     def __init__(self, fn: Any) -> None:
         self.fn = fn

@@ -26,7 +26,7 @@ class BatchNorm(Builtin):
     trained on: ValueError.
     """
 
-    has_param = has_neuron = can_do_bp = True
+    has_param = has_neuron = can_do_bp = is_per_example = True
     bottom_counts = (1, 1)
     top_count = 1
     param_names = ("weight", "bias")

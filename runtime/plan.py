@@ -266,6 +266,7 @@ def _function(function: Function, packages: dict[Any, int]) -> dict[str, Any]:
         "ops": [{**_op(op, numbers, packages, streams), "where": maker} for op, maker in zip(ops, makers)],
         "arena": list(arena),
         "least": function.least,
+        "is_per_example": function.is_per_example,
         "why": function.why,
         "result": None if function.result is None else _node(function.result, streams),
         "draws": [vars(d) for d in function.draws],

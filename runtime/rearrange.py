@@ -21,7 +21,7 @@ def _shape(value: Any) -> Shape:
 class Reshape(Builtin):
     """The same values in shape (N, *shape); one -1 stands for what is left."""
 
-    has_neuron = can_do_bp = is_multi = True
+    has_neuron = can_do_bp = is_multi = is_per_example = True
     bottom_counts = (1, None)
 
     shape: Any = field(convert=_shape)
@@ -54,7 +54,7 @@ class Reshape(Builtin):
 class Concat(Builtin):
     """Several bottoms along `axis`; the other axes must agree."""
 
-    has_neuron = can_do_bp = True
+    has_neuron = can_do_bp = is_per_example = True
     bottom_counts = (1, None)
     top_count = 1
 
@@ -90,7 +90,7 @@ class Concat(Builtin):
 class Split(Builtin):
     """One bottom to several tops; their gradients are summed."""
 
-    has_neuron = can_do_bp = True
+    has_neuron = can_do_bp = is_per_example = True
     bottom_counts = (1, 1)
 
     def bottom_kind(self, k: int) -> str | None:

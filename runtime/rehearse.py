@@ -223,7 +223,8 @@ class Rehearsal:
         given, ports = self._feed(twin, sources)
         if self.net.graph.steps[self.net.graph.wires[wire].maker].layer.is_source:
             raise Unrecordable(f"blob {self.net.graph.wires[wire].name!r} is an input: there is nothing to compute")
-        twin.track.forward("predict", given, {i for i in steps if not self.net.graph.steps[i].layer.is_source})
+        computing = {i for i in steps if not self.net.graph.steps[i].layer.is_source}
+        twin.track.forward("predict", given, computing)
         made: Any = twin.track.blobs[wire].data
         name = self.net.graph.wires[wire].name
         shape = (self.n, *made.shape[1:])
@@ -231,7 +232,9 @@ class Rehearsal:
         self.tape.where = f"the output {name!r}"
         self.tape.copy(made.view, target)
         port = Port(name, tuple(shape[1:]), made.dtype)
-        return Function(ports, [port], self.tape.ops, self.tape.makers, draws=_drawing(twin))
+        apart = all(self.net.graph.steps[i].layer.is_per_example for i in computing)
+        draws = _drawing(twin)
+        return Function(ports, [port], self.tape.ops, self.tape.makers, is_per_example=apart, draws=draws)
 
     def _train(self, twin: "Twin", solver: Solver) -> Function:
         graph = self.net.graph

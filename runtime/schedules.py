@@ -46,6 +46,7 @@ class Function:
     ops: list[Op]
     makers: list[str]
     least: int = 1
+    is_per_example: bool = False  # an example of the outputs depends on that of the inputs alone
     why: str = ""  # what a smaller batch is an error for
     result: Any = None
     draws: list[Draws] = field(default_factory=list)

@@ -18,7 +18,7 @@ class Weighted(Builtin):
     bottom (`argument`), top and parameters.
     """
 
-    has_param = has_neuron = can_do_bp = is_multi = True
+    has_param = has_neuron = can_do_bp = is_multi = is_per_example = True
     bottom_counts: ClassVar[tuple[int, int | None]] = (1, None)
     argument: ClassVar[str] = "x"
 

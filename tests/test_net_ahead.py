@@ -1,12 +1,14 @@
 """Whole nets ahead of time: the same answers as the Net, to the last bit; and what cannot be built is told."""
 
 import sys
+from contextlib import closing
 
 import numpy as np
 import pytest
 from ahead import MLP, build, changed, middle
 from nets_ahead import OWN_LAYERS, SCRIPTS
 
+from layerc import get_num_threads, set_num_threads
 from layerc.cli import main
 
 
@@ -53,6 +55,49 @@ def test_a_built_net_does_what_the_net_does(name, tmp_path, own_layers):
 
 def fed(net):
     return [t for layer in net.layers if layer.is_source for t in layer.tops]
+
+
+# -- examples apart -------------------------------------------------------------------------------------------
+
+IN_PARTS = {"mlp", "convolution", "shared", "shapes", "images"}  # no other has only layers of the kind
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_threads_that_share_the_examples_change_no_bit(name, tmp_path, own_layers):
+    scope, built = build(tmp_path, SCRIPTS[name])
+    given = dict(zip([t for s in scope["net"].layers if s.is_source for t in s.tops], scope["DATA"]))
+    ports = [p["name"] for p in built._net._net["predict"]["inputs"]]
+    x = [np.concatenate([given[k]] * 4)[:49] for k in ports]
+    with closing(threads()) as count:
+        alone = next(count) and built.predict(*x)
+        np.testing.assert_array_equal(alone, scope["net"].predict(dict(zip(ports, x))))
+        for n in count:
+            np.testing.assert_array_equal(built.open().predict(*x), alone, err_msg=f"{n} threads")
+    assert ("lcn_part(&own" in (tmp_path / "built" / "net.c").read_text()) == (name in IN_PARTS)
+
+
+def threads():
+    before = get_num_threads()
+    try:
+        for n in (1, 2, 3, 5):
+            set_num_threads(n)
+            yield n
+    finally:
+        set_num_threads(before)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_no_layer_that_says_so_mixes_examples(name, own_layers):
+    scope = {}
+    exec(SCRIPTS[name], scope)
+    net = scope["net"]
+    if not all(s.is_per_example or s.is_source or s.has_loss or not s.has_neuron for s in net.layers):
+        return
+    wires = [t for s in net.layers if s.is_source for t in s.tops]
+    given = {k: np.concatenate([v] * 4)[:13] for k, v in zip(wires, scope["DATA"])}
+    whole = net.predict(given)
+    for rows in (slice(0, 4), slice(4, 13), slice(7, 10)):
+        np.testing.assert_allclose(net.predict({k: v[rows] for k, v in given.items()}), whole[rows], 1e-5, 1e-6)
 
 
 # -- what cannot be built -------------------------------------------------------------------------------------
