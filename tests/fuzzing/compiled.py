@@ -176,7 +176,9 @@ class Empty(Exception):
 
 def _raises(one: Studied, function: Any, number: int, error: Exception, real: Any) -> None:
     if re.search(
-        r"need at least one array|zero-size array to reduction|read-only|too many indices|from shape \(0,\)", str(error)
+        r"need at least one array|zero-size array to reduction|read-only|too many indices|from shape \(0,\)"
+        r"|axes don't match array",
+        str(error),
     ):
         # Of an empty list NumPy knows no shape; the compiler does. What is broadcast it may write into. SciPy's
         # logsumexp of nothing along two axes indexes one too many.
