@@ -136,7 +136,12 @@ CONSTRUCTS = [
     ("ternary", "`a if c else b`: only the one taken is evaluated", "ternaries"),
     ("`assert`", '`assert np.all(x > 0), "why"`', "asserts"),
     ("`assert` of sizes", "`assert k <= x.shape[0]`: from there on, `x[:k]` has `k` elements", "assert_of_sizes"),
-    ("lists", "`rows.append(h)`, `[f(v) for v in x]`, then `np.stack`, `np.array`, `np.concatenate`", "appended"),
+    (
+        "lists",
+        "`rows.append(h)`, `[f(v) for v in x]`, then `np.stack`, `np.array`, `np.concatenate`; an array of no items keeps "
+        "the items' shape: (0, M)",
+        "appended",
+    ),
     (
         "functions",
         "others of the file or of an imported layer file, nested `def`, `lambda`; they may write into arrays, and take"
