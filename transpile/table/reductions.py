@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..dims import product
 from ..operations import ZERO, Row, add
 from ..program import Type
 from ..typing import TypingError, as_float, normal_axes, reduced
@@ -25,6 +26,15 @@ def _same(args: list[Type], static: dict[str, Any]) -> Type:
     return Type(args[0].dtype, reduced(args[0].shape, normal_axes(static["axis"], args[0].rank), static["keepdims"]))
 
 
+def _extreme(args: list[Type], static: dict[str, Any]) -> Type:
+    """As _same; of what is empty whatever the sizes there is none."""
+    axes, shape = normal_axes(static["axis"], args[0].rank), args[0].shape
+    kept = product(d for k, d in enumerate(shape) if k not in axes)
+    if any(shape[k].value == 0 for k in axes) and kept.value != 0:
+        raise TypingError("shape", "the greatest and the least of no elements are no numbers", "start from a value")
+    return _same(args, static)
+
+
 def _floating(args: list[Type], static: dict[str, Any]) -> Type:
     return Type(as_float(args[0].dtype), _keep(args, static).shape)
 
@@ -36,7 +46,7 @@ def _boolean(args: list[Type], static: dict[str, Any]) -> Type:
 def _index(args: list[Type], static: dict[str, Any]) -> Type:
     if isinstance(static["axis"], tuple):
         raise TypingError("type", "argmin and argmax go along one axis, or over all with axis=None", "axis=0")
-    return Type("i64", _keep(args, static).shape)
+    return Type("i64", _extreme(args, static).shape)
 
 
 def _map(args: list[Type], static: dict[str, Any]) -> Type:
@@ -58,10 +68,10 @@ _OR_0 = _TOP.replace("np.max", "top")
 add(
     Row("sum", "np.sum sum", _ADDS, "reduce", _keep, ("unreduce(dy)",), reduce=(0, "add")),
     Row("prod", "np.prod", _ADDS, "reduce", _keep, (_OTHERS,), reduce=(1, "multiply")),
-    Row("max", "np.max np.amax max", _ARGS, "reduce", _same, (_EXTREME,), reduce=("lowest", "maximum")),
+    Row("max", "np.max np.amax max", _ARGS, "reduce", _extreme, (_EXTREME,), reduce=("lowest", "maximum")),
     # Within definitions: -inf of nothing, where np.max would raise.
     Row("top", "top", _ARGS, "reduce", _same, ZERO, reduce=("lowest", "maximum")),
-    Row("min", "np.min np.amin min", _ARGS, "reduce", _same, (_EXTREME,), reduce=("highest", "minimum")),
+    Row("min", "np.min np.amin min", _ARGS, "reduce", _extreme, (_EXTREME,), reduce=("highest", "minimum")),
     Row("any", "np.any", _ARGS, "reduce", _boolean, ZERO, reduce=(False, "logical_or")),
     Row("all", "np.all", _ARGS, "reduce", _boolean, ZERO, reduce=(True, "logical_and")),
     Row("argmax", "np.argmax", _ARGS, "special", _index, ZERO),

@@ -146,3 +146,12 @@ def methods_of_pythons_own(x: real["N"], s: real):
     d = -(int(s) // 2)
     d = d.astype(float)  # E type: a Python number (int) has no astype
     return x * a * b * c * d, (s * float(s)).copy()
+
+
+@layer
+def extremes_of_nothing(x: real["N M"]):
+    a = np.max(x[:0])  # E shape: of no elements are no numbers # H start from a value
+    b = np.min(np.zeros((3, 0)), axis=1)  # E shape: of no elements are no numbers
+    c = np.argmax(x[:, 2:2], axis=1)  # E shape: of no elements are no numbers
+    d = x[:0].min(axis=1)
+    return x * a + b[0] + c[0], d
