@@ -96,6 +96,8 @@ class Calls:
             raise self._unknown(node, dotted)
         if row.kind == "elementwise" and "." not in dotted:  # abs(ys), of Python
             self.no_lists(node.args)
+        if row.name == "take_along_axis":  # the only one that asks for ys.ndim
+            self.no_sequences(node.args)
         return self._of_numbers(dotted, self.call_row(row, node.args, node.keywords, node), node)
 
     def _of_numbers(self: Any, dotted: str, made: Value, node: Any) -> Value:

@@ -27,6 +27,8 @@ from typing import Any
 
 import gast
 
+from .mutation import target_names
+
 _LEAVING = (gast.Return, gast.Break, gast.Continue)
 # What a variable is before it is assigned, where nothing reads it; the checker knows these names. The second leaves one
 # that has a value as it is.
@@ -37,6 +39,7 @@ def rewrite(tree: Any) -> None:
     """Rewrites all functions of a file, nested ones too, in place."""
     for node in gast.walk(tree):
         if isinstance(node, (gast.FunctionDef, gast.AsyncFunctionDef)):
+            node.bound = set(target_names(node.body))  # its own also where it is behind a return
             node.body = _Function(node).body()
 
 

@@ -207,4 +207,8 @@ def _defaults(function: Any) -> dict[str, Any]:
 
 def _own_names(function: Any) -> set[str]:
     """What a function assigns; a lambda nothing."""
-    return set(target_names(function.body)) if isinstance(function.body, list) else set()
+    return (
+        set(target_names(function.body)) | getattr(function, "bound", set())
+        if isinstance(function.body, list)
+        else set()
+    )

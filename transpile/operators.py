@@ -189,6 +189,14 @@ class Operators:
                 message = "arithmetic on a list is not that on arrays"
                 raise self.fail(operand, "type", message, "stack it first: np.stack(ys)")
 
+    def no_sequences(self: Any, operands: list[Any]) -> None:
+        """No tuples either."""
+        self.no_lists(operands)
+        for operand in operands:
+            known = self.env.get(operand.id) if isinstance(operand, gast.Name) else None
+            if isinstance(operand, (gast.List, gast.Tuple)) or isinstance(known, Tuple):
+                raise self.fail(operand, "type", "this takes arrays, not lists of them", "stack it first: np.stack(ys)")
+
     def _comparison(self: Any, node: Any, left: Any, ops: list[Any], rest: list[Any]) -> Value:
         if not isinstance(ops[0], (gast.Is, gast.IsNot)):
             self.no_lists([left, *rest])

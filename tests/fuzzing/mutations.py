@@ -59,11 +59,12 @@ def check_mutated(program: Program) -> str:
             except (ArithmeticError, IndexError, AssertionError, np.linalg.LinAlgError, Overtime):
                 continue
             except ValueError as error:
-                asked = "reshape|negative integer powers|squeeze|same number of dimensions"
+                asked = "reshape|negative integer powers|squeeze|same number of dimensions|must be non-negative"
                 if re.search(asked, str(error)) and _asks(module, "ValueError"):
                     continue  # at the call
                 if re.search(
-                    "NaN to integer|infinity to integer|read-only|negative dimensions|equal division|empty sequence",
+                    "NaN to integer|infinity to integer|read-only|negative dimensions|equal division|empty sequence"
+                    "|math domain",
                     str(error),
                 ):
                     # A value, which compiled code takes as it comes, or an extent that it refuses at the call; what is

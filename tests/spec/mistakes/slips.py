@@ -149,6 +149,24 @@ def methods_of_pythons_own(x: real["N"], s: real):
 
 
 @layer
+def lists_have_no_axes(x: real["N"]):
+    ys = [x, x]
+    a = np.take_along_axis(ys, np.zeros((2, 1), dtype=np.int64), axis=1)  # E type: this takes arrays # H np.stack(ys)
+    return a
+
+
+@layer
+def bound_behind_the_return(x: real["N"]):
+    s = 1.0
+
+    def f(p):
+        return p * s  # E name: s has no value yet # H another name
+        s = 0.0
+
+    return f(x)
+
+
+@layer
 def extremes_of_nothing(x: real["N M"]):
     a = np.max(x[:0])  # E shape: of no elements are no numbers # H start from a value
     b = np.min(np.zeros((3, 0)), axis=1)  # E shape: of no elements are no numbers
