@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import jobs
 import numpy as np
 
 from layerc.runtime import (
@@ -34,7 +35,7 @@ HERE = Path(__file__).resolve().parent
 OUT = HERE / "out"
 TARGET = 0.975  # test accuracy
 WORST = 1e-6  # relative error of a gradient, in float64
-EPOCHS = 50
+EPOCHS, BATCH = 50, 64
 
 
 # -- saying things -----------------------------------------------------------------------------------------
@@ -105,13 +106,30 @@ def layers(L: Any, source: Any, wide: int = 256, ratio: float = 0.5) -> list[Any
     ]
 
 
+def job(L: Any, training: list[np.ndarray], epochs: int = EPOCHS) -> tuple[Net, SGD, int]:
+    """A net, its solver, and how many iterations that will take."""
+    net = Net("digits", layers(L, MemoryData(training, BATCH, shuffle=True, name="data")), seed=1)
+    total = epochs * -(-len(training[0]) // BATCH)
+    return net, SGD(max_epoch=epochs, lr=LRPolicy.Cosine(0.1, total), momentum=0.9, regu_coef=1e-4), total
+
+
+def run(epochs: int = EPOCHS, picture: bool = True) -> jobs.Result:
+    """The training alone, for compare.py."""
+    training, test = digits()
+    net, solver, total = job(jobs.layers("layers"), training, epochs)
+    if picture:
+        OUT.mkdir(exist_ok=True)
+        solver.add(Plot(OUT / "digits.png", every_n_iter=1))
+    clock = jobs.Clock()
+    jobs.solve(solver, net, total, clock)
+    return clock.result("test accuracy", net.evaluate(test)["accuracy.accuracy"], solver.state.iter)
+
+
 def train(L: Any, training: list[np.ndarray], test: list[np.ndarray]) -> tuple[Net, float]:
     """Train; returns the net and its accuracy on the test set."""
-    net = Net("digits", layers(L, MemoryData(training, 64, shuffle=True, name="data")), seed=1)
+    net, solver, total = job(L, training)
     print(indented(str(net)), "\n", flush=True)
 
-    total = EPOCHS * -(-len(training[0]) // 64)
-    solver = SGD(max_epoch=EPOCHS, lr=LRPolicy.Cosine(0.1, total), momentum=0.9, regu_coef=1e-4)
     validation = ValidationPerformance(test, every_n_epoch=1)
     solver.add(validation)
     solver.add(Plot(OUT / "digits.png", every_n_iter=1))

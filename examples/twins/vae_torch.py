@@ -8,28 +8,29 @@ from torch import nn
 from torch.nn import functional as F
 
 
-class VAE(nn.Module):
+class Autoencoder(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.encode = nn.Sequential(nn.Linear(64, vae.HIDDEN), nn.ReLU())
         self.mu, self.log_sigma = nn.Linear(vae.HIDDEN, vae.LATENT), nn.Linear(vae.HIDDEN, vae.LATENT)
-        self.decode = nn.Sequential(nn.Linear(vae.LATENT, vae.HIDDEN), nn.ReLU(), nn.Linear(vae.HIDDEN, 64))
+        self.decode = nn.Sequential(
+            nn.Linear(vae.LATENT, vae.HIDDEN), nn.ReLU(), nn.Linear(vae.HIDDEN, 64), nn.Sigmoid()
+        )
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Nats per image: likeness and prior."""
+    def nats(self, x: torch.Tensor) -> torch.Tensor:
+        """Per image: of its likeness, and of the code."""
         hidden = self.encode(x)
         mu, log_sigma = self.mu(hidden), self.log_sigma(hidden)
-        sigma = torch.exp(log_sigma)
-        code = mu + sigma * torch.randn_like(mu)
-        likeness = F.binary_cross_entropy(torch.sigmoid(self.decode(code)), x, reduction="sum")
-        prior = 0.5 * (mu * mu + sigma * sigma - 2 * log_sigma - 1).sum()
-        return (likeness + prior) / len(x)
+        sigma = log_sigma.exp()
+        image = self.decode(mu + sigma * torch.randn_like(mu))
+        prior = (mu * mu + sigma * sigma - 2 * log_sigma - 1).sum() / 2
+        return (F.binary_cross_entropy(image, x, reduction="sum") + prior) / len(x)
 
 
 def run(epochs: int = vae.EPOCHS) -> jobs.Result:
     torch.manual_seed(1)
     x, x_test = map(torch.from_numpy, vae.data())
-    net = VAE()
+    net = Autoencoder()
     same.start(net)
     total = epochs * -(-len(x) // vae.BATCH)
     solver = torch.optim.Adam(net.parameters(), 3e-3)
@@ -38,11 +39,11 @@ def run(epochs: int = vae.EPOCHS) -> jobs.Result:
     with clock:
         for _ in range(epochs):
             for rows in torch.randperm(len(x)).split(vae.BATCH):
-                loss = net(x[rows])
+                loss = net.nats(x[rows])
                 solver.zero_grad()
                 loss.backward()
                 solver.step()
                 rates.step()
     with torch.no_grad():
-        nats = net(x_test).item()
+        nats = net.nats(x_test).item()
     return clock.result("nats per image", nats, total)
