@@ -45,6 +45,11 @@ def test_a_job_trains_and_draws(job, tmp_path, monkeypatch):
     assert picture.stat().st_size > 10_000
 
 
+def test_every_job_has_its_twin_in_pytorch():
+    twins = {p.name.removesuffix("_torch.py") for p in (ROOT / "examples" / "twins").glob("*_torch.py")}
+    assert twins == {*JOBS, "digits"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", JOBS)
 def test_a_job_reaches_its_target(name, tmp_path):
