@@ -39,6 +39,8 @@ class Subscripts:
         expr = self.as_expr(base, value)
         self._no_number(expr, node, "takes no index")
         items = self.items(expr, slice)
+        if self.is_array_list(value) and (_of_arrays(slice) or not isinstance(items[0], (At, Slice))):
+            raise self.fail(slice, "type", "a list takes one integer, or a slice", "stack it first: np.stack(ys)")
         return self._take(expr, items, node)
 
     def _take(self: Any, expr: Expr, items: tuple[Item, ...], node: Any) -> Value:
@@ -149,6 +151,11 @@ def _axes_taken(value: Any) -> int:
         case gast.Slice():
             return 1
     return value.type.rank if value.type.dtype == "bool" else 1
+
+
+def _of_arrays(index: Any) -> bool:
+    """Whether an index, as it is written, is one that no list takes."""
+    return isinstance(index, gast.Tuple) or (isinstance(index, gast.Constant) and index.value is ...)
 
 
 __all__ = ["Subscripts"]

@@ -156,6 +156,17 @@ def lists_have_no_axes(x: real["N"]):
 
 
 @layer
+def lists_take_one_integer(x: real["N M"]):
+    ys = []
+    for i in range(x.shape[0]):
+        ys.append(x[i] * 2)
+    a = ys[0, 1]  # E type: a list takes one integer # H np.stack(ys)
+    b = ys[np.array([0, 1])]  # E type: a list takes one integer
+    c = ys[None] + ys[...]  # E type: a list takes one integer
+    return a + b + c + ys[0] + ys[1:][0]
+
+
+@layer
 def bound_behind_the_return(x: real["N"]):
     s = 1.0
 
