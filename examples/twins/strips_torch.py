@@ -1,4 +1,4 @@
-"""examples/strips.py in PyTorch, with its own CTC."""
+"""examples/strips.py in PyTorch."""
 
 import jobs
 import same
@@ -9,22 +9,18 @@ from torch.nn import functional as F
 
 
 class Reader(nn.Module):
-    """Two GRUs, as PyTorch's two directions are, and the scores."""
-
     def __init__(self) -> None:
         super().__init__()
-        self.gru = nn.GRU(8, strips.HIDDEN, batch_first=True, bidirectional=True)
+        self.both = nn.GRU(8, strips.HIDDEN, batch_first=True, bidirectional=True)
         self.scores = nn.Linear(2 * strips.HIDDEN, 11)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.scores(self.gru(x)[0])
+        return self.scores(self.both(x)[0])
 
 
 def run(epochs: int = strips.EPOCHS) -> jobs.Result:
     torch.manual_seed(1)
-    (x, label), test = strips.data()
-    x, label = torch.from_numpy(x), torch.from_numpy(label)
-    lengths = (label > 0).sum(1)
+    (x, t), (x_test, t_test) = [[torch.from_numpy(a) for a in part] for part in strips.data()]
     net = Reader()
     same.start(net)
     total = epochs * -(-len(x) // strips.BATCH)
@@ -34,14 +30,17 @@ def run(epochs: int = strips.EPOCHS) -> jobs.Result:
     with clock:
         for _ in range(epochs):
             for rows in torch.randperm(len(x)).split(strips.BATCH):
-                p = F.log_softmax(net(x[rows]), 2).transpose(0, 1)
-                columns = torch.full((len(rows),), strips.WIDTH)
-                loss = F.ctc_loss(p, label[rows].clamp(min=0), columns, lengths[rows], reduction="sum") / len(rows)
+                log_p = net(x[rows]).log_softmax(2).swapaxes(0, 1)
+                lengths = torch.full((len(rows),), strips.WIDTH)
+                targets = t[rows]
+                loss = F.ctc_loss(log_p, targets.clamp(min=0), lengths, (targets >= 0).sum(1), reduction="sum") / len(
+                    rows
+                )
                 solver.zero_grad()
                 loss.backward()
                 nn.utils.clip_grad_norm_(net.parameters(), 5.0)
                 solver.step()
                 rates.step()
     with torch.no_grad():
-        scores = net(torch.from_numpy(test[0])).numpy()
-    return clock.result("digits read right", strips.right(scores, test[1]), total)
+        scores = net(x_test).numpy()
+    return clock.result("digits read right", strips.right(scores, t_test.numpy()), total)

@@ -41,13 +41,19 @@ CONVOLUTIONS = [
     ((2, 1, 1, 1), 1, (1, 1), (1, 1), (0, 0), 1, (1, 1)),
     ((2, 16, 14, 14), 24, (3, 3), (1, 1), (1, 1), 1, (1, 1)),
 ]
+IN_STRIPS = [
+    ((1, 20, 12, 12), 50, (5, 5), (1, 1), (0, 0), 1, (1, 1)),
+    ((5, 20, 12, 12), 50, (5, 5), (1, 1), (0, 0), 1, (1, 1)),
+    ((2, 64, 21, 19), 48, (3, 3), (2, 1), (1, 2), 2, (1, 2)),
+]
 
 
-@pytest.mark.parametrize("case", CONVOLUTIONS)
+@pytest.mark.parametrize("case", [*CONVOLUTIONS, *IN_STRIPS])
 @pytest.mark.parametrize("bias", [True, False])
 def test_convolution(case, bias):
     shape, n_filter, kernel, stride, pad, groups, dilation = case
     layer = made(Convolution, n_filter, kernel, stride, pad, groups, dilation, bias)
+    assert (layer.function(shape)[1]["strips"] > 1) == (case in IN_STRIPS)
     compare(
         layer,
         {"x": normal(*shape)},
