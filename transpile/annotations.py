@@ -51,7 +51,7 @@ def parse_annotation(node: Any, source: Source, fresh: Fresh) -> Annotation:
     if dotted is None and isinstance(first, gast.Name) and source.is_lost(first.id):
         raise Suppressed
     if isinstance(node, gast.Name) and node.id in ("float", "int", "bool") and dotted is None:
-        return Annotation("config", Type(node.id), "")
+        return Annotation("config", Type(node.id, pythons=True), "")
     if dotted == "layerc.Random":
         return Annotation("random", Type("i64"), "")
     if dotted in ELEMENTS:

@@ -184,15 +184,20 @@ class Assignments:
         self.meant[name] = id
         self.emit(Assign(name, value, self.span(node)))
         self.born[name] = self.loops
-        if self.is_truth(value):
-            self.truths.add(name)
-        if isinstance(value, Call) and not value.type.rank and value.op in _BOXES:
-            self.boxes[name] = name
-        if isinstance(value, Name) and value.id in self.boxes:
-            self.boxes[name] = self.boxes[value.id]
+        if not value.type.rank and self.is_box(value):
+            self.boxes[name] = self.boxes[value.id] if isinstance(value, Name) else name
         bound = Name(name, value.type, value_of(value), self.span(target))
         self.env[id] = bound
         return bound
+
+    def is_box(self: Any, value: Expr) -> bool:
+        """Whether a scalar is an array without axes, which is no number to Python."""
+        match value:
+            case Name(id=id):
+                return id in self.boxes
+            case Call(op=op, span=span):
+                return op in _BOXES and span not in self.ternaries
+        return False
 
     def _named_item(self: Any, id: str, value: Value, node: Any, target: Any) -> Value:
         """An item of a tuple that gets a name: computed now, once."""

@@ -9,9 +9,8 @@ import gast
 from . import construct
 from .construct import const
 from .errors import Suppressed
-from .operations import BY_SPELLING, ROWS
+from .operations import BY_SPELLING
 from .program import (
-    Call,
     Expr,
     Name,
 )
@@ -145,30 +144,10 @@ class Atoms:
 
     def _no_number(self: Any, base: Expr, node: Any, what: str) -> None:
         """What arrays have, and NumPy's scalars, Python's numbers have not."""
-        if self.is_number(base):
+        if base.type.pythons and not base.type.rank:
             own = {"real": "float", "i64": "int"}.get(base.type.dtype, base.type.dtype)
             said = f"a Python number ({own}) {what}"
             raise self.fail(node, "type", said, "np.asarray(...) makes an array of it")
-
-    def is_number(self: Any, expr: Expr) -> bool:
-        """Whether it is surely a number of Python's own, or a truth value."""
-        weak = expr.type.is_weak and not expr.type.rank and isinstance(expr, (Name, construct.Const))
-        return weak or expr.type.pythons or self.is_truth(expr)
-
-    def is_truth(self: Any, expr: Expr) -> bool:
-        """Whether it is Python's own True or False, where NumPy's would have an array's methods."""
-        if expr.type.rank or expr.type.dtype != "bool":
-            return False
-        if expr.type.pythons:
-            return True
-        match expr:
-            case Name(id=id):
-                return id in self.truths
-            case Call(op="logical_not" | "logical_and" | "logical_or", args=args):
-                return all(map(self.is_truth, args))
-            case Call(args=args):
-                return ROWS[expr.op].kind == "elementwise" and all(a.type.is_weak and not a.type.rank for a in args)
-        return isinstance(expr, construct.Const)
 
     def _field(self: Any, node: Any, attr: str) -> Value:
         key = f"self.{attr}"

@@ -126,6 +126,11 @@ class Binding:
             "concatenate", *(construct.call("expand_dims", construct.cast(i, dtype), axis=0) for i in items), axis=0
         )
 
+    def stacked_items(self: Any, value: Tuple, node: Any) -> Expr:
+        """The same of what stays a tuple: an item is Python's own, if all are."""
+        items = [v for v in value.items if not isinstance(v, (Tuple, Static))]
+        return construct.pythons(self.stacked(value, node), construct.owner([self.as_expr(v, node) for v in items]))
+
     def _arrays(self: Any, given: Any, node: Any) -> list[Expr]:
         value = self.value(given)
         if not isinstance(value, Tuple) or not value.items:
@@ -144,8 +149,9 @@ class Binding:
             case "axis" | "int" | "axes":
                 return self._axes(value, given, argument)
             case "flag":
-                known = known_truth(self.as_expr(value, given))
-                if known is None:
+                flag = self.as_expr(value, given)
+                known = known_truth(flag)
+                if known is None or flag.type.is_float:
                     raise self.fail(given, "type", f"{argument.name} must be True or False at build time")
                 return known
             case "shape":

@@ -219,8 +219,6 @@ def _reserve(checker: FunctionChecker, params: list[Parameter], source: Source) 
             raise Mistake(param.span, "name", f"{param.name} is both an argument and a field", "rename one")
         seen.add(param.name)
         checker.fresh.used.add(param.name)
-        if param.role == "config" and param.type.dtype == "bool":
-            checker.truths.add(param.name)
         if param.role == "config" and param.type.dtype == "int" and param.name not in extents:
             checker.facts[param.name] = construct.any_config(param.name)
     for param in params:

@@ -11,6 +11,7 @@ from .errors import Mistake, Suppressed
 from .libraries import exists
 from .operations import BY_SPELLING, ROWS, Row
 from .program import (
+    Call,
     NewAxis,
 )
 from .source import Source, shipped
@@ -98,7 +99,10 @@ class Calls:
             self.no_lists(node.args)
         if row.name == "take_along_axis":  # the only one that asks for ys.ndim
             self.no_sequences(node.args)
-        return self._of_numbers(dotted, self.call_row(row, node.args, node.keywords, node), node)
+        made = self._of_numbers(dotted, self.call_row(row, node.args, node.keywords, node), node)
+        if "." not in dotted and isinstance(made, Call) and not made.type.rank:  # abs(n), of Python
+            return construct.pythons(made, construct.owner(made.args))
+        return made
 
     def _of_numbers(self: Any, dotted: str, made: Value, node: Any) -> Value:
         """What a function of math gives: it takes numbers only, and gives one of Python's."""
@@ -154,7 +158,7 @@ class Calls:
             raise self.fail(node, "type", f"{dotted}() takes a scalar", f"use .astype({dotted}) for arrays")
         same = (dotted == "float" and expr.type.is_float) or (dotted == "int" and expr.type.is_integer)
         made = expr if same else construct.cast(expr, DTYPES.get(dotted) or BUILTIN_DTYPES[dotted])
-        return construct.pythons(made) if dotted in BUILTIN_DTYPES else made
+        return construct.pythons(made, dotted in BUILTIN_DTYPES)
 
     def _method(self: Any, node: Any) -> Value:
         target, attr = node.func.value, node.func.attr

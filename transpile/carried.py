@@ -265,7 +265,7 @@ class Carried:
             for path, value in was.items():
                 if isinstance(value, Name) and is_array(now[path]):
                     type = self._holding_both(id, value.type, self.as_expr(now[path], node).type, node)
-                    if type != value.type:
+                    if type != value.type or type.pythons is not value.type.pythons:
                         wider[id, path] = type
         return wider
 
@@ -294,10 +294,10 @@ class Carried:
         return False
 
     def _holding_both(self: Any, id: str, before: Type, after: Type, node: Any) -> Type:
-        if after == before:
+        if after == before and after.pythons is before.pythons:
             return before
         try:
-            dtype = joined(before, after, shown(id))
+            scalar = joined(before, after, shown(id))
             shape = of_either(before.shape, after.shape)
             if shape is None:
                 shape = broadcast([before.shape, after.shape])
@@ -310,7 +310,7 @@ class Carried:
                 f"{shown(id)} is {before} before the loop and {after} after its body",
                 "give it its final type before the loop",
             ) from None
-        return self._lasting(id, Type(dtype, shape), node)
+        return self._lasting(id, replace(scalar, shape=shape), node)
 
     def _lasting(self: Any, id: str, type: Type, node: Any) -> Type:
         """A type that a variable can have after a loop as well: its shape does not name the loop's counter."""

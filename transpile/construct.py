@@ -17,14 +17,14 @@ from .typing import TypingError, shape_text
 
 def const(value: bool | int | float) -> Const:
     dtype = "bool" if isinstance(value, bool) else "int" if isinstance(value, int) else "float"
-    return Const(value, Type(dtype))
+    return Const(value, Type(dtype, pythons=True))
 
 
 def dim(value: Dim) -> Expr:
     """A symbolic integer as an expression."""
     if value.value is not None:
         return const(value.value)
-    return Call("dim", (), (("dim", value),), Type("int"), value)
+    return Call("dim", (), (("dim", value),), Type("int", pythons=True), value)
 
 
 def value_of(expr: Expr) -> Dim | None:
@@ -208,7 +208,7 @@ def index(base: Expr, items: Sequence[Item], span: Span = NOWHERE) -> Expr:
                     "use np.where(mask, x, 0), or x[mask] = v to store",
                 )
         axis += 1
-    return Index(base, tuple(items), Type(base.type.dtype, tuple(shape)), None, span)
+    return Index(base, tuple(items), replace(base.type, shape=tuple(shape)), None, span)
 
 
 def complete(base: Expr, items: Sequence[Item]) -> tuple[Item, ...]:
@@ -235,9 +235,20 @@ def cast(expr: Expr, dtype: str) -> Expr:
     return expr if expr.type.dtype == dtype else call("cast", expr, dtype=dtype)
 
 
-def pythons(expr: Expr) -> Expr:
-    """expr, known to be a number or truth value of Python's own."""
-    return replace(expr, type=replace(expr.type, pythons=True))
+def pythons(expr: Expr, own: bool | None = True) -> Expr:
+    """expr, known to be a number or truth value of Python's own, or of NumPy's, or of either."""
+    return expr if expr.type.pythons is own else replace(expr, type=replace(expr.type, pythons=own))
+
+
+def either(a: Type, b: Type) -> bool | None:
+    """Whether one of two is Python's own."""
+    return a.pythons if a.pythons is b.pythons else None
+
+
+def owner(args: Sequence[Expr]) -> bool | None:
+    """Whether what Python computes of these is Python's own (`Type.pythons`)."""
+    owners = {a.type.pythons for a in args}
+    return False if False in owners else None if None in owners else True
 
 
 def convert(expr: Expr, type: Type) -> Expr:

@@ -235,8 +235,8 @@ class Expressions(Atoms, Operators, Calls, Binding, Subscripts, SpecialCalls):
 
     methods: Mapping[str, Any] = {}  # of the class of a method
     assigned: Set[str] = frozenset()  # names that the function around assigns
-    truths: Set[str] = frozenset()  # names of Python's own booleans
     boxes: Mapping[str, str] = {}
+    ternaries: Set[Span] = frozenset()
 
     # -- lists: only a function's body has them ----------------------------------------------------------------
     frame: object = None

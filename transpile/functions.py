@@ -39,6 +39,7 @@ from .program import (
     Assign,
     Call,
     Expr,
+    Span,
     Stmt,
     Type,
     While,
@@ -111,8 +112,8 @@ class FunctionChecker(
         self.again = {}
         self.mutating = False  # whether it, or a function that calls it, writes into any array
         self.unordered: set[str] = set()  # arrays that may not lie in C order under NumPy
+        self.ternaries: set[Span] = set()  # where one of two values is chosen, which np.where makes an array of
         self.boxes: dict[str, str] = {}  # names of arrays without axes -> the first name of each
-        self.truths: set[str] = set()  # names of Python's own booleans
         self.assigned: set[str] = set()  # the function's own names
         self.popped: set[str] = set()
         self.appending: set[str] = set()

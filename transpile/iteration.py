@@ -47,7 +47,7 @@ class Iteration:
         loop = self._range(node.iter)
         direct = isinstance(node.target, gast.Name) and loop.hint == "="
         var = self.fresh(node.target.id if direct else "i" if loop.hint == "=" else loop.hint)
-        counter = Name(var, Type("int"), Dim.of(var), self.span(node.target))
+        counter = Name(var, Type("int", pythons=True), Dim.of(var), self.span(node.target))
         for id in targets:
             self.env.pop(id, None)
         self.counters.add(var)
@@ -126,7 +126,7 @@ class Iteration:
                 return self._zipped([self._range(a) for a in node.args], node)
         array = self.unlisted(self.value_or_list(node), node)
         if isinstance(array, Tuple):
-            array = self.stacked(array, node)
+            array = self.stacked_items(array, node)
         expr = self.as_expr(array, node)
         if not expr.type.rank:
             raise self.fail(node, "type", "cannot loop over a scalar", "loop over range(n)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
+from dataclasses import replace
 from typing import Any
 
 from . import construct
@@ -121,7 +122,7 @@ class Joins:
                 f"{shown(id)} has shape {construct.shape_text(x.type.shape)} on one branch"
                 f" and {construct.shape_text(y.type.shape)} on the other",
             )
-        type = Type(joined(x.type, y.type, shown(id)), shape)
+        type = replace(joined(x.type, y.type, shown(id)), shape=shape)
         name = self.called(id)
         self._note_order(name, x)
         self._note_order(name, y)
@@ -178,8 +179,12 @@ class Joins:
                         env[id] = Name(name, array.type, None, self.span(node))
 
 
-def joined(a: Type, b: Type, what: str) -> str:
-    """The dtype of a variable that is of one type here and of another there: only weak scalars give way."""
+def joined(a: Type, b: Type, what: str) -> Type:
+    """A scalar's type for a variable that is of one type here and of another there: only weak scalars give way."""
+    return Type(_dtype(a, b, what), pythons=construct.either(a, b))
+
+
+def _dtype(a: Type, b: Type, what: str) -> str:
     if a.dtype == b.dtype:
         return a.dtype
     top = promote([a, b])

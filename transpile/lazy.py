@@ -5,6 +5,7 @@ What is harmless to evaluate becomes a select; else it is a branch.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from . import construct
@@ -60,7 +61,9 @@ class Lazy:
             reads = any(isinstance(e, Index) for e in (*walk(x), *walk(y)))
             if not shows and not reads and not self._may_fail(x, y):
                 if x.type.shape == y.type.shape:
-                    return construct.call("where", condition, x, y, span=self.span(node))
+                    chosen = construct.call("where", condition, x, y, span=self.span(node))
+                    self.ternaries.add(self.span(node))
+                    return construct.pythons(chosen, construct.either(x.type, y.type))
         value: Value = self._meet(VALUE, a, b, then_out, else_out, node)
         if isinstance(value, Broken) and value.message is not None:
             raise self.fail(node, "type", value.message, value.help)
@@ -105,9 +108,7 @@ class Lazy:
             if needed or self._may_fail(term) or self.drawn() != before:
                 result = self._guarded(spelling, result, term, needed, before, node)
             else:
-                result = construct.call(
-                    "logical_and" if spelling == "And" else "logical_or", result, term, span=self.span(node)
-                )
+                result = self._both("logical_and" if spelling == "And" else "logical_or", result, term, node)
         return result
 
     def _guarded(
@@ -117,7 +118,8 @@ class Lazy:
         # Two names: the reverse of the branch asks again what the first held.
         names = self.fresh("holds"), self.fresh("holds")
         self.emit(Assign(names[0], first, self.span(node)))
-        holds, both = (Name(name, first.type, None, self.span(node)) for name in names)
+        own = replace(first.type, pythons=construct.either(first.type, second.type))
+        holds, both = (Name(name, own, None, self.span(node)) for name in names)
         inner = [*needed, Assign(both.id, second, self.span(node))]
         skipped: list[Stmt] = [Assign(both.id, holds, self.span(node))]
         self._draws_meet(self.drawn(), inner, before, skipped, node)

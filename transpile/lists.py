@@ -14,6 +14,7 @@ typed once, so then it is typed again: `plans` hands that on. A list that is als
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 from typing import Any
 
 import gast
@@ -205,7 +206,7 @@ class Lists:
     def _element(self: Any, state: Items, value: Value, node: Any) -> Type:
         expr = self.as_expr(value, node)
         dtype = {"float": "real", "int": "i64"}.get(expr.type.dtype, expr.type.dtype)
-        type = Type(dtype, expr.type.shape)
+        type = Type(dtype, expr.type.shape, expr.type.pythons)
         before = state.element
         if {s for d in type.shape for s in d.symbols()} & (self.facts.keys() - state.scope):
             raise self.fail(
@@ -225,7 +226,7 @@ class Lists:
                 "the items of a list must have one shape:"
                 f" {construct.shape_text(before.shape)} and {construct.shape_text(type.shape)}",
             )
-        return Type(joined(before, expr.type, f"an item of {state.name}"), shape)
+        return replace(joined(before, expr.type, f"an item of {state.name}"), shape=shape)
 
     def _keep(self: Any, key: Key, state: Items) -> None:
         self.lists[key] = state
@@ -304,7 +305,8 @@ class Lists:
             raise self.fail(node, "type", f"nothing was appended to {state.name} yet", "begin with an item: [first]")
         total = self._total(value.key, state)
         known = value.key in self.plans
-        whole = Name(state.name, Type(state.element.dtype, (total if known else state.length, *state.element.shape)))
+        shape = (total if known else state.length, *state.element.shape)
+        whole = Name(state.name, replace(state.element, shape=shape))  # an item is Python's own if it was
         if not known or total == state.length:
             return whole
         return construct.index(
@@ -336,7 +338,7 @@ class Lists:
             order = [*range(1, rank)]
             order.insert(axis % rank, 0)
             return construct.call("transpose", expr, axes=tuple(order), span=self.span(node))
-        return expr
+        return construct.pythons(expr, False)
 
     def call_np_concatenate(self: Any, node: Any) -> Value:
         expr = self._whole_list(node)
@@ -371,11 +373,10 @@ class Lists:
         value = self.unlisted(self.value_or_list(node.args[0]), node.args[0])
         start = self.typed(node.args[1]) if len(node.args) == 2 else None
         if isinstance(value, Tuple):
-            total = start
-            for item in value.items:
-                expr = self.as_expr(item, node)
-                total = expr if total is None else construct.call("add", total, expr, span=self.span(node))
-            return total if total is not None else construct.const(0)
+            items = [self.as_expr(item, node) for item in value.items]
+            if start is not None or not items or items[0].type.dtype == "bool":
+                items.insert(0, start or construct.const(0))
+            return construct.pythons(reduce(partial(construct.call, "add"), items), construct.owner(items))
         expr = self.as_expr(value, node)
         if not expr.type.rank:
             raise self.fail(node, "type", "sum takes a sequence, got a scalar")

@@ -28,6 +28,10 @@ from .values import (
 
 _MOST_ITEMS = 10000  # of a list whose items are known one by one
 _OPERATORS = (gast.UnaryOp, gast.BinOp, gast.AugAssign, gast.Compare)
+EITHER = (
+    "this truth value is Python's own on one path and NumPy's on another, which have another arithmetic",
+    "bool(v) is Python's own on every path",
+)
 
 
 class Operators:
@@ -57,6 +61,11 @@ class Operators:
         raise self.fail(node, "type", "this arithmetic on tuples is not part of the subset")
 
     def apply(self: Any, row: Row, args: Sequence[Expr], static: dict[str, Any], node: Any) -> Expr:
+        """An operation, checked. Operators make Python's own numbers of such, functions make NumPy's."""
+        made = self._apply(row, args, static, node)
+        return construct.pythons(made, isinstance(node, _OPERATORS) and construct.owner(args))
+
+    def _apply(self: Any, row: Row, args: Sequence[Expr], static: dict[str, Any], node: Any) -> Expr:
         folded = fold(row.name, args)
         if folded is not None:
             if (
@@ -85,8 +94,6 @@ class Operators:
         if row.kind == "elementwise":
             args = self._halves(args, node)
         made = construct.call(row.name, *args, span=self.span(node), **static)
-        if isinstance(node, _OPERATORS) and all(map(self.is_number, args)):
-            made = construct.pythons(made)
         if row.name in ("maximum", "minimum") and isinstance(made, Call) and made.value is not None:
             (a, b), choose = map(value_of, args), maximum if row.name == "maximum" else minimum
             made = replace(made, value=choose(a or ZERO, b or ZERO, self.facts))
@@ -115,7 +122,10 @@ class Operators:
                 adds = not isinstance(op, gast.Not)
             case _:
                 adds = False
-        if adds and all(map(self.is_truth, args)):
+        own = adds and construct.owner(args)
+        if own is None:
+            raise self.fail(node, "type", *EITHER)
+        if own:
             return [construct.cast(a, "int") for a in args]
         if row.name in ("negative", "subtract"):
             raise self.fail(node, "type", "NumPy has no - for booleans", "~ for not, ^ for differs")
@@ -229,7 +239,7 @@ class Operators:
                 raise self.fail(
                     node, "type", "a < b < c asks for the truth of an array, which has none", "(a < b) & (b < c)"
                 )
-            result = test if result is None else construct.call("logical_and", result, test, span=self.span(node))
+            result = test if result is None else self._both("logical_and", result, test, node)
         assert result is not None
         return result
 
@@ -245,7 +255,7 @@ class Operators:
             apart = number_of(construct.call("subtract", first, second)) if None not in known else None
             same = same if apart is None else const(apart == 0)
             result = same if known_truth(result) is True else construct.call("logical_and", result, same)
-        return result
+        return construct.pythons(result)
 
     def _membership(self: Any, value: Value, items: Tuple, inside: bool, node: Any) -> Value:
         """`n in (1, 2)`: whether it equals one of them."""
@@ -264,6 +274,7 @@ class Operators:
                 return const(inside)
             if known is None:
                 result = same if result == const(False) else construct.call("logical_or", result, same)
+        result = construct.pythons(result)
         return result if inside else self.apply(ROWS["logical_not"], [result], {}, node)
 
     def _boolean(self: Any, spelling: str, values: list[Any], node: Any, exact: bool = False) -> Value:
@@ -274,10 +285,12 @@ class Operators:
             if static is not None:
                 result = term if static == (spelling == "And") else result
             else:
-                result = construct.call(
-                    "logical_and" if spelling == "And" else "logical_or", result, term, span=self.span(node)
-                )
+                result = self._both("logical_and" if spelling == "And" else "logical_or", result, term, node)
         return result
+
+    def _both(self: Any, op: str, a: Expr, b: Expr, node: Any) -> Expr:
+        """`a and b` or `a or b`: one of the two."""
+        return construct.pythons(construct.call(op, a, b, span=self.span(node)), construct.either(a.type, b.type))
 
     def condition(self: Any, node: Any, exact: bool = False) -> Expr:
         """A scalar condition. `exact`: not only its truth matters, as of what `and` and `or` give: one of the two."""
@@ -296,7 +309,7 @@ class Operators:
             raise self.fail(node, "type", what, "say which one is meant: k if k else 2")
         if expr.type.rank:
             expr = construct.index(expr, [At(const(0))] * expr.type.rank)
-        return expr if expr.type.dtype == "bool" else construct.call("not_equal", expr, const(0))
+        return expr if expr.type.dtype == "bool" else construct.pythons(construct.call("not_equal", expr, const(0)))
 
     def _ternary(self: Any, node: Any, test: Any, body: Any, orelse: Any) -> Value:
         condition = self.condition(test)

@@ -113,6 +113,8 @@ class Printer:
         operator = next((_OPERATORS[s] for s in row.spellings if s in _OPERATORS), None)
         if expr.type.rank and operator in (ast.And, ast.Or):  # for scalars only
             operator = None
+        if expr.type.dtype == "bool" and operator in (ast.Add, ast.Mult):  # numbers of Python's own truth values
+            operator = None
         args = [self.tree(a) for a in expr.args]
         if operator is not None:
             return _operation(operator, args)
@@ -337,7 +339,10 @@ class Printer:
             case Comment(text=text):
                 return [f"{pad}# {text}"]
             case Assign(name=name, value=Call(op="add", args=[Name(id=same), addend]) as total) if (
-                same == name and not total.type.rank and name not in self.second  # of arrays it would be in place
+                same == name
+                and not total.type.rank
+                and name not in self.second  # of arrays it would be in place
+                and total.type.dtype != "bool"
             ):
                 return self.wrapped(f"{pad}{name} += ", addend)
             case Assign(name=name, value=value):

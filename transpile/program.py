@@ -43,7 +43,8 @@ NOWHERE = Span(0, 0, 0, 0)
 class Type:
     dtype: str  # real f32 f64 i32 i64 bool, and weak: float int
     shape: tuple[Dim, ...] = ()
-    pythons: bool = field(default=False, compare=False)  # surely Python's own, as `not x` is: it has no methods
+    # Whether a scalar is Python's own, as `not x` is, and no NumPy's; None: Python's on one path, NumPy's on another.
+    pythons: bool | None = field(default=False, compare=False)
 
     @property
     def rank(self) -> int:

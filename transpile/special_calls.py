@@ -14,7 +14,7 @@ from .array_calls import ArrayCalls
 from .construct import const
 from .dims import of_either
 from .operations import BY_SPELLING, ROWS
-from .program import Const, Expr, Name, Span
+from .program import Const, Expr, Span
 from .typing import TypingError, as_float, promote
 from .values import Closure, ListValue, Static, Tuple, Value
 
@@ -70,7 +70,7 @@ class SpecialCalls(ArrayCalls):
         value = self.typed(*self._arguments(node, name, 1))
         if value.type.rank:
             raise self.fail(node, "type", f"{name} takes a scalar", f"np.{op} rounds arrays")
-        if name in ("round", "math.trunc") and isinstance(value, Name) and value.id in self.boxes:
+        if name in ("round", "math.trunc") and self.is_box(value):
             raise self.fail(node, "type", f"Python's {name} takes a number, not an array without axes", f"np.{op}")
         if not value.type.is_float:
             return value
@@ -141,7 +141,8 @@ class SpecialCalls(ArrayCalls):
         return self._typed_array(construct.call("copy", expr), dtype)
 
     def _typed_array(self: Any, expr: Expr, dtype: str | None) -> Expr:
-        """An array, also one of no axes, has a type."""
+        """An array, also one of no axes, has a type, and nothing of Python's own."""
+        expr = construct.pythons(expr, False)
         if expr.type.is_weak:
             expr = construct.cast(expr, "real" if expr.type.is_float else "i64")
         return expr if dtype is None else construct.cast(expr, dtype)
@@ -188,6 +189,8 @@ class SpecialCalls(ArrayCalls):
             value = self.value(node.args[0])
             if not isinstance(value, Tuple):
                 array = self.as_expr(value, node)
+                if not array.type.rank:
+                    raise self.fail(node, "type", f"{reduction} takes an array, or two and more scalars")
                 if array.type.rank > 1:
                     raise self.fail(
                         node, "type", f"{reduction} of rows asks for the truth of arrays", f"use np.{reduction}(x)"
@@ -202,7 +205,7 @@ class SpecialCalls(ArrayCalls):
             raise self.fail(node, "type", f"{reduction} of several arrays is ambiguous", f"use np.{pairwise}(a, b)")
         result: Expr = items[0]
         for item in items[1:]:
-            result = self.apply(ROWS[pairwise], [result, item], {}, node)
+            result = construct.pythons(self.apply(ROWS[pairwise], [result, item], {}, node), construct.owner(items))
         return result if len(items) < 3 or not result.type.is_float else self._evenly(result, items, node)
 
     def _evenly(self: Any, extreme: Expr, items: list[Expr], node: Any) -> Expr:

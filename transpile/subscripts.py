@@ -38,10 +38,14 @@ class Subscripts:
             return self._pick(node, base, slice)
         expr = self.as_expr(base, value)
         self._no_number(expr, node, "takes no index")
-        items = self.items(expr, slice)
+        return self._take(expr, self._items_of(expr, value, slice), node)
+
+    def _items_of(self: Any, expr: Expr, value: Any, slice: Any) -> tuple[Item, ...]:
+        """What `value[slice]` asks for, where a list takes less than the array that stands for it."""
+        items: tuple[Item, ...] = self.items(expr, slice)
         if self.is_array_list(value) and (_of_arrays(slice) or not isinstance(items[0], (At, Slice))):
             raise self.fail(slice, "type", "a list takes one integer, or a slice", "stack it first: np.stack(ys)")
-        return self._take(expr, items, node)
+        return items
 
     def _take(self: Any, expr: Expr, items: tuple[Item, ...], node: Any) -> Value:
         return construct.index(expr, items, self.span(node))
@@ -54,7 +58,7 @@ class Subscripts:
         if number.type.rank or number.type.is_float:
             raise self.fail(slice, "type", f"the index of a tuple is one integer, not {number.type}")
         if number_of(number) is None and not any(isinstance(v, (Static, Closure)) for _, v in leaves(base)):
-            stacked = self.stacked(base, node)  # which item depends on values
+            stacked = self.stacked_items(base, node)  # which item depends on values
             return construct.index(stacked, self.items(stacked, slice), self.span(node))
         position = self._static_int(slice)
         if not -len(base.items) <= position < len(base.items):

@@ -11,7 +11,7 @@ from . import construct
 from .mutation import as_load
 from .operations import BY_SPELLING, ROWS
 from .program import At, Expr, Gather, Item, Mask, Name, Slice, Span, Store
-from .typing import broadcast
+from .typing import broadcast, shape_text
 from .values import Static, Tuple, Value, plain
 
 
@@ -43,6 +43,9 @@ class Writes:
             return
         current = self.as_expr(left, target)
         addend = self.as_expr(right, value)
+        if addend.type.rank and not current.type.rank and self.is_box(current):
+            what = f"an array without axes, which this changes in place, cannot hold {shape_text(addend.type.shape)}"
+            raise self.fail(node, "shape", what, "v = v + x makes another")
         if current.type.rank:
             self.store_items(current, construct.complete(current, ()), addend, node, row.name)
         else:
@@ -66,7 +69,7 @@ class Writes:
 
     def store(self: Any, base: Any, slice: Any, value: Expr, op: str | None, node: Any) -> None:
         array = self._places(base)
-        items = self.items(array, slice)
+        items = self._items_of(array, base, slice)
         binds = self.is_array_list(base) and len(items) == 1 and isinstance(items[0], At)
         self.store_items(array, items, value, node, op, binds=binds)
 

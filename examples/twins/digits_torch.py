@@ -42,11 +42,5 @@ def run(epochs: int = digits.EPOCHS) -> jobs.Result:
         for _ in range(epochs):
             for rows in torch.randperm(len(x)).split(digits.BATCH):
                 loss = F.cross_entropy(net(x[rows]), t[rows]) + 1e-4 * sum((w * w).sum() for w in matrices)
-                solver.zero_grad()
-                loss.backward()
-                solver.step()
-                rates.step()
-    net.eval()
-    with torch.no_grad():
-        accuracy = (net(x_test).argmax(1) == t_test).double().mean().item()
-    return clock.result("test accuracy", accuracy, total)
+                same.step(loss, solver, rates)
+    return clock.result("test accuracy", same.accuracy(net, x_test, t_test), total)

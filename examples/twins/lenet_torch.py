@@ -33,14 +33,8 @@ def run(epochs: int = lenet.EPOCHS) -> jobs.Result:
             for rows in torch.randperm(len(x)).split(lenet.BATCH):
                 loss = F.cross_entropy(net(shifted(x[rows])), t[rows])
                 loss = loss + 1e-4 * sum((w * w).sum() for w in matrices)
-                solver.zero_grad()
-                loss.backward()
-                solver.step()
-                rates.step()
-    net.eval()
-    with torch.no_grad():
-        accuracy = (net(x_test[:, :, 1:9, 1:9]).argmax(1) == t_test).double().mean().item()
-    return clock.result("test accuracy", accuracy, total)
+                same.step(loss, solver, rates)
+    return clock.result("test accuracy", same.accuracy(net, x_test[:, :, 1:9, 1:9], t_test), total)
 
 
 def shifted(x: torch.Tensor) -> torch.Tensor:

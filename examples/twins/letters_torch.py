@@ -39,11 +39,7 @@ def run(epochs: int = letters.EPOCHS) -> jobs.Result:
                 scores, hidden = net(batch, hidden)
                 hidden = hidden.detach()
                 loss = F.cross_entropy(scores.flatten(0, 1), target.flatten())
-                solver.zero_grad()
-                loss.backward()
-                nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-                solver.step()
-                rates.step()
+                same.step(loss, solver, rates, clip=1.0)
     with torch.no_grad():
         scores, _ = net(x_test, None)
         bits = F.cross_entropy(scores.flatten(0, 1), t_test.flatten()).item() / math.log(2)

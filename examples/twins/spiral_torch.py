@@ -2,6 +2,7 @@
 
 import jobs
 import numpy as np
+import same
 import spiral
 import torch
 from torch import nn
@@ -66,10 +67,7 @@ def run(epochs: int = spiral.EPOCHS) -> jobs.Result:
                 for piece in pieces[1:]:
                     y = flow(rate, y)
                     loss = loss + 0.5 * (y - piece[rows]).square().sum() / len(rows)
-                solver.zero_grad()
-                loss.backward()
-                solver.step()
-                rates.step()
+                same.step(loss, solver, rates)
     places = [torch.tensor([[2.0, 0.0]])]
     with torch.no_grad():
         for _ in range(spiral.POINTS - 1):

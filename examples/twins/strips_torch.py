@@ -36,11 +36,7 @@ def run(epochs: int = strips.EPOCHS) -> jobs.Result:
                 loss = F.ctc_loss(log_p, targets.clamp(min=0), lengths, (targets >= 0).sum(1), reduction="sum") / len(
                     rows
                 )
-                solver.zero_grad()
-                loss.backward()
-                nn.utils.clip_grad_norm_(net.parameters(), 5.0)
-                solver.step()
-                rates.step()
+                same.step(loss, solver, rates, clip=5.0)
     with torch.no_grad():
         scores = net(x_test).numpy()
     return clock.result("digits read right", strips.right(scores, t_test.numpy()), total)

@@ -44,10 +44,7 @@ def run(epochs: int = tabular.EPOCHS) -> jobs.Result:
                         y = one(x[rows])
                         loss = F.cross_entropy(y, t[rows]) if table == "wine" else F.relu(1 - t[rows] * y).mean()
                         loss = loss + held * sum((w * w).sum() for w in weights)
-                        solver.zero_grad()
-                        loss.backward()
-                        solver.step()
-                        rates.step()
+                        same.step(loss, solver, rates)
             with torch.no_grad():
                 y = one(x_test)
             right = y.argmax(1) == t_test if table == "wine" else (y > 0) == (t_test > 0)

@@ -39,10 +39,7 @@ def run(epochs: int = vae.EPOCHS) -> jobs.Result:
         for _ in range(epochs):
             for rows in torch.randperm(len(x)).split(vae.BATCH):
                 loss = net(x[rows])
-                solver.zero_grad()
-                loss.backward()
-                solver.step()
-                rates.step()
+                same.step(loss, solver, rates)
     with torch.no_grad():
         nats = net(x_test).item()
     return clock.result("nats per image", nats, total)

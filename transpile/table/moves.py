@@ -181,9 +181,9 @@ add(
     Row("copy", "np.copy", "a", "move", _same, ("dy",), pull=_pull_same),
     Row("cast", "np.astype", "a, dtype: dtype", "special", _cast, ("dy",)),
     Row("concatenate", "np.concatenate np.concat", "a: arrays, axis: axis = 0", "special", _concatenated, "pieces"),
-    Row("extent", "extent", "a, axis: axis", "special", lambda args, static: Type("int"), ZERO),
+    Row("extent", "extent", "a, axis: axis", "special", lambda args, static: Type("int", pythons=True), ZERO),
     Row("with_derivative", "derivative.with_derivative", "a, of", "derivative", _same, (None, "dy")),
     Row("with_backward", "derivative.with_backward", "a: arrays, rule: value", "derivative", _same, BACKWARD),
     Row("stop_gradient", "derivative.stop_gradient", "a", "move", _same, ZERO, pull=_pull_same),
-    Row("size", "np.size", "a", "special", lambda args, static: Type("int"), ZERO),
+    Row("size", "np.size", "a", "special", lambda args, static: Type("int", pythons=True), ZERO),
 )

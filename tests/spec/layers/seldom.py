@@ -53,6 +53,35 @@ def numbers_of_truths(x: real["N"], flag: bool = True, n: int = 4):  # N=4
 
 
 @layer
+def truths_of_either(x: real["N"], flag: bool = True, n: int = 4):  # N=4
+    """True + True is 2 of Python's own truth values, and True of NumPy's: on every path, in lists, of functions."""
+    first = n > 5
+    if n > 2:
+        first = True
+    second = True if x[0] > 0 else flag
+    third, steps = flag, 0
+    while steps < 4:
+        third, steps = not third, steps + 1
+    grown = []
+    for i in range(4):
+        grown.append(i > 1)
+    stacked = np.stack(grown)
+    picked = 0.0
+    for i in range(3):
+        t = (True, flag, n > 9)[i]
+        picked += t + t
+    numpys = (np.equal(n, 4) + np.equal(n, 4)) * 1.0 + (np.logical_and(flag, n > 3) + flag)
+    numpys += stacked[2] + stacked[3]
+    most = max(flag, n > 3)
+    pythons = (first + first) + (second + second) + (third + third) + (grown[2] + grown[3]) + (most + most)
+    pythons += (n in (1, 4)) + (x.shape == x.shape) + (1 < n < 9) + (n > 2 and n > 3) + abs(n > 2)
+    pythons += sum([n > 2, n > 3]) + sum([x[0] > 0, x[0] > -9]) + bool(x[0] > 0) + bool(x[1] > -9)
+    chosen = 1.0 if x[0] > 0 else 2.0
+    chosen += x
+    return x * numpys, x * pythons, x * picked, chosen * round(2.0 if n > 2 else 3.5)
+
+
+@layer
 def uneven_blocks(x: real["N"], block: int = 3, c: int = 2):  # N=7 edge=1
     """Temporaries of an extent that depends on the block, times a number of any sign."""
     y = np.zeros_like(x)

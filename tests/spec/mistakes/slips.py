@@ -137,6 +137,36 @@ def booleans_of_numpy(x: real["N"], s: real):
 
 
 @layer
+def truths_of_pythons_or_numpys(x: real["N"], flag: bool = True):
+    a = True
+    for i in range(x.shape[0]):
+        a = x[i] > 0
+    b = a + a  # E type: this truth value is Python's own on one path and NumPy's on another # H bool(v)
+    c = flag
+    if x[0] > 0:
+        c = x[1] > 0
+    d = -c  # E type: this truth value is Python's own on one path and NumPy's on another
+    e = (flag and x[0] > 0) + flag  # E type: this truth value is Python's own on one path
+    return x * b * d * e
+
+
+@layer
+def flags_and_extremes(x: real["N"], w: float = 1.0):
+    a = np.sum(x, keepdims=2.5)  # E type: keepdims must be True or False at build time
+    b = max(w)  # E type: max takes an array, or two and more scalars
+    return x * a * b
+
+
+@layer
+def arrays_without_axes(x: real["N"]):
+    v = np.zeros(())
+    v += x  # E shape: an array without axes, which this changes in place, cannot hold (N,) # H v = v + x
+    w = 1.0 if x[0] > 0 else 2.0
+    w += x
+    return v + w
+
+
+@layer
 def methods_of_pythons_own(x: real["N"], s: real):
     a = not s
     a = a.copy()  # E type: a Python number (bool) has no copy # H np.asarray
@@ -163,6 +193,7 @@ def lists_take_one_integer(x: real["N M"]):
     a = ys[0, 1]  # E type: a list takes one integer # H np.stack(ys)
     b = ys[np.array([0, 1])]  # E type: a list takes one integer
     c = ys[None] + ys[...]  # E type: a list takes one integer
+    ys[x[:, 0] > 0] = x[0]  # E type: a list takes one integer
     return a + b + c + ys[0] + ys[1:][0]
 
 
