@@ -29,6 +29,19 @@ def products(x: real["G M K"], w: real["G K N"]):
 
 
 @layer
+def strips(x: real["G M"], w: real["K N"]):
+    """As a convolution in strips: each iteration makes the operand of its product, which stays with one thread."""
+    rows = x.shape[1] - w.shape[0] + 1
+    y = np.empty((x.shape[0], rows, w.shape[1]))
+    for g in range(x.shape[0]):
+        t = np.empty((rows, w.shape[0]))
+        for k in range(w.shape[0]):
+            t[:, k] = x[g, k : k + rows]
+        y[g] = t @ w
+    return y
+
+
+@layer
 def filters(x: real["G D T"], a: real["D"]):
     y = np.empty_like(x)
     for g in range(x.shape[0]):
@@ -100,6 +113,25 @@ def test_products_in_few_groups(package, groups, size):
     assert same_bits(values)
     for position in range(2):
         assert same_bits(on_threads(lambda at=position: package.products.vjp(x, w)[1](dy)[at]))
+
+
+def test_two_iterations_that_make_their_operands_are_split(package):
+    """Patches that one thread makes and two read would go from core to core."""
+    assert "if (G >= 2)" in (package.folder / "chunks_of.c").read_text()
+
+
+@pytest.mark.parametrize("groups", [0, 1, 2, 3, 70])
+def test_strips(package, groups):
+    rng = np.random.default_rng(groups)
+    x, w = rng.standard_normal((groups, 150)), rng.standard_normal((9, 16))
+    dy = rng.standard_normal((groups, 142, 16))
+    values = on_threads(lambda: package.strips(x, w))
+    seen = np.lib.stride_tricks.sliding_window_view(x, 9, axis=1)
+    np.testing.assert_allclose(values[0], seen @ w, 1e-12, 1e-12)
+    assert same_bits(values)
+    found = [on_threads(lambda at=position: package.strips.vjp(x, w)[1](dy)[at]) for position in range(2)]
+    assert all(map(same_bits, found))
+    np.testing.assert_allclose(found[1][0], np.einsum("gmk,gmn->kn", seen, dy), 1e-11, 1e-11)
 
 
 def filters_of(x, a):

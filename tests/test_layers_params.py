@@ -25,6 +25,7 @@ from layerc.runtime import (
     NoRegu,
     TiedInnerProduct,
     TopologyError,
+    convolution,
 )
 
 RNG = np.random.default_rng(0)
@@ -80,6 +81,15 @@ def test_convolution(shape, options):
         )
 
     check(made(Convolution, **options), {"x": normal(*shape)}, value, fill=drawn)
+
+
+@pytest.mark.parametrize(("depth", "filters"), [(1, 1), (27, 64), (1152, 256)])
+def test_strips_are_equal_and_no_narrower_than_vectors(depth, filters):
+    for rows, columns in itertools.product((0, 1, 7, 28, 56, 61, 224), (1, 7, 56, 224)):
+        strips = convolution._strips(rows, columns, depth, filters)
+        assert strips == 1 or (rows % strips == 0 and rows // strips * columns >= 32)
+        whole = rows * columns * depth <= convolution.CACHED and rows * columns * depth * filters < convolution.WORTH
+        assert not (whole and strips > 1), "there is no reason to cut a small image"
 
 
 def test_convolution_shares_its_filters():

@@ -1,11 +1,13 @@
 """Whole nets ahead of time: the same answers as the Net, to the last bit; and what cannot be built is told."""
 
+import json
+import subprocess
 import sys
 from contextlib import closing
 
 import numpy as np
 import pytest
-from ahead import MLP, build, changed, middle
+from ahead import MLP, build, changed, middle, package
 from nets_ahead import OWN_LAYERS, SCRIPTS
 
 from layerc import get_num_threads, set_num_threads
@@ -74,6 +76,41 @@ def test_threads_that_share_the_examples_change_no_bit(name, tmp_path, own_layer
         for n in count:
             np.testing.assert_array_equal(built.open().predict(*x), alone, err_msg=f"{n} threads")
     assert ("lcn_part(&own" in (tmp_path / "built" / "net.c").read_text()) == (name in IN_PARTS)
+
+
+@pytest.mark.parametrize("name", ["mlp", "shapes"])
+def test_a_part_that_fails_is_computed_with_the_whole(name, tmp_path, own_layers):
+    """As where a thread has no memory: the answer is that of one thread, or what fails there as well is told."""
+    scope, built = build(tmp_path, SCRIPTS[name])
+    given = dict(zip([t for s in scope["net"].layers if s.is_source for t in s.tops], scope["DATA"]))
+    x = [np.concatenate([given[p["name"]]] * 4)[:49] for p in built._net._net["predict"]["inputs"]]
+    expected = built.predict(*x)
+    folder, part = tmp_path / "built", "failed |= lcn_part("
+    text = (folder / "net.c").read_text()
+    assert text.count(part) == 1
+    fails = f"if (p == 1) own.arena[0] = 1, failed = 1; else {part}"
+    (folder / "net.c").write_text(text.replace(part, fails))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "libnet.so").unlink()
+    flags = manifest["native"]["flags"]
+    subprocess.run(["cc", "-shared", *flags, "net.c", "-o", "libnet.so", "-lm"], cwd=folder, check=True)
+    del manifest["native"]["size"]
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with closing(threads()) as count:
+        for n in count:
+            np.testing.assert_array_equal(package(folder).predict(*x), expected, err_msg=f"{n} threads")
+
+
+@pytest.mark.parametrize(("limit", "kept"), [("net_c.MOST_SHARED", "lcn_parts(net"), ("net_kernels.MOST", "_2(")])
+def test_limits_of_what_is_compiled_change_no_bit(limit, kept, tmp_path, own_layers, monkeypatch):
+    """Parameters too large for every thread to read, and more kernels than are compiled for their sizes."""
+    scope, built = build(tmp_path / "all", SCRIPTS["convolution"])
+    monkeypatch.setattr(f"layerc.build.{limit}", 0)
+    _, limited = build(tmp_path / "few", SCRIPTS["convolution"])
+    texts = [(tmp_path / f / "built" / "net.c").read_text() for f in ("all", "few")]
+    assert [kept in t for t in texts] == [True, False]
+    x = scope["DATA"][0][:9]
+    np.testing.assert_array_equal(limited.predict(x), built.predict(x))
 
 
 def threads():
