@@ -1,4 +1,4 @@
-"""NumPy's element functions, types and numbers in C, for the loops of a net."""
+"""NumPy's element functions, types and numbers in C, and names, for the loops of a net."""
 
 import re
 from collections.abc import Callable, Sequence
