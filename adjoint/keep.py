@@ -41,6 +41,8 @@ from ..transpile.program import (
     walk,
     walk_stmts,
 )
+from ..transpile.values import Fresh
+from .tape import Taped, either, taped
 from .versions import name_types
 
 _COSTLY = ("reduce", "product", "compose", "body")
@@ -64,17 +66,38 @@ def keep(primal: Function, sweep: Sequence[Stmt], gradient: Function) -> Kept | 
     head, rest = _cut(gradient, {p.name for _, p in cotangents_of(primal)})
     *before, final = sweep
     assert isinstance(final, Return)
-    apart = _Apart({p.name for p in (*primal.params, *gradient.params)} | assigned((*before, *gradient.body)))
+    apart = _Apart(Fresh({p.name for p in (*primal.params, *gradient.params)} | assigned((*before, *gradient.body))))
     before, head = apart.of(before), apart.of(head)
+    tape = taped(before, rest, apart.fresh)
+    if tape is not None and (made := _kept(primal, [*tape.forward, final], gradient, head, rest, apart.fresh, tape)):
+        return made
+    return _kept(primal, [*before, final], gradient, head, rest, apart.fresh)
+
+
+def _kept(
+    primal: Function,
+    sweep: list[Stmt],
+    gradient: Function,
+    head: list[Stmt],
+    rest: list[Stmt],
+    fresh: Fresh,
+    tape: Taped | None = None,
+) -> Kept | None:
+    """`head` and `rest`: the gradient before the cut and behind it. With a tape: None where what it stands for is
+    needed nevertheless."""
+    *before, final = sweep
+    assert isinstance(final, Return)
+    after = tape.rest if tape else rest
     types = name_types(before, {p.name: p.type for p in gradient.params})
     made = {n for s in before for n in assigned((s,))}
     taken = {r.name for r in primal.results} | {p.name for p in (*primal.params, *gradient.params)}
     counters = {s.var for s in walk_stmts(tuple(before)) if isinstance(s, For)}
     groups = groups_of([p.shape_text for p in primal.params])
     told = {n for n in made & set(types) if sum(d.symbol in groups for d in types[n].shape) < 2}
-    allowed = told - assigned(tuple(rest)) - taken - counters
-    found = _Choice(head, {n: types[n] for n in allowed}, _sizes(primal)).of(live_before(rest))
-    found -= _made_anyhow(head, rest, found)
+    allowed = told - assigned(tuple(after)) - taken - counters
+    found = _Choice(head, {n: types[n] for n in allowed}, _sizes(primal)).of(live_before(after))
+    found |= tape.names if tape else set()
+    found -= _made_anyhow(head, after, found)
     if not found:
         return None
     memory = {n: Type(_strong(types[n].dtype), types[n].shape) for n in sorted(found)}
@@ -85,7 +108,11 @@ def keep(primal: Function, sweep: Sequence[Stmt], gradient: Function) -> Kept | 
         body=clean([*before, replace(final, values=(*final.values, *values))], checks=True),
         results=(*primal.results, *(Result(n, "memory", t, texts[n]) for n, t in memory.items())),
     )
-    body = clean([*(s for s in head if not assigned((s,)) & found), *rest])
+    body = clean([*(s for s in head if not assigned((s,)) & found), *after])
+    if tape:
+        if tape.lists & assigned(body):
+            return None
+        body = either(tape.fits, body, clean([*head, *rest]), fresh)
     used = read(body)
     owners = {d.symbol for p in gradient.params if p.name in used for d in p.type.shape}
     params = [p for p in gradient.params if p.name in used or not {d.symbol for d in p.type.shape} <= owners]
@@ -124,7 +151,7 @@ class _Apart:
     before:  centred = x - np.mean(x)            after:  centred_mean = np.mean(x); centred = x - centred_mean
     """
 
-    taken: set[str]
+    fresh: Fresh
     names: dict[tuple[str, Expr], str] = field(default_factory=dict)
 
     def of(self, body: Sequence[Stmt]) -> list[Stmt]:
@@ -147,11 +174,7 @@ class _Apart:
 
     def _name(self, target: str, expr: Call) -> str:
         if (target, expr) not in self.names:
-            stem = f"{target}_{expr.op}"
-            every = (stem, *(f"{stem}{k}" for k in range(2, 100)))
-            name = next(n for n in every if n not in self.taken)
-            self.taken.add(name)
-            self.names[target, expr] = name
+            self.names[target, expr] = self.fresh(f"{target}_{expr.op}")
         return self.names[target, expr]
 
 

@@ -89,7 +89,7 @@ def _spread_diagonal(call: Call, expr: Expr, type: Type) -> Expr:
     elif expr.type.rank:
         expr = column(expr, 2)
     last = Type(type.dtype, (*(d for k, d in enumerate(type.shape) if k not in (i, j)), rows, columns))
-    mask = construct.call("eye", n=rows, m=columns, k=static["offset"], dtype="bool")
+    mask = construct.call("eye", N=rows, M=columns, k=static["offset"], dtype="bool")
     spread = construct.call("where", mask, expr, const(0))
     if spread.type.shape != last.shape:
         spread = construct.call("broadcast_to", spread, shape=last.shape)

@@ -238,7 +238,7 @@ def _einsum_left(specs: list[str], out: str, args: Sequence[Expr], dy: Expr, arg
     for letter, extent in zip(specs[argument], args[argument].type.shape, strict=True):
         if letter in target:
             copy = next(unused)
-            others.append((letter + copy, construct.call("eye", n=extent, dtype=dy.type.dtype)))
+            others.append((letter + copy, construct.call("eye", N=extent, dtype=dy.type.dtype)))
             letter = copy
         target += letter
     available = set("".join([out, *(s for s, _ in others)]))

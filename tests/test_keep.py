@@ -61,14 +61,51 @@ def keeps(body: str, params: str = 'x: real["N D"]') -> tuple[str, ...]:
 
 
 def test_what_is_kept() -> None:
-    """Reductions cross, elementwise values do not; a list of unknown length cannot; a gradient that is linear in its
-    input needs nothing."""
+    """Reductions cross, elementwise values do not; of a list of unknown length its beginning does; a gradient that is
+    linear in its input needs nothing."""
     assert keeps("s = np.sum(x * x, axis=1)\nreturn x / s[:, None]") == ("s",)
     assert keeps("c = x - np.mean(x, axis=0)\nreturn np.exp(c) * c") == ("c_mean",)  # and not c, which is larger
     assert keeps("return np.tanh(x) * np.sin(x)") == ()
     assert keeps("return np.cumsum(3 * x, axis=0)") == ()
     newton = "y = 1.0 * x\nwhile np.max(np.abs(y * y - x)) > 1e-9:\n    y = 0.5 * (y + x / y)\nreturn y"
-    assert keeps(newton, 'x: real["N"]') == ()
+    assert keeps(newton, 'x: real["N"]') == ("trips_kept", "y_tape")
+    grown = "ys = []\nfor i in range(3):\n    ys.append(np.tanh(x * i))\nreturn np.stack(ys)"
+    assert keeps(grown) == ()
+
+
+LOOPS = """
+def f(x: real["N"], w: real["N"], most: int = 3, other: int = 2):
+    y, k = 1.0 * x, 0
+    while k < most:
+        y[0] += np.sum(y) * 0.01
+        y = np.sin(y * w) + x
+        k += 1
+    s, k = np.sum(w), 0
+    while k < other:
+        s = np.cos(s) * y[0]
+        y = np.tanh(y * s)
+        k += 1
+    return y * s
+"""
+
+
+@pytest.mark.parametrize("most", [0, 1, 7, 8, 9, 20])
+@pytest.mark.parametrize("other", [0, 8, 9])
+def test_loops_on_tapes(most: int, other: int) -> None:
+    """Two loops, one that writes into what it carries: bit for bit the whole gradient, on the tapes and beyond."""
+    source = f"import numpy as np\nfrom layerc import layer, real\n\n\n@layer{LOOPS}"
+    module = check_file(Path("f.py"), source)
+    layer = module.layers[0]
+    pair = kept(layer, module.source, module.path)
+    assert pair is not None
+    assert sum(name.endswith("_tape") for name in pair.names) >= 3
+    rng = np.random.default_rng(most)
+    values = {"x": rng.standard_normal(4), "w": rng.standard_normal(4), "most": most, "other": other}
+    results = dict(zip((r.name for r in pair.forward.results), run(pair.forward, values), strict=True))
+    values |= results | {"dy": rng.standard_normal(4)}
+    whole = run(gradient(layer, source, "f.py"), values)
+    for one, other_one in zip(run(pair.pullback, values), whole, strict=True):
+        np.testing.assert_array_equal(one, other_one)
 
 
 def test_checks_stay_in_the_forward() -> None:

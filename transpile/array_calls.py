@@ -61,7 +61,7 @@ class ArrayCalls:
             if not shift.type.is_integer or shift.type.rank:
                 raise self.fail(given["shift"], "type", f"a shift is an integer, got {shift.type}")
         axis = self.value(given["axis"]) if "axis" in given else Static(None)
-        if isinstance(axis, Static):
+        if axis == Static(None):
             flat = construct.call("ravel", array) if array.type.rank != 1 else array
             for shift in shifts:
                 flat = self._rolled(flat, shift, 0, node)

@@ -26,6 +26,22 @@ from .values import (
 
 _SORTS = (None, "quicksort", "mergesort", "heapsort", "stable")
 
+# What NumPy calls the first array, if not a.
+_FIRST_ARRAY = {
+    **dict.fromkeys(("norm", "softmax", "log_softmax"), "x"),
+    **dict.fromkeys(("tril", "triu", "flip"), "m"),
+    "empty_like": "prototype",
+    "tile": "A",
+}
+_PLACED = ("cholesky", "concatenate", "matmul", "inner")
+
+
+def _by_place(row: Row) -> set[str]:
+    """Arguments that NumPy does not take by these names: functions of elements take arrays by their places."""
+    if (row.kind == "elementwise" and row.name != "clip") or row.name in _PLACED:
+        return {a.name for a in row.signature if a.kind in ("array", "arrays")}
+    return {"a"} if row.name in _FIRST_ARRAY else {"value"} if row.name in ("full", "full_like") else set()
+
 
 class Binding:
     """Mixed into the checker of expressions."""
@@ -77,31 +93,26 @@ class Binding:
             most = f"{len(names)} argument{'s' * (len(names) > 1)}"
             raise self.fail(node, "type", f"{written} takes at most {most}: {row.takes}")
         bound: dict[str, Any] = dict(zip(names, given, strict=False))
-        alias = {
-            "newshape": "shape",
-            "min": "a_min",
-            "max": "a_max",
-            "repeats": "repeats",
-            "x": "a",
-            "fill_value": "value",
-            "N": "n",
-            "M": "m",
-        }
+        alias = {"min": "a_min", "max": "a_max", "fill_value": "value"}
+        first_array, by_place = _FIRST_ARRAY.get(row.name), _by_place(row)
         for keyword in keywords:
-            name = keyword.arg if keyword.arg in names else alias.get(keyword.arg, keyword.arg)
+            name = alias.get(keyword.arg, keyword.arg)
+            name = "a" if name == first_array else None if keyword.arg in by_place else name
             if keyword.arg == "out":
                 raise self.fail(
                     node, "unsupported", "out= is not part of the subset", "assign the result: y[...] = np.f(x)"
                 )
             if name not in names:
-                raise self.fail(node, "type", f"{written} has no argument {keyword.arg} here", f"it takes: {row.takes}")
+                what = f"{written} has no argument {keyword.arg}{' by name' if keyword.arg in names else ''} here"
+                raise self.fail(node, "type", what, f"it takes: {row.takes}")
             if name in bound:
                 raise self.fail(node, "type", f"{written} gets {name} twice")
             bound[name] = keyword.value
         if len(bound) == 1 and (alone := f"{row.python} of one argument") in UNSUPPORTED:
             raise self._unknown(node, alone)
         for argument in row.signature:
-            if argument.required and argument.name not in bound:
+            needed = argument.required or (row.name == "arange" and argument.name == "stop" and not given)
+            if needed and argument.name not in bound:
                 raise self.fail(node, "type", f"{written} needs {argument.name}", f"it takes: {row.takes}")
         return bound
 
@@ -238,6 +249,8 @@ class Binding:
         """Python's conventions that are not in the table: arange(stop), axis=None of the flat array."""
         if row.name == "arange" and static["stop"] is None:
             static["start"], static["stop"] = Dim.of(0), static["start"]
+        if row.name == "cast" and arrays[0].type.pythons:
+            raise self.fail(node, "type", "np.astype takes an array", "float(v), int(v), bool(v)")
         if row.name == "arange" and None in (static["start"], static["stop"]):
             raise self.fail(
                 node, "type", "np.arange takes integers, not None", "np.arange(stop), np.arange(start, stop)"
@@ -246,7 +259,7 @@ class Binding:
             start, stop, sign = static["start"], static["stop"], 1 if static["step"] > 0 else -1
             static["stop"] = start + self._or_none((stop - start) * sign) * sign
         if row.name == "tri":  # so is np.tri(-1)
-            static |= {a: self._or_none(static[a]) for a in ("n", "m") if static[a] is not None}
+            static |= {a: self._or_none(static[a]) for a in ("N", "M") if static[a] is not None}
         if any(a.name == "axis" and a.kind == "axis" for a in row.signature) and static["axis"] is None:
             flat = len(arrays) if row.signature[0].kind == "arrays" else 1  # of take, the indices keep their shape
             arrays[:flat], static["axis"] = [flattened(a) for a in arrays[:flat]], 0
@@ -271,6 +284,8 @@ class Binding:
 
     def _only_the_2_norm(self: Any, ord: Any, axis: Any, rank: int, node: Any) -> None:
         axes = rank if axis is None else len(axis) if isinstance(axis, tuple) else 1
+        if axis == ():
+            raise self.fail(node, "shape", "np.linalg.norm needs an axis", "np.abs(x) is the norm of each element")
         if ord not in (None, 2, "fro"):
             raise self.fail(
                 node, "unsupported", "np.linalg.norm has the 2-norm only", "np.sum(np.abs(x)), np.max(np.abs(x))"

@@ -35,6 +35,8 @@ _OF_ARRAYS = frozenset(
 # Where their name is not that of the function.
 _METHODS = {"flatten": "ravel", "astype": "cast"}
 
+_NOT_OF_METHODS = {"clip": ("a_min", "a_max"), "transpose": ("axes",)}  # as of the functions of the same names
+
 
 class Calls:
     """Mixed into the checker of expressions."""
@@ -188,6 +190,14 @@ class Calls:
             raise self.fail(node, "unsupported", f"arrays have no method {attr} here", f"np.{attr}(...)")
         if row is None or not row.arrays or row.arrays[0] != "a" or row.signature[0].kind != "array":
             raise self.fail(node, "unsupported", f"arrays have no method {attr} here", _instead(attr))
+        if attr == "dot" and not base.type.rank:
+            raise self.fail(node.func, "type", "NumPy's scalars have no dot", "np.dot(a, b), or a * b")
+        for keyword in node.keywords:
+            if keyword.arg in _NOT_OF_METHODS.get(attr, ()):
+                help = ", ".join(f"{k}=" for k in ("min", "max")) if attr == "clip" else "x.transpose(1, 0)"
+                raise self.fail(node, "type", f".{attr} has no argument {keyword.arg}", help)
+        if attr == "clip" and not (node.args or node.keywords):
+            return self.apply(ROWS["positive"], [base], {}, node)
         args = list(node.args)
         if row.name in ("reshape", "transpose") and len(args) > 1:
             args = [gast.Tuple(elts=args, ctx=gast.Load())]

@@ -50,6 +50,8 @@ class Operators:
     def _tuple_arithmetic(self: Any, spelling: str, values: list[Value], node: Any) -> Value:
         match spelling, values:
             case "Add", [Tuple(a), Tuple(b)]:
+                if isinstance(node, gast.BinOp) and {type(node.left), type(node.right)} == {gast.List, gast.Tuple}:
+                    raise self.fail(node, "type", "a list and a tuple cannot be joined", "write both as one kind")
                 return Tuple(a + b)
             case "Mult", [Tuple(a), Expr_] if not isinstance(Expr_, (Tuple, Static, Closure)):
                 count = value_of(self.as_expr(Expr_, node))
@@ -66,7 +68,8 @@ class Operators:
         return construct.pythons(made, isinstance(node, _OPERATORS) and construct.owner(args))
 
     def _apply(self: Any, row: Row, args: Sequence[Expr], static: dict[str, Any], node: Any) -> Expr:
-        folded = fold(row.name, args)
+        numpys = not isinstance(node, _OPERATORS) and any(a.type.dtype == "bool" for a in args)
+        folded = None if numpys else fold(row.name, args)
         if folded is not None:
             if (
                 isinstance(folded, construct.Const)
@@ -76,6 +79,8 @@ class Operators:
                 raise self.fail(node, "type", "the integer does not fit 64 bits", "write a float: 2.0 ** 64")
             return construct.replace(folded, span=self.span(node))
         if row.name in ("max", "min") and not args[0].type.rank:
+            if static["axis"] not in (None, 0, -1, ()):
+                raise self.fail(node, "shape", "a number has no axes", "leave axis out")
             return args[0]
         if row.name == "squeeze" and (taken := self.squeezed(args[0], static["axis"], node)) is not None:
             return taken
@@ -127,8 +132,6 @@ class Operators:
             raise self.fail(node, "type", *EITHER)
         if own:
             return [construct.cast(a, "int") for a in args]
-        if row.name in ("negative", "subtract"):
-            raise self.fail(node, "type", "NumPy has no - for booleans", "~ for not, ^ for differs")
         return args
 
     def _by_a_number_of_bits(self: Any, args: Sequence[Expr], node: Any) -> None:
@@ -245,6 +248,10 @@ class Operators:
 
     def _same_items(self: Any, a: Tuple, b: Tuple, node: Any) -> Expr:
         """Whether two tuples, such as shapes, are equal item by item."""
+        if {gast.List} < {type(t) for t in (node.left, *node.comparators)} <= {gast.List, gast.Tuple, gast.Attribute}:
+            raise self.fail(node, "type", "a list never equals a tuple", "write it in parentheses: x.shape == (2, 3)")
+        if any(self._has_axes(v, node) for v in (*a.items, *b.items)):
+            raise self.fail(node, "type", "whether arrays in a tuple are equal is ambiguous", "np.all(x == y)")
         result: Expr = const(len(a.items) == len(b.items))
         for x, y in zip(a.items, b.items, strict=False):
             first, second = self.as_expr(x, node), self.as_expr(y, node)
@@ -257,8 +264,13 @@ class Operators:
             result = same if known_truth(result) is True else construct.call("logical_and", result, same)
         return construct.pythons(result)
 
+    def _has_axes(self: Any, value: Value, node: Any) -> bool:
+        return not isinstance(value, (Static, Closure)) and self.as_expr(value, node).type.rank > 0
+
     def _membership(self: Any, value: Value, items: Tuple, inside: bool, node: Any) -> Value:
         """`n in (1, 2)`: whether it equals one of them."""
+        if any(isinstance(v, Tuple) or self._has_axes(v, node) for v in items.items):
+            raise self.fail(node, "type", "whether a number is among arrays is ambiguous", "np.any(x == v)")
         if any(isinstance(v, Static) for v in (value, *items.items)):
             return const((value in items.items) == inside)
         one = self.as_expr(value, node)

@@ -251,8 +251,8 @@ class Printer:
         return self._matrix(expr, "np.tri")
 
     def _matrix(self, expr: Call, name: str) -> Any:
-        """NumPy calls its second argument M: it goes by its place."""
-        rows, columns, k, dtype = (expr.get(a) for a in ("n", "m", "k", "dtype"))
+        """All by their places: np.eye(n, m, k)."""
+        rows, columns, k, dtype = (expr.get(a) for a in ("N", "M", "k", "dtype"))
         args = [rows, rows if columns is None else columns, Dim.of(k)]
         while len(args) > 1 and args[-1] == (rows, rows, Dim.of(0))[len(args) - 1]:
             args.pop()

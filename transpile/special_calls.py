@@ -147,10 +147,27 @@ class SpecialCalls(ArrayCalls):
             expr = construct.cast(expr, "real" if expr.type.is_float else "i64")
         return expr if dtype is None else construct.cast(expr, dtype)
 
+    def call_np_fabs(self: Any, node: Any) -> Value:
+        """The absolute value, of integers too as a float."""
+        expr = self.typed(*self._arguments(node, "np.fabs", 1))
+        whole = not expr.type.is_float
+        return self.apply(ROWS["abs"], [construct.cast(expr, as_float(expr.type.dtype)) if whole else expr], {}, node)
+
+    def call_math_fabs(self: Any, node: Any) -> Value:
+        return self.call_np_fabs(node)
+
+    def call_np_identity(self: Any, node: Any) -> Value:
+        given = self._given(node, "np.identity", "n dtype", 1)
+        rows = self.extent(self.value(given["n"]), given["n"])
+        dtype = self.dtype(self.value(given["dtype"]), given["dtype"]) if "dtype" in given else None
+        return self.apply(ROWS["eye"], [], {"N": rows, "M": None, "k": 0, "dtype": dtype}, node)
+
     def call_np_clip(self: Any, node: Any) -> Value:
         """Both limits or none, as NumPy has it: one alone has the name `min` or `max`."""
         given = {k.arg for k in node.keywords}
         low, high = len(node.args) > 1 or "a_min" in given, len(node.args) > 2 or "a_max" in given
+        if not (node.args[1:] or node.keywords):
+            return self.apply(ROWS["positive"], [self.typed(*node.args)], {}, node)
         if low != high and not given & {"min", "max"}:
             raise self.fail(node, "type", f"np.clip needs {'a_max' if low else 'a_min'} as well", "it may be None")
         return self.call_row(ROWS["clip"], node.args, node.keywords, node)

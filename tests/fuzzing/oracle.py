@@ -230,6 +230,10 @@ def _point(studied: Studied, number: int) -> None:
         ) from None
     if not all(np.all(np.isfinite(y)) and np.all(np.abs(y) < 1e6) for y in outputs):
         return
+    if any(y.ndim != result.type.rank for (result, _), y in zip(cotangents_of(studied.function), outputs, strict=True)):
+        if all(y.size for y in outputs):
+            raise Failure("axes of an output", f"{[y.shape for y in outputs]}\n{studied.gradient_text}")
+        return  # np.array of no items has one axis; ours has those of the items
     rng = np.random.default_rng(1000 + number)
     cotangents = {}
     for (result, cotangent), y in zip(cotangents_of(studied.function), outputs, strict=True):

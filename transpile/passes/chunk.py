@@ -19,7 +19,7 @@ themselves. Of two loops of which the outer one holds nothing else both are spli
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -103,7 +103,7 @@ class _State:
 
     def inside(self, loop: For) -> Body | None:
         """The batch loop in order, the loops inside it split; None if that is of no use."""
-        nests = [s for s in loop.body if isinstance(s, Product) or (isinstance(s, For) and s.kind == "map")]
+        nests = [s for s in _branches(loop.body) if isinstance(s, Product) or (isinstance(s, For) and s.kind == "map")]
         if not any(work(s, self.table).value is None for s in nests):
             return None
         renamed = self.renamed(loop)
@@ -276,6 +276,15 @@ class _State:
             return Store(b.name, i, Load(part.name, (Dim.of(q), *i), b.dtype), op)
 
         return For(q, Dim.of(0), count, (self.nest(b.shape, add),), "seq")
+
+
+def _branches(body: Body) -> Iterator[Stmt]:
+    """Its statements, and those of its branches."""
+    for stmt in body:
+        if isinstance(stmt, If):
+            yield from _branches((*stmt.then, *stmt.orelse))
+        else:
+            yield stmt
 
 
 def _share(loop: For, q: Dim, count: Dim, flat: bool) -> tuple[Dim, Dim]:

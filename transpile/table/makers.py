@@ -44,7 +44,7 @@ def _range(args: list[Type], static: dict[str, Any]) -> Type:
 
 
 def _identity(args: list[Type], static: dict[str, Any]) -> Type:
-    return Type(static["dtype"] or "real", (static["n"], static["m"] if static["m"] is not None else static["n"]))
+    return Type(static["dtype"] or "real", (static["N"], static["M"] if static["M"] is not None else static["N"]))
 
 
 def _constant(value: int) -> Any:
@@ -84,7 +84,7 @@ add(
     Row("empty_like", "np.empty_like", _LIKE, "make", _like, ZERO, make=_constant(0)),
     Row("full_like", "np.full_like", "a, value, dtype: dtype = None", "make", _full_like, (None, "unbroadcast(dy)"), make=lambda index, args, static: args[1]),
     Row("arange", "np.arange", "start: extent, stop: extent = None, step: int = 1, dtype: dtype = None", "make", _range, ZERO, make=_count),
-    Row("eye", "np.eye np.identity", "n: extent, m: extent = None, k: int = 0, dtype: dtype = None", "make", _identity, ZERO, make=_diagonal),
+    Row("eye", "np.eye np.identity", "N: extent, M: extent = None, k: int = 0, dtype: dtype = None", "make", _identity, ZERO, make=_diagonal),
     Row(
         "linspace", "np.linspace", "start, stop, num: extent = 50, endpoint: flag = True, dtype: dtype = None", "make", _spaced_type,
         ("np.sum(dy * np.linspace(1, 0, num, endpoint=endpoint))", "np.sum(dy * np.linspace(0, 1, num, endpoint=endpoint))"), make=_spaced,

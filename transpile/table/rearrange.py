@@ -18,10 +18,16 @@ from . import bodies
 
 
 # -- repetitions -----------------------------------------------------------------------------------------------
+def _copies(count: Dim) -> Dim:
+    if count.value is not None and count.value < 0:
+        raise TypingError("shape", "negative dimensions are not allowed", "a number of copies is 0 or more")
+    return count
+
+
 def _repeated(args: list[Type], static: dict[str, Any]) -> Type:
     (axis,) = normal_axes(static["axis"], args[0].rank)
     shape = list(args[0].shape)
-    shape[axis] = shape[axis] * static["repeats"]
+    shape[axis] = shape[axis] * _copies(static["repeats"])
     return Type(args[0].dtype, tuple(shape))
 
 
@@ -39,7 +45,7 @@ def tile_counts(rank: int, static: dict[str, Any]) -> tuple[Dim, ...]:
 def _tiled(args: list[Type], static: dict[str, Any]) -> Type:
     counts = tile_counts(args[0].rank, static)
     shape = (ONE,) * (len(counts) - args[0].rank) + args[0].shape
-    return Type(args[0].dtype, tuple(d * c for d, c in zip(shape, counts, strict=True)))
+    return Type(args[0].dtype, tuple(d * c for d, c in zip(shape, map(_copies, counts), strict=True)))
 
 
 def _pull_tiled(index: tuple[Dim, ...], a: Type, static: dict[str, Any]) -> tuple[Dim, ...]:
@@ -104,9 +110,9 @@ def _triangle(args: list[Type], static: dict[str, Any]) -> Type:
 
 
 def _tri(args: list[Type], static: dict[str, Any]) -> Type:
-    if static["n"] is None:
+    if static["N"] is None:
         raise TypingError("type", "np.tri needs a number of rows")
-    n, m = static["n"], static["m"] if static["m"] is not None else static["n"]
+    n, m = static["N"], static["M"] if static["M"] is not None else static["N"]
     return Type(static["dtype"] or "real", (n, m))
 
 
@@ -133,7 +139,7 @@ add(
         "trace", "np.trace", _DIAGONAL, "compose", _trace, ("on_diagonal(dy)",),
         define="np.sum(np.diagonal(a, offset=offset, axis1=axis1, axis2=axis2), axis=-1)",
     ),
-    Row("tri", "np.tri", "n: extent, m: extent = None, k: extent = 0, dtype: dtype = None", "make", _tri, ZERO, make=_below),
+    Row("tri", "np.tri", "N: extent, M: extent = None, k: extent = 0, dtype: dtype = None", "make", _tri, ZERO, make=_below),
     Row("tril", "np.tril", "a, k: extent = 0", "alias", _triangle, ("np.tril(dy, k)",), define="np.where(np.tri(a.shape[-2], a.shape[-1], k, dtype=bool), a, 0)"),
     Row("triu", "np.triu", "a, k: extent = 0", "alias", _triangle, ("np.triu(dy, k)",), define="np.where(np.tri(a.shape[-2], a.shape[-1], k - 1, dtype=bool), 0, a)"),
     Row(

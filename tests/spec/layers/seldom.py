@@ -82,6 +82,30 @@ def truths_of_either(x: real["N"], flag: bool = True, n: int = 4):  # N=4
 
 
 @layer
+def longer_than_a_tape(x: real["N"], w: Param[real["N"]], most: int = 11, few: int = 3):  # N=4
+    """Two loops: of one the training forward can keep all, of the other it cannot."""
+    y, s, k = 1.0 * x, np.sum(w), 0
+    while k < most:
+        y[0] += np.sum(y) * 0.01
+        y = np.sin(y * w) + x
+        k += 1
+    while k > most - few:
+        s = np.cos(s) * y[0]
+        k -= 1
+    return y * s
+
+
+@layer
+def shorter_than_a_tape(x: real["N"], w: Param[real["N"]]):  # N=4
+    y, step, k = 1.0 * x, np.ones_like(x), 0
+    while np.max(np.abs(step)) > 1e-2 and k < 50:
+        step = y - np.tanh(y * w) - x
+        y = y - 0.7 * step
+        k += 1
+    return y
+
+
+@layer
 def uneven_blocks(x: real["N"], block: int = 3, c: int = 2):  # N=7 edge=1
     """Temporaries of an extent that depends on the block, times a number of any sign."""
     y = np.zeros_like(x)

@@ -1,0 +1,159 @@
+"""A tape of fixed length in place of the list that a `while` fills: arrays can cross from the forward to the pullback.
+
+How often a `while` runs is not known before, so no array holds all of what its iterations leave; but most loops to
+convergence run a few times. A pullback takes the tape where all is on it, else it runs the loop again, with its list.
+
+    before:  saved = []                          after:  tape = np.empty((8, N))
+             while far(E):                               while far(E):
+                 saved.append(E)                             tape[min(trips, 7)] = E
+                 E = step(E)                                 E = step(E)
+             ...                                         ...
+             for _ in range(trips):                      if trips <= 8:
+                 E = saved.pop()                             for _ in range(trips):
+                                                                 E = tape[trips - 1 - _]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+
+from ..transpile import construct
+from ..transpile.construct import const
+from ..transpile.dims import Dim
+from ..transpile.program import (
+    Assign,
+    At,
+    Call,
+    Expr,
+    For,
+    If,
+    Name,
+    Pop,
+    Push,
+    Return,
+    Stmt,
+    Store,
+    Type,
+    While,
+    assigned,
+    stored,
+    walk_stmts,
+)
+from ..transpile.renaming import rename_block
+
+LENGTH = 8  # iterations: more of them are run again; what is not written to is no memory
+
+
+@dataclass(frozen=True)
+class Taped:
+    forward: list[Stmt]  # the sweep, which writes tapes
+    rest: list[Stmt]  # what comes after the cut, which reads them
+    names: set[str]  # the tapes, and how often their loops ran
+    lists: set[str]  # what they stand for
+    fits: Expr  # whether they hold all
+
+
+@dataclass(frozen=True)
+class _Tape:
+    array: Name
+    trips: Name  # a counter, 0 before the loop
+    ran: Name  # what it is after
+
+    def place(self, position: Expr) -> tuple[construct.Item, ...]:
+        return construct.complete(self.array, [At(position)])
+
+
+def taped(forward: Sequence[Stmt], rest: Sequence[Stmt], fresh: Callable[[str], str]) -> Taped | None:
+    """None where no list that `rest` takes from is filled by a `while` of the outermost level."""
+    found: dict[str, _Tape] = {}
+    ran: dict[str, Name] = {}
+    for loop in forward:
+        if isinstance(loop, While) and (trips := _counter(loop)) is not None:
+            for stmt in loop.body:
+                if isinstance(stmt, Push) and _times(Push, stmt.list, forward) == _times(Pop, stmt.list, rest) == 1:
+                    if not any(isinstance(s, For) and _pops(s, stmt.list, trips) for s in rest):
+                        continue
+                    count = ran.setdefault(trips.id, Name(fresh(f"{trips.id}_kept"), Type("i64")))
+                    found[stmt.list.id] = _Tape(_array(stmt.list, fresh), trips, count)
+    if not found:
+        return None
+    sweep = [_written(s, found) for s in forward]
+    sweep += [Assign(name.id, construct.cast(Name(trips, Type("int")), "i64")) for trips, name in ran.items()]
+    least = [construct.call("less_equal", name, const(LENGTH)) for name in ran.values()]
+    names = {name.id for name in ran.values()} | {tape.array.id for tape in found.values()}
+    fits = reduce(partial(construct.call, "logical_and"), least)
+    taken = rename_block([_taken(s, found) for s in rest], {trips: name.id for trips, name in ran.items()})
+    return Taped(sweep, list(taken), names, set(found), fits)
+
+
+def _counter(loop: While) -> Name | None:
+    """The number of its iterations, which its last statement counts."""
+    match loop.body[-1]:
+        case Assign(name=name, value=Call(op="add", args=[Name(id=same) as trips, one])) if name == same:
+            return trips if one == const(1) else None
+    return None
+
+
+def _times(kind: type[Push] | type[Pop], list: Name, body: Sequence[Stmt]) -> int:
+    return sum(isinstance(s, kind) and s.list.id == list.id for s in walk_stmts(tuple(body)))
+
+
+def _pops(stmt: For, list: Name, trips: Name) -> bool:
+    """Whether it is the loop back."""
+    back = stmt.start == const(0) and stmt.stop == trips and stmt.step == 1
+    return back and any(isinstance(s, Pop) and s.list.id == list.id for s in stmt.body)
+
+
+def _array(list: Name, fresh: Callable[[str], str]) -> Name:
+    return Name(
+        fresh(f"{list.id.removesuffix('_saved')}_tape"), Type(list.type.dtype, (Dim.of(LENGTH), *list.type.shape))
+    )
+
+
+def _written(stmt: Stmt, tapes: dict[str, _Tape]) -> Stmt:
+    match stmt:
+        case Assign(name=name) if name in tapes:
+            array = tapes[name].array
+            return replace(
+                stmt, name=array.id, value=construct.call("empty", shape=array.type.shape, dtype=array.type.dtype)
+            )
+        case Push(list=Name(id=id), value=value) if id in tapes:
+            tape = tapes[id]
+            last = construct.call("minimum", tape.trips, const(LENGTH - 1))
+            return Store(tape.array, tape.place(last), value, span=stmt.span)
+        case While(body=body):
+            return replace(stmt, body=tuple(_written(s, tapes) for s in body))
+    return stmt
+
+
+def _taken(stmt: Stmt, tapes: dict[str, _Tape]) -> Stmt:
+    if not isinstance(stmt, For):
+        return stmt
+    changed = stored(stmt.body)
+    counter = Name(stmt.var, Type("int"), Dim.of(stmt.var))
+    back = construct.call("subtract", stmt.stop, construct.call("add", counter, const(1)))
+
+    def taken(inner: Stmt) -> Stmt:
+        if not isinstance(inner, Pop) or inner.list.id not in tapes:
+            return inner
+        tape = tapes[inner.list.id]
+        part = construct.index(tape.array, tape.place(back))
+        return Assign(inner.name, construct.call("copy", part) if inner.name in changed else part, inner.span)
+
+    return replace(stmt, body=tuple(map(taken, stmt.body)))
+
+
+def either(fits: Expr, short: Sequence[Stmt], long: Sequence[Stmt], fresh: Callable[[str], str]) -> tuple[Stmt, ...]:
+    """One body of two that return the same: `short` where all is on the tapes."""
+    *then, first = short
+    assert isinstance(first, Return)
+    returned = tuple(v if isinstance(v, Name) else Name(fresh("d"), v.type) for v in first.values)
+    # Each with names of its own: an array that both made would be one, and no value in a register.
+    own = assigned(tuple(long)) & assigned(tuple(then)) - {n.id for n in returned}
+    *orelse, second = rename_block(long, {n: fresh(n) for n in sorted(own)})
+    assert isinstance(second, Return)
+    for block, final in ((then, first), (orelse, second)):
+        block += [Assign(n.id, v) for n, v in zip(returned, final.values, strict=True) if n != v]
+    return (If(fits, tuple(then), tuple(orelse)), Return(returned))
