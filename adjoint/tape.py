@@ -151,7 +151,8 @@ def either(fits: Expr, short: Sequence[Stmt], long: Sequence[Stmt], fresh: Calla
     assert isinstance(first, Return)
     returned = tuple(v if isinstance(v, Name) else Name(fresh("d"), v.type) for v in first.values)
     # Each with names of its own: an array that both made would be one, and no value in a register.
-    own = assigned(tuple(long)) & assigned(tuple(then)) - {n.id for n in returned}
+    counters = {s.var for s in walk_stmts(tuple(long)) if isinstance(s, For)}  # which extents and indices name
+    own = assigned(tuple(long)) & assigned(tuple(then)) - {n.id for n in returned} - counters
     *orelse, second = rename_block(long, {n: fresh(n) for n in sorted(own)})
     assert isinstance(second, Return)
     for block, final in ((then, first), (orelse, second)):
