@@ -112,7 +112,7 @@ def _kept(
     if tape:
         if tape.lists & assigned(body):
             return None
-        body = either(tape.fits, body, clean([*head, *rest]), fresh)
+        body = either(tape.fits, body, clean([*head, *rest]), found, fresh)
     used = read(body)
     owners = {d.symbol for p in gradient.params if p.name in used for d in p.type.shape}
     params = [p for p in gradient.params if p.name in used or not {d.symbol for d in p.type.shape} <= owners]

@@ -145,14 +145,18 @@ def _taken(stmt: Stmt, tapes: dict[str, _Tape]) -> Stmt:
     return replace(stmt, body=tuple(map(taken, stmt.body)))
 
 
-def either(fits: Expr, short: Sequence[Stmt], long: Sequence[Stmt], fresh: Callable[[str], str]) -> tuple[Stmt, ...]:
-    """One body of two that return the same: `short` where all is on the tapes."""
+def either(
+    fits: Expr, short: Sequence[Stmt], long: Sequence[Stmt], crossing: set[str], fresh: Callable[[str], str]
+) -> tuple[Stmt, ...]:
+    """One body of two that return the same: `short` where all is on the tapes. `long` makes what crosses itself."""
     *then, first = short
     assert isinstance(first, Return)
-    returned = tuple(v if isinstance(v, Name) else Name(fresh("d"), v.type) for v in first.values)
+    returned = tuple(
+        v if isinstance(v, Name) and v.id not in crossing else Name(fresh("d"), v.type) for v in first.values
+    )
     # Each with names of its own: an array that both made would be one, and no value in a register.
     counters = {s.var for s in walk_stmts(tuple(long)) if isinstance(s, For)}  # which extents and indices name
-    own = assigned(tuple(long)) & assigned(tuple(then)) - {n.id for n in returned} - counters
+    own = assigned(tuple(long)) & (assigned(tuple(then)) | crossing) - {n.id for n in returned} - counters
     *orelse, second = rename_block(long, {n: fresh(n) for n in sorted(own)})
     assert isinstance(second, Return)
     for block, final in ((then, first), (orelse, second)):

@@ -64,6 +64,7 @@ class Row:
     view: bool = False
     shared: str = ""
     flops: int = 1
+    truths: tuple[str, str] | None = None  # of truth values alone NumPy has no such thing: why, and what to write
     doc: str = ""
 
     @property

@@ -85,7 +85,9 @@ class Operators:
         if row.name == "squeeze" and (taken := self.squeezed(args[0], static["axis"], node)) is not None:
             return taken
         if all(a.type.dtype == "bool" for a in args):
-            args = self._numbers_of_truths(row, args, node)
+            args = self._numbers_of_truths(args, node)
+        if row.truths and all(a.type.dtype == "bool" for a in args):
+            raise self.fail(node, "type", *row.truths)
         if row.name == "bitwise_not" and args[0].type.dtype == "bool":
             row = ROWS["logical_not"]
         if row.name.startswith("bitwise") and any(a.type.is_float for a in args):
@@ -117,7 +119,7 @@ class Operators:
             self.require(fits, message, node)
         return made
 
-    def _numbers_of_truths(self: Any, row: Row, args: Sequence[Expr], node: Any) -> Sequence[Expr]:
+    def _numbers_of_truths(self: Any, args: Sequence[Expr], node: Any) -> Sequence[Expr]:
         """True + True is 2 of Python's own truth values, those of counters and configuration and what `not` gives; it
         is True of NumPy's, which have no -."""
         match node:

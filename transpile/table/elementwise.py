@@ -13,20 +13,10 @@ def _promoted(args: list[Type], static: dict[str, Any]) -> Type:
     return Type(promote(args), broadcast([a.shape for a in args]))
 
 
+# Why an operation is none of truth values, and what to write.
 _MINUS = ("NumPy has no - for booleans", "~ for not, ^ for differs")
 _NONE = ("NumPy has no such function of booleans", "b.astype(int) makes numbers of them")
 _SHORT = ("of booleans, NumPy makes integers of 8 bits here", "b.astype(int) makes numbers of them")
-
-
-def _numbers(message: str, help: str) -> Any:
-    """As `_promoted`, of what are not all truth values."""
-
-    def rule(args: list[Type], static: dict[str, Any]) -> Type:
-        if promote(args) == "bool":
-            raise TypingError("type", message, help)
-        return _promoted(args, static)
-
-    return rule
 
 
 def _reciprocal(args: list[Type], static: dict[str, Any]) -> Type:
@@ -69,38 +59,38 @@ def _round(args: list[Type], static: dict[str, Any]) -> str:
     return f"np.rint(a * {scale!r}) / {scale!r}" if static["decimals"] > 0 else f"np.rint(a / {scale!r}) * {scale!r}"
 
 
-def _unary(name: str, grad: str | None, c: str, *, spell: str = "", type: Any = _floating, flops: int = 10) -> None:
+def _unary(name: str, grad: str | None, c: str, *, spell: str = "", type: Any = _floating, flops: int = 10, truths: Any = None) -> None:
     rule: Any = grad if grad in (ZERO, MISSING) else (grad,)
-    add(Row(name, spell or f"np.{name}", "a", "elementwise", type, rule, c, flops=flops))
+    add(Row(name, spell or f"np.{name}", "a", "elementwise", type, rule, c, flops=flops, truths=truths))
 
 
-def _binary(name: str, spell: str, grad: Any, c: str, *, type: Any = _promoted, flops: int = 1) -> None:
-    add(Row(name, spell, "a, b", "elementwise", type, grad, c, flops=flops))
+def _binary(name: str, spell: str, grad: Any, c: str, *, type: Any = _promoted, flops: int = 1, truths: Any = None) -> None:
+    add(Row(name, spell, "a, b", "elementwise", type, grad, c, flops=flops, truths=truths))
 
 
 # -- arithmetic ------------------------------------------------------------------------------------------------
 _binary("add", "np.add Add", ("dy", "dy"), "({0} + {1})")
-_binary("subtract", "np.subtract Sub", ("dy", "-dy"), "({0} - {1})", type=_numbers(*_MINUS))
+_binary("subtract", "np.subtract Sub", ("dy", "-dy"), "({0} - {1})", truths=_MINUS)
 _binary("multiply", "np.multiply Mult", ("dy * b", "dy * a"), "({0} * {1})")
 _binary("divide", "np.divide np.true_divide Div", ("dy / b", "-dy * y / b"), "({0} / {1})", type=_floating, flops=8)
 # A quotient whose divisor a loop does not change, and the power of two it takes (see passes/quotient.py).
 add(Row("scale", "", "a", "inner", _floating, MISSING, "lc_scale{f}({0})"))
 add(Row("quotient", "", "a, b, r, f", "inner", _floating, MISSING, "lc_quotient{f}({0}, {1}, {2}, {3})", flops=2))
-_binary("floor_divide", "np.floor_divide FloorDiv", ZERO, "lc_floor_div{f}({0}, {1}){i}lc_floor_div_i64({0}, {1})", type=_numbers(*_SHORT), flops=8)
-_binary("mod", "np.mod np.remainder Mod", ("dy", "-dy * (a // b)"), "lc_mod{f}({0}, {1}){i}lc_mod_i64({0}, {1})", type=_numbers(*_SHORT), flops=8)
+_binary("floor_divide", "np.floor_divide FloorDiv", ZERO, "lc_floor_div{f}({0}, {1}){i}lc_floor_div_i64({0}, {1})", truths=_SHORT, flops=8)
+_binary("mod", "np.mod np.remainder Mod", ("dy", "-dy * (a // b)"), "lc_mod{f}({0}, {1}){i}lc_mod_i64({0}, {1})", truths=_SHORT, flops=8)
 _binary(
     "power",
     "np.power pow Pow",
     ("dy * np.where(b == 0, 0, b * a ** np.where(b == 0, 1, b - 1))", "dy * y * np.log(np.where(a == 0, 1, a))"),
     "lc_pow{f}({0}, {1}){i}lc_pow_i64({0}, {1})",
-    type=_numbers(*_SHORT),
+    truths=_SHORT,
     flops=40,
 )
-_unary("negative", "-dy", "(-{0})", spell="np.negative USub", type=_numbers(*_MINUS), flops=1)
-_unary("positive", "dy", "({0})", spell="np.positive UAdd", type=_numbers(*_NONE), flops=0)
+_unary("negative", "-dy", "(-{0})", spell="np.negative USub", type=_promoted, truths=_MINUS, flops=1)
+_unary("positive", "dy", "({0})", spell="np.positive UAdd", type=_promoted, truths=_NONE, flops=0)
 _unary("abs", "dy * np.sign(a)", "lc_abs{f}({0}){i}llabs({0})", spell="np.abs np.absolute np.fabs math.fabs abs", type=_promoted, flops=1)
-_unary("sign", ZERO, "lc_sign{f}({0}){i}(({0} > 0) - ({0} < 0))", type=_numbers(*_NONE), flops=2)
-_unary("square", "2 * dy * a", "({0} * {0})", type=_numbers(*_SHORT), flops=1)
+_unary("sign", ZERO, "lc_sign{f}({0}){i}(({0} > 0) - ({0} < 0))", type=_promoted, truths=_NONE, flops=2)
+_unary("square", "2 * dy * a", "({0} * {0})", type=_promoted, truths=_SHORT, flops=1)
 _unary("reciprocal", "-dy * y * y", "(1 / {0})", type=_reciprocal, flops=8)
 _unary("sqrt", "0.5 * dy / y", "sqrt{f}({0})", spell="np.sqrt math.sqrt", flops=9)
 _unary("cbrt", "dy / (3 * y * y)", "lc_cbrt{f}({0})", spell="np.cbrt math.cbrt", flops=20)
