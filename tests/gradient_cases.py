@@ -141,6 +141,7 @@ CASES: list[Case] = [
     Case("early", 'def early(x: real["N"]):\n    if x[0] > 0:\n        return x * x\n    return np.sin(x)\n', {"x": (5,)}),
     Case("while_newton", 'def while_newton(a: real["N"]):\n    x = a + 1.0\n    step = np.ones_like(a)\n    while np.max(np.abs(step)) > 1e-5:\n'
          "        step = (x * x - a) / (2 * x)\n        x = x - step\n    return x\n", {"a": (5,)}, 1.0, 3.0),
+    Case("wider_in_a_loop", 'def wider_in_a_loop(a: real[""], w: float = 0.5):\n    v = np.sin(a)\n    u = np.broadcast_to(w, (2, 2)).copy()\n    for t in range(2):\n        u[...] += v\n    return u[0, 1] + v\n', {"a": ()}),
     Case("while_scalar", 'def while_scalar(a: real[""]):\n    x = a * 1.0\n    n = 0\n    while n < 5:\n        x = np.sin(x) + a\n        n += 1\n    return x\n', {"a": ()}),
     Case("helper", 'def scale(u, k):\n    t = u * k\n    return t + 1, t * t\n\n\ndef helper(x: real["N"]):\n    p, q = scale(x, 2.0)\n    r, _ = scale(q, p)\n    return r\n', {"x": (5,)}),
     Case("closure", 'def closure(x: real["N"], a: real[""]):\n    def f(u):\n        return u * a\n    g = lambda v: f(v) ** 2\n    return g(x) + f(x)\n', {"x": (5,), "a": ()}),

@@ -122,8 +122,8 @@ UNARY = {
     "log10": (np.log10, 1.9, 1.9),
     "tanh": (np.tanh, 1.6, 2.3),
     "sigmoid": (expit, 2.0, 1.9),
-    "sin": (np.sin, 1.7, 0.6),
-    "cos": (np.cos, 1.7, 0.6),
+    "sin": (np.sin, 1.7, 0.85),
+    "cos": (np.cos, 1.7, 0.85),
     "tan": (np.tan, 0.51, 1.0),
     "erf": (sp.erf, 1.6, None),
     "erfc": (sp.erfc, 0.51, None),
@@ -294,6 +294,23 @@ def test_float_trigonometry_far_out(probe, name):
         [near, np.nextafter(near, np.float32(0)), np.float32([16367173 * 2.0**72, 2.0**127, 3.4028235e38])]
     )
     check(name, probe(name, x), UNARY[name][0](x.astype(np.float64)), UNARY[name][1], x)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_near_angles(probe, name, dtype):
+    """Up to 2**20, those nearest to multiples of pi/2 among them: bit for bit what the function of all angles gives."""
+    rng = np.random.default_rng(3)
+    quarters = (np.arange(1, 600_000, 7).astype(np.longdouble) * np.longdouble(np.pi) / 2).astype(dtype)
+    drawn = [rng.uniform(-w, w, 30_000) for w in (1e-3, 1, 4, 100, 2.0**20)] + [
+        [0.0, -0.0, 2.0**20, -(2.0**20), np.nan]
+    ]
+    x = np.concatenate([quarters, np.nextafter(quarters, dtype(0)), *drawn, np.ldexp(1.0, np.arange(-149, 20))])
+    x = x.astype(dtype)
+    found = probe(f"{name}_near", x)
+    same = probe(name, x)
+    assert np.array_equal(found.view(np.uint8), same.view(np.uint8))
+    check(name, found, UNARY[name][0](x.astype(WIDER[dtype])), 1.7 if dtype is np.float32 else 0.85, x)
 
 
 EXACT = {  # function: arguments, results without any rounding error

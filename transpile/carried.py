@@ -272,8 +272,10 @@ class Carried:
     def _object_changed(self: Any, id: str, before: Value, after: Value | None) -> bool:
         """Whether a name that no variable stands for means something else after the body: its meaning would
         depend on the iteration."""
-        if after is None or isinstance(before, (Later, Broken)) or isinstance(after, Broken):
+        if after is None or isinstance(before, (Later, Broken)):
             return False
+        if isinstance(after, Broken):  # as a loop inside leaves what is another array there
+            return after.message is not None
         was, now = dict(leaves(before)), dict(leaves(after))
         if was.keys() != now.keys():
             return True

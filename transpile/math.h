@@ -468,6 +468,14 @@ LC_FN double lc_log1p(double x)
 
 typedef struct { double r; uint32_t q; } lc__anglef;
 
+#define LC_NEAR 0x1p20 /* up to here angles need pieces of pi/2 only, whose multiples are exact (Cody & Waite 1980) */
+
+LC_FN lc__anglef lc__nearf(float x) /* 0 <= x <= LC_NEAR */
+{
+    double d = x, t = d * 0x1.45f306dc9c883p-1 + 0x1.8p52, n = t - 0x1.8p52;
+    lc__anglef y = { (d - n * 0x1.921fb544p+0) - n * 0x1.0b4611a626331p-34, (uint32_t)lc__l(t) };
+    return y;
+}
 LC_FN lc__anglef lc__quarterf(float x) /* x >= 0 = q pi/2 + r (q modulo 4), |r| <= pi/4; NaN at inf */
 {
     double a = 0x1.45f306cp-3, b = 0x1.c9c882ap-31, c = 0x1.4fe13abe8fa9ap-61, d = x;
@@ -477,7 +485,9 @@ LC_FN lc__anglef lc__quarterf(float x) /* x >= 0 = q pi/2 + r (q modulo 4), |r| 
     a = w3 ? -0x1.505c158p-83 : a;  b = w3 ? -0x1.6447e48p-111 : b; c = w3 ? -0x1.3ad4cd8778df8p-139 : c;
     double t = d * a + 0x1.8p50, s = d * a - (t - 0x1.8p50), u = d * b + s;
     double v = u + 0x1.8p50, r = d * c + (u - (v - 0x1.8p50));
-    lc__anglef y = { r * 0x1.921fb54442d18p+2, (uint32_t)(lc__l(t) + lc__l(v)) };
+    lc__anglef y = { r * 0x1.921fb54442d18p+2, (uint32_t)(lc__l(t) + lc__l(v)) }, n = lc__nearf(x);
+    y.r = x <= (float)LC_NEAR ? n.r : y.r; /* the same bits as where a loop knows that all are near */
+    y.q = x <= (float)LC_NEAR ? n.q : y.q;
     return y;
 }
 LC_FN float lc__sincosf(lc__anglef a) /* sin(q pi/2 + r) */
@@ -501,6 +511,17 @@ LC_FN float lc_cosf(float x)
     a.q += 1;
     return lc__sincosf(a);
 }
+LC_FN float lc_sin_nearf(float x)
+{
+    float y = lc__sincosf(lc__nearf(lc_absf(x)));
+    return lc__f(lc__u(y) ^ (lc__u(x) & 0x80000000u));
+}
+LC_FN float lc_cos_nearf(float x)
+{
+    lc__anglef a = lc__nearf(lc_absf(x));
+    a.q += 1;
+    return lc__sincosf(a);
+}
 LC_FN float lc_tanf(float x)
 {
     lc__anglef a = lc__quarterf(lc_absf(x));
@@ -516,8 +537,49 @@ LC_FN float lc_tanf(float x)
     float f = (float)(a.q & 1 ? -1. / y : y);
     return lc__f(lc__u(f) ^ (lc__u(x) & 0x80000000u));
 }
-LC_FN double lc_sin(double x) { return __builtin_sin(x); } /* libm */
-LC_FN double lc_cos(double x) { return __builtin_cos(x); } /* libm */
+/* double: pi/2 in three pieces of 33 bits and the rest. What each difference rounds off is added again (Knuth's TwoSum),
+   as doubles come within 2^-60 of multiples of pi/2. */
+typedef struct { double r, l; uint64_t q; } lc__angle; /* q pi/2 + r + l */
+
+LC_FN lc__angle lc__near(double x) /* 0 <= x <= LC_NEAR */
+{
+    double t = x * 0x1.45f306dc9c883p-1 + 0x1.8p52, n = t - 0x1.8p52;
+    double a = n * 0x1.0b4611a6p-34, b = n * 0x1.3198a2ep-69, r = x - n * 0x1.921fb544p+0;
+    double s = r - a, v = s - r, e = (r - (s - v)) - (a + v);
+    double u = s - b, w = u - s, f = (s - (u - w)) - (b + w);
+    double l = (e + f) - n * 0x1.b839a252049c1p-104;
+    lc__angle y = { u + l, 0, lc__l(t) };
+    y.l = (u - y.r) + l;
+    return y;
+}
+LC_FN double lc__sincos(lc__angle a)
+{
+    double r = a.r, z = r * r, h = 0.5 * z, one = 1. - h;
+    double s = 0x1.5d9416313a12ap-33 * z - 0x1.ae5e6a6589ec8p-26; /* 2^-58 */
+    s = s * z + 0x1.71de357dc6e27p-19;
+    s = s * z - 0x1.a01a019c19cd9p-13;
+    s = s * z + 0x1.111111110f8cbp-7;
+    s = s * z - 0x1.5555555555549p-3;
+    double c = -0x1.8fbd854778866p-37 * z + 0x1.1eea0b3e77fd7p-29; /* 2^-64 */
+    c = c * z - 0x1.27e4f83cbdeacp-22;
+    c = c * z + 0x1.a01a019d00905p-16;
+    c = c * z - 0x1.6c16c16c1551cp-10;
+    c = c * z + 0x1.555555555554ep-5;
+    double sine = r + (r * z * s + a.l * one), cosine = one + (((1. - one) - h) + (z * z * c - r * a.l));
+    return lc__d(lc__l(a.q & 1 ? cosine : sine) ^ ((a.q & 2) << 62));
+}
+LC_FN double lc_sin_near(double x)
+{
+    return lc__d(lc__l(lc__sincos(lc__near(lc_abs(x)))) ^ (lc__l(x) & 0x8000000000000000u));
+}
+LC_FN double lc_cos_near(double x)
+{
+    lc__angle a = lc__near(lc_abs(x));
+    a.q += 1;
+    return lc__sincos(a);
+}
+LC_FN double lc_sin(double x) { return lc_abs(x) <= LC_NEAR ? lc_sin_near(x) : __builtin_sin(x); } /* libm */
+LC_FN double lc_cos(double x) { return lc_abs(x) <= LC_NEAR ? lc_cos_near(x) : __builtin_cos(x); } /* libm */
 LC_FN double lc_tan(double x) { return __builtin_tan(x); } /* libm */
 
 /* ---- inverse trigonometric and hyperbolic -------------------------------------------------------------------- */

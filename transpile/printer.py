@@ -86,6 +86,7 @@ class Printer:
     def __init__(self, params: Sequence[Parameter]) -> None:
         self.params = params
         self.real = next((p.name for p in params if p.type.dtype == "real" and p.type.rank), None)
+        self.number = next((p.name for p in params if p.type.dtype == "real"), None)  # if no array says what real is
         self.dims: set[str] = set()  # symbols that a `T, D = x.shape` line must define
         self.second: set[str] = set()  # second names of numbers: of an array without axes, += would change the first
         self.sizes: dict[str, str] = {}  # what a dimension is called where an argument has its name
@@ -275,7 +276,9 @@ class Printer:
 
     def dtype(self, dtype: str) -> Any:
         if dtype in ("real", "float"):
-            return _dotted(f"{self.real}.dtype") if self.real else _dotted("np.float64")
+            if self.real is None and self.number is not None:
+                return ast.parse(f"np.asarray({self.number}).dtype", mode="eval").body
+            return _dotted(f"{self.real}.dtype" if self.real else "np.float64")
         return _dotted(_DTYPES[dtype])
 
     def dim(self, value: Dim) -> Any:

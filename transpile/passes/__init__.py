@@ -20,6 +20,7 @@ from .inline import inline
 from .jam import jam
 from .lanes import lanes
 from .linear import linear
+from .near import near
 from .order import order
 from .products import products
 from .quotient import quotient
@@ -61,6 +62,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("share", share),  # nothing is computed twice, or in a loop that does not change it
     ("chunk", chunk),  # the outermost loops run in parallel
     ("strides", strides),  # where a stride is 1, vectors
+    ("near", near),  # angles are near, which costs half
 )
 
 NAMES = tuple(name for name, _ in PASSES)

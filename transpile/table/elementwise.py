@@ -75,6 +75,9 @@ _binary("multiply", "np.multiply Mult", ("dy * b", "dy * a"), "({0} * {1})")
 _binary("divide", "np.divide np.true_divide Div", ("dy / b", "-dy * y / b"), "({0} / {1})", type=_floating, flops=8)
 # A quotient whose divisor a loop does not change, and the power of two it takes (see passes/quotient.py).
 add(Row("scale", "", "a", "inner", _floating, MISSING, "lc_scale{f}({0})"))
+# Of angles that a loop knows to be near (see passes/near.py).
+add(Row("sin_near", "", "a", "inner", _floating, MISSING, "lc_sin_near{f}({0})", flops=10))
+add(Row("cos_near", "", "a", "inner", _floating, MISSING, "lc_cos_near{f}({0})", flops=10))
 add(Row("quotient", "", "a, b, r, f", "inner", _floating, MISSING, "lc_quotient{f}({0}, {1}, {2}, {3})", flops=2))
 _binary("floor_divide", "np.floor_divide FloorDiv", ZERO, "lc_floor_div{f}({0}, {1}){i}lc_floor_div_i64({0}, {1})", truths=_SHORT, flops=8)
 _binary("mod", "np.mod np.remainder Mod", ("dy", "-dy * (a // b)"), "lc_mod{f}({0}, {1}){i}lc_mod_i64({0}, {1})", truths=_SHORT, flops=8)

@@ -106,6 +106,34 @@ def shorter_than_a_tape(x: real["N"], w: Param[real["N"]]):  # N=4
 
 
 @layer
+def bound_in_a_loop_inside(a: real["N"], b: real["N"]):  # N=4
+    """From the second iteration on the name is another array, and so in what follows."""
+    u = b
+    for i in range(3):
+        u[0] = 0.4 * i + np.sum(b)
+        for j in range(2):
+            u = a
+    v, k = b, 0
+    while k < 2:
+        v[1] *= 0.5
+        while v[1] > 100.0 or k < 1:
+            v = a
+            k += 1
+        k += 1
+    return a * 2, b * 3
+
+
+@layer
+def angles(x: real["N M"], w: Param[real["M"]]):  # N=4 M=70
+    """Some are far, and some computed before their sine is taken."""
+    y = np.sin(x * w) + np.cos(x + 1.0) * np.sin(np.exp(x))
+    turns = np.arange(x.shape[1]) * 30000.0
+    far = np.sin(turns) + np.cos(turns * 0.5)
+    x[1:] += np.sin(x[:-1])
+    return y + np.sin(x), far * y
+
+
+@layer
 def uneven_blocks(x: real["N"], block: int = 3, c: int = 2):  # N=7 edge=1
     """Temporaries of an extent that depends on the block, times a number of any sign."""
     y = np.zeros_like(x)
