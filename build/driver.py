@@ -25,7 +25,7 @@ from layerc.transpile.errors import InternalError, Reporter
 from layerc.transpile.ir import Kernel
 from layerc.transpile.layers import check_file
 from layerc.transpile.lower import ErrorTable, lower
-from layerc.transpile.overwrite import overwrites
+from layerc.transpile.passes.overwrite import overwrites
 from layerc.transpile.primal import primal
 from layerc.transpile.printer import print_function
 from layerc.transpile.program import Function, Layer, Module

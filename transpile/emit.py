@@ -20,7 +20,7 @@ from .emit_storage import Region, Storage, plan, stored_first
 from .emit_text import C_TYPES, Speller, bare
 from .ir import Buffer, Check, Comment, Expr, For, Grow, If, Kernel, Load, Op, Product, Stmt, Store, While
 from .operations import ROWS
-from .overwrite import overwrites
+from .passes.overwrite import overwrites
 from .passes.products import stride
 from .passes.tree import Names, own_accesses, own_exprs, parts, roots, walk
 from .passes.work import FINER, WORTH

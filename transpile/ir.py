@@ -180,3 +180,4 @@ class Kernel:
     body: tuple[Stmt, ...]
     batch: str | None = None  # the dim that is the batch of an example-level function
     flush: bool = False  # results below the smallest normal number become 0 (gradients: see emit)
+    over: tuple[tuple[str, str], ...] | None = None  # outputs that may lie over inputs, where the body no longer tells

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from ..dims import Dim, minimum
 from ..ir import Buffer, Check, Const, Expr, For, Grow, If, Kernel, Load, Op, Product, Stmt, Store, While
 from ..operations import ROWS
+from .overwrite import overwrites
 from .tree import Body, Names, accesses, has, loads, map_expr, map_stmts, parts, rename_buffers, roots, substitute
 
 NEAR = {"sin": "sin_near", "cos": "cos_near"}
@@ -32,7 +33,10 @@ _NO_STRIPS = (For, While, If, Check, Grow, Product)
 def near(kernel: Kernel) -> Kernel:
     state = _State(kernel)
     body = map_stmts(kernel.body, state.asked)
-    return replace(kernel, body=body, buffers=(*kernel.buffers, *state.made)) if state.made else kernel
+    if not state.made:
+        return kernel
+    # A strip reads what its own iterations read, before any of them writes: what may be written over stays so.
+    return replace(kernel, body=body, buffers=(*kernel.buffers, *state.made), over=overwrites(kernel))
 
 
 @dataclass

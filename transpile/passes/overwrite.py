@@ -7,16 +7,18 @@ tells of it, and `out=` with the input itself needs no copy.
 
 from __future__ import annotations
 
-from .dims import Dim
-from .ir import Buffer, For, If, Kernel, Stmt
-from .passes.depend import Memory, injective
-from .passes.tree import Body, accesses, bodies, buffers, own_accesses
+from ..dims import Dim
+from ..ir import Buffer, For, If, Kernel, Stmt
+from .depend import Memory, injective
+from .tree import Body, accesses, bodies, buffers, own_accesses
 
 Pair = tuple[str, str]  # output, input
 
 
 def overwrites(kernel: Kernel) -> tuple[Pair, ...]:
     """All such pairs, in the order of the arguments."""
+    if kernel.over is not None:
+        return kernel.over
     ins = [b for b in kernel.buffers if b.kind == "in"]
     outs = [b for b in kernel.buffers if b.kind == "out"]
     search = _Search(kernel)
