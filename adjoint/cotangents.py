@@ -92,7 +92,7 @@ class Cotangents:
             if variable.type.rank:
                 self.emit(Store(variable, construct.complete(variable, ()), cotangent, "add"))
             else:
-                self.emit(Assign(variable.id, construct.call("add", variable, as_type(cotangent, variable.type))))
+                self.emit(Assign(variable.id, construct.call("add", variable, cotangent)))
 
     def _hold_what_changes(self) -> None:
         """A[i, 1:] += A[i, :-1] * x: the addition to d_A changes d_A[i, 1:], which the one to d_x is to see as it
@@ -171,7 +171,6 @@ class Cotangents:
             )
         variable = Name(self.fresh(f"d_{name}"), type)
         self.types[variable.id] = type
-        start = start if type.rank else as_type(start, type)
         if name in self.lists:
             self.lists.add(variable.id)
         self.emit(Assign(variable.id, start))
@@ -216,14 +215,6 @@ class Cotangents:
         self.pending.pop(name, None)
         self.variables.pop(name, None)
         return found
-
-
-_STRONG = {"real", "f32", "f64"}
-
-
-def as_type(value: Expr, type: Type) -> Expr:
-    """A value of the type that its variable has everywhere; Python's own numbers give way as they are."""
-    return construct.convert(value, type) if type.rank or {type.dtype, value.type.dtype} <= _STRONG else value
 
 
 def _summed(terms: Sequence[Expr], type: Type) -> Expr:

@@ -30,7 +30,7 @@ from ..transpile.program import (
 )
 from .activity import flows
 from .blocks import rebound, without_stores
-from .cotangents import Cotangents, as_type
+from .cotangents import Cotangents
 from .versions import with_versions
 
 
@@ -113,7 +113,9 @@ class Loops:
             if entering is None:
                 entering = inner.zeros(name)
             if entering != variable:
-                ending.append((variable, as_type(entering, variable.type)))
+                ending.append(
+                    (variable, construct.convert(entering, variable.type) if variable.type.rank else entering)
+                )
         reassigned = {v.id for v, _ in ending}
         if len(ending) > 1 and any(names(e) & (reassigned - {v.id}) for v, e in ending):
             held = []

@@ -72,9 +72,7 @@ def taped(forward: Sequence[Stmt], rest: Sequence[Stmt], fresh: Callable[[str], 
     for loop in forward:
         if isinstance(loop, While) and (trips := _counter(loop)) is not None:
             for stmt in loop.body:
-                if isinstance(stmt, Push) and _times(Push, stmt.list, forward) == _times(Pop, stmt.list, rest) == 1:
-                    if not any(isinstance(s, For) and _pops(s, stmt.list, trips) for s in rest):
-                        continue
+                if isinstance(stmt, Push) and _only_saves(stmt.list, trips, forward, rest):
                     count = ran.setdefault(trips.id, Name(fresh(f"{trips.id}_kept"), Type("i64")))
                     found[stmt.list.id] = _Tape(_array(stmt.list, fresh), trips, count)
     if not found:
@@ -96,8 +94,13 @@ def _counter(loop: While) -> Name | None:
     return None
 
 
-def _times(kind: type[Push] | type[Pop], list: Name, body: Sequence[Stmt]) -> int:
-    return sum(isinstance(s, kind) and s.list.id == list.id for s in walk_stmts(tuple(body)))
+def _only_saves(list: Name, trips: Name, forward: Sequence[Stmt], rest: Sequence[Stmt]) -> bool:
+    """Whether it is filled in one place, and emptied in one only, by the loop back."""
+    times = [
+        sum(isinstance(s, kind) and s.list.id == list.id for s in walk_stmts(tuple(body)))
+        for kind, body in ((Push, forward), (Pop, forward), (Pop, rest))
+    ]
+    return times == [1, 0, 1] and any(isinstance(s, For) and _pops(s, list, trips) for s in rest)
 
 
 def _pops(stmt: For, list: Name, trips: Name) -> bool:

@@ -35,7 +35,8 @@ _OF_ARRAYS = frozenset(
 # Where their name is not that of the function.
 _METHODS = {"flatten": "ravel", "astype": "cast"}
 
-_NOT_OF_METHODS = {"clip": ("a_min", "a_max"), "transpose": ("axes",)}  # as of the functions of the same names
+# Arguments that functions have and the methods of their names have not, and what to write.
+_NOT_OF_METHODS = {"clip": (("a_min", "a_max"), "min=, max="), "transpose": (("axes",), "x.transpose(1, 0)")}
 
 
 class Calls:
@@ -192,9 +193,9 @@ class Calls:
             raise self.fail(node, "unsupported", f"arrays have no method {attr} here", _instead(attr))
         if attr == "dot" and not base.type.rank:
             raise self.fail(node.func, "type", "NumPy's scalars have no dot", "np.dot(a, b), or a * b")
+        missing, help = _NOT_OF_METHODS.get(attr, ((), ""))
         for keyword in node.keywords:
-            if keyword.arg in _NOT_OF_METHODS.get(attr, ()):
-                help = ", ".join(f"{k}=" for k in ("min", "max")) if attr == "clip" else "x.transpose(1, 0)"
+            if keyword.arg in missing:
                 raise self.fail(node, "type", f".{attr} has no argument {keyword.arg}", help)
         if attr == "clip" and not (node.args or node.keywords):
             return self.apply(ROWS["positive"], [base], {}, node)

@@ -500,28 +500,19 @@ LC_FN float lc__sincosf(lc__anglef a) /* sin(q pi/2 + r) */
     float y = a.q & 1 ? (1.f - 0.5f * z) + z * z * c : r + r * (z * s);
     return lc__f(lc__u(y) ^ ((a.q & 2) << 30));
 }
-LC_FN float lc_sinf(float x)
+LC_FN float lc__sinef(lc__anglef a, float x) /* a: of |x| */
 {
-    float y = lc__sincosf(lc__quarterf(lc_absf(x)));
-    return lc__f(lc__u(y) ^ (lc__u(x) & 0x80000000u));
+    return lc__f(lc__u(lc__sincosf(a)) ^ (lc__u(x) & 0x80000000u));
 }
-LC_FN float lc_cosf(float x)
+LC_FN float lc__cosinef(lc__anglef a)
 {
-    lc__anglef a = lc__quarterf(lc_absf(x));
     a.q += 1;
     return lc__sincosf(a);
 }
-LC_FN float lc_sin_nearf(float x)
-{
-    float y = lc__sincosf(lc__nearf(lc_absf(x)));
-    return lc__f(lc__u(y) ^ (lc__u(x) & 0x80000000u));
-}
-LC_FN float lc_cos_nearf(float x)
-{
-    lc__anglef a = lc__nearf(lc_absf(x));
-    a.q += 1;
-    return lc__sincosf(a);
-}
+LC_FN float lc_sinf(float x) { return lc__sinef(lc__quarterf(lc_absf(x)), x); }
+LC_FN float lc_cosf(float x) { return lc__cosinef(lc__quarterf(lc_absf(x))); }
+LC_FN float lc_sin_nearf(float x) { return lc__sinef(lc__nearf(lc_absf(x)), x); }
+LC_FN float lc_cos_nearf(float x) { return lc__cosinef(lc__nearf(lc_absf(x))); }
 LC_FN float lc_tanf(float x)
 {
     lc__anglef a = lc__quarterf(lc_absf(x));
