@@ -35,12 +35,14 @@ from ..transpile.program import (
     Return,
     Stmt,
     Type,
+    While,
     assigned,
     map_children,
     read,
     walk,
     walk_stmts,
 )
+from ..transpile.renaming import rename_block
 from ..transpile.values import Fresh
 from .tape import Taped, either, taped
 from .versions import name_types
@@ -68,6 +70,7 @@ def keep(primal: Function, sweep: Sequence[Stmt], gradient: Function) -> Kept | 
     assert isinstance(final, Return)
     apart = _Apart(Fresh({p.name for p in (*primal.params, *gradient.params)} | assigned((*before, *gradient.body))))
     before, head = apart.of(before), apart.of(head)
+    rest = _own_names(rest, assigned(tuple(head)), apart.fresh)
     tape = taped(before, rest, apart.fresh)
     if tape is not None and (made := _kept(primal, [*tape.forward, final], gradient, head, rest, apart.fresh, tape)):
         return made
@@ -91,16 +94,16 @@ def _kept(
     types = name_types(before, {p.name: p.type for p in gradient.params})
     made = {n for s in before for n in assigned((s,))}
     taken = {r.name for r in primal.results} | {p.name for p in (*primal.params, *gradient.params)}
-    counters = {s.var for s in walk_stmts(tuple(before)) if isinstance(s, For)}
     groups = groups_of([p.shape_text for p in primal.params])
     told = {n for n in made & set(types) if sum(d.symbol in groups for d in types[n].shape) < 2}
-    allowed = told - assigned(tuple(after)) - taken - counters
+    allowed = told - assigned(tuple(after)) - taken - _counters(before)
     found = _Choice(head, {n: types[n] for n in allowed}, _sizes(primal)).of(live_before(after))
     found |= tape.names if tape else set()
     found -= _made_anyhow(head, after, found)
     if not found:
         return None
-    memory = {n: Type(_strong(types[n].dtype), types[n].shape) for n in sorted(found)}
+    given = {n: r for n, r in _outputs(primal, final).items() if r.name not in assigned((*before, *head, *rest))}
+    memory = {n: Type(_strong(types[n].dtype), types[n].shape) for n in sorted(found - given.keys())}
     texts = {n: shape_string(t, groups) for n, t in memory.items()}
     values = tuple(construct.cast(Name(n, types[n]), t.dtype) for n, t in memory.items())
     forward = replace(
@@ -113,11 +116,24 @@ def _kept(
         if tape.lists & assigned(body):
             return None
         body = either(tape.fits, body, clean([*head, *rest]), found, fresh)
+    given = {n: r for n, r in given.items() if n in found & read(body)}
+    body = tuple(rename_block(body, {n: r.name for n, r in given.items()}))
     used = read(body)
     owners = {d.symbol for p in gradient.params if p.name in used for d in p.type.shape}
     params = [p for p in gradient.params if p.name in used or not {d.symbol for d in p.type.shape} <= owners]
+    outputs = {r.name: Parameter(r.name, "output", r.type, r.shape_text) for r in given.values()}
+    params += [p for p in outputs.values() if p.name not in {q.name for q in params}]
     kept = [Parameter(n, "memory", t, texts[n]) for n, t in memory.items() if n in used]
     return Kept(forward, replace(gradient, params=(*params, *kept), body=body))
+
+
+def _outputs(primal: Function, final: Return) -> dict[str, Result]:
+    """The names that are outputs as they stand: the pullback is given those anyway."""
+    return {
+        value.id: result
+        for result, value in zip(primal.results, final.values, strict=False)
+        if result.role == "output" and isinstance(value, Name) and value.type == result.type
+    }
 
 
 def _cut(gradient: Function, cotangents: set[str]) -> tuple[list[Stmt], list[Stmt]]:
@@ -127,6 +143,22 @@ def _cut(gradient: Function, cotangents: set[str]) -> tuple[list[Stmt], list[Stm
         if read((stmt,)) & cotangents or isinstance(stmt, Return):
             return body[:position], body[position:]
     raise AssertionError("a function without a return")
+
+
+def _own_names(rest: Sequence[Stmt], crossing: set[str], fresh: Fresh) -> list[Stmt]:
+    """Each loop with names of its own for what it alone makes and reads: what the pullback assigns cannot cross.
+
+    before:  for t in ...: alpha = alpha_saved[t]; ...     after:  for t in ...: alpha_2 = alpha_saved[t]; ...
+    """
+    found: list[Stmt] = []
+    for position, stmt in enumerate(rest):
+        if isinstance(stmt, (For, While)):
+            after = rest[position + 1 :]
+            taken = live_before(after) | live_before([stmt, *after])
+            own = assigned(stmt.body) & crossing - taken - _counters([stmt])
+            (stmt,) = rename_block([stmt], {n: fresh(n) for n in sorted(own)})
+        found.append(stmt)
+    return found
 
 
 def _sizes(primal: Function) -> int:
@@ -225,9 +257,14 @@ def _made_anyhow(head: Sequence[Stmt], rest: Sequence[Stmt], found: set[str]) ->
 
 
 def _leaves(stmt: Stmt) -> set[str]:
-    found = assigned((stmt,))
+    """Names that what comes after may read: no counters."""
     lists = {s.list.id for s in walk_stmts((stmt,)) if isinstance(s, (Push, Pop))}
-    return found | lists
+    return assigned((stmt,)) - _counters([stmt]) | lists
+
+
+def _counters(body: Sequence[Stmt]) -> set[str]:
+    """Of loops: extents and indices name them."""
+    return {s.var for s in walk_stmts(tuple(body)) if isinstance(s, For)}
 
 
 def _costly(expr: Expr) -> bool:

@@ -238,7 +238,8 @@ def _pairs(module: Module) -> list[tuple[Layer, Kept | None]]:
 def _kept_text(layer: Layer, pair: Kept | None) -> str:
     if pair is None:
         return f"# {layer.name} keeps its arguments and outputs only: what else the pullback reads, it computes again"
-    costs = f"# {layer.name} keeps {', '.join(pair.names)}: costly to compute again"
+    kept = f"{', '.join(pair.names)}: costly to compute again" if pair.names else "its arguments and outputs only"
+    costs = f"# {layer.name} keeps {kept}"
     return "\n\n".join([costs, print_function(pair.forward), print_function(pair.pullback)])
 
 

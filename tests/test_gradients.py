@@ -47,8 +47,9 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Case], Any]:
 
 
 def build_cases(cases: list[Case], folder: Path) -> Path:
-    source = HEAD + "\n\n".join(c.source.replace(f"def {c.name}(", f"@layer\ndef {c.name}(") for c in cases)
-    (folder / "cases.py").write_text(source)
+    sources = (c.source.replace(f"def {c.name}(", f"@layer\ndef {c.name}(") for c in cases)
+    once = dict.fromkeys(part for source in sources for part in source.strip().split("\n\n\n"))  # helpers are shared
+    (folder / "cases.py").write_text(HEAD + "\n\n\n".join(once) + "\n")
     return build(folder / "cases.py")
 
 

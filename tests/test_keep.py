@@ -70,7 +70,9 @@ def test_what_is_kept() -> None:
     newton = "y = 1.0 * x\nwhile np.max(np.abs(y * y - x)) > 1e-9:\n    y = 0.5 * (y + x / y)\nreturn y"
     assert keeps(newton, 'x: real["N"]') == ("trips_kept", "y_tape")
     grown = "ys = []\nfor i in range(3):\n    ys.append(np.tanh(x * i))\nreturn np.stack(ys)"
-    assert keeps(grown) == ()
+    assert keeps(grown) == ()  # but the output, which the pullback is given
+    chain = "h = x[0]\nfor t in range(1, x.shape[0]):\n    h = np.tanh(h * np.sum(h)) + x[t]\nreturn h * h"
+    assert keeps(chain) == ("h", "h_saved")
 
 
 LOOPS = """
