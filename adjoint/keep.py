@@ -102,7 +102,8 @@ def _kept(
     found -= _made_anyhow(head, after, found)
     if not found:
         return None
-    given = {n: r for n, r in _outputs(primal, final).items() if r.name not in assigned((*before, *head, *rest))}
+    own = assigned((*before, *head, *rest)) | {p.name for p in primal.params}
+    given = {n: r for n, r in _outputs(primal, final).items() if r.name not in own}
     memory = {n: Type(_strong(types[n].dtype), types[n].shape) for n in sorted(found - given.keys())}
     texts = {n: shape_string(t, groups) for n, t in memory.items()}
     values = tuple(construct.cast(Name(n, types[n]), t.dtype) for n, t in memory.items())

@@ -71,6 +71,7 @@ def test_what_is_kept() -> None:
     assert keeps(newton, 'x: real["N"]') == ("trips_kept", "y_tape")
     grown = "ys = []\nfor i in range(3):\n    ys.append(np.tanh(x * i))\nreturn np.stack(ys)"
     assert keeps(grown) == ()  # but the output, which the pullback is given
+    assert keeps(f"x += y\n{grown}", 'x: real["N"], y: real') == ("ys",)  # y is something else
     chain = "h = x[0]\nfor t in range(1, x.shape[0]):\n    h = np.tanh(h * np.sum(h)) + x[t]\nreturn h * h"
     assert keeps(chain) == ("h", "h_saved")
 
