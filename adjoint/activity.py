@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from ..transpile.program import (
     Assign,
@@ -40,8 +40,8 @@ def flows(expr: Expr) -> set[str]:
     raise AssertionError(expr)
 
 
-def active_names(function: Function, body: Sequence[Stmt]) -> set[str]:
-    """Names that are both varied and useful."""
+def active_names(function: Function, body: Sequence[Stmt], idle: Set[str] = frozenset()) -> set[str]:
+    """Names that are both varied and useful. `idle`: those that cancel (see shifts.py)."""
     varied = {
         p.name for p in function.params if p.role in ("input", "param", "output", "cotangent") and p.type.is_float
     }
@@ -52,8 +52,8 @@ def active_names(function: Function, body: Sequence[Stmt]) -> set[str]:
         if isinstance(stmt, Return):
             for value in stmt.values:
                 useful |= flows(value)
-    _fixpoint(useful, stmts, _backward)
-    return varied & useful
+    _fixpoint(useful, [s for s in stmts if not (isinstance(s, Assign) and s.name in idle)], _backward)
+    return varied & useful - idle
 
 
 def chosen_names(body: Sequence[Stmt]) -> set[str]:

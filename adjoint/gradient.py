@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -56,6 +56,7 @@ from .parts import named_parts
 from .point import Point, cost
 from .reverse import Reverser
 from .rules import asks_which
+from .shifts import without_shifts
 from .sizes import with_sizes
 from .tidy import tidy
 from .versions import name_types, with_versions
@@ -88,9 +89,10 @@ def _settled(
 ) -> tuple[list[Stmt], tuple[Stmt, ...]]:
     """The forward sweep and the body of the gradient, with versions for the arrays that need them. `given`: the
     gradient may take the outputs."""
+    function, idle = without_shifts(function)
     versioned: set[str] = set()
     while True:
-        sweep, body, origins = _reversed(function, name, versioned, lines, given)
+        sweep, body, origins = _reversed(function, name, versioned, lines, given, idle)
         more = _overwritten(function, body, origins) - versioned
         if not more:
             return sweep, _unmarked(body)
@@ -173,7 +175,7 @@ def _overwritten(function: Function, body: Sequence[Stmt], origins: dict[str, st
 
 
 def _reversed(
-    function: Function, name: str, versioned: set[str], lines: dict[str, list[str]], given: bool
+    function: Function, name: str, versioned: set[str], lines: dict[str, list[str]], given: bool, idle: Set[str]
 ) -> tuple[list[Stmt], tuple[Stmt, ...], dict[str, str]]:
     """The forward sweep, with all that might be saved in it and the return; the body of the gradient; and for the names
     that are versions of the function's, which one's."""
@@ -186,7 +188,7 @@ def _reversed(
     )
     inputs = {p.name for p in function.params if p.role in ("input", "param") and p.type.is_float}
     reverser = Reverser(
-        active=active_names(function, function.body),
+        active=active_names(function, function.body, idle),
         types=types,
         used={
             *types,

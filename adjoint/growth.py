@@ -1,0 +1,270 @@
+"""How values grow when one that they are computed with grows by c: the laws of sums, products, exp and log.
+
+x - top      by -1 * c                          np.exp(x - top)            by the factor exp(-1 * c)
+top + log(s) by c + (-1 * c), so not at all     e / np.sum(e)              by exp(-c) / exp(-c), so not at all
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isinf
+from typing import Literal
+
+from ..transpile.operations import ROWS
+from ..transpile.program import At, Call, Const, Expr, Index, Item, Name, NewAxis, Slice, names, walk
+from ..transpile.typing import normal_axes
+from .rules import differentiable
+
+
+@dataclass(frozen=True)
+class Growth:
+    """By `times * c`, or by the factor `exp(times * c)`. `times`: None where any will do, as of 0 with a factor and of
+    an infinity with both. `axes`: for each axis of the value, along which axis of c it varies."""
+
+    kind: Literal["sum", "factor"]
+    times: float | None
+    axes: tuple[int | None, ...]
+
+    def at(self, rank: int) -> tuple[int | None, ...]:
+        """The axes of the value as one of more axes."""
+        return (None,) * (rank - len(self.axes)) + self.axes
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether all elements grow alike."""
+        return all(axis is None for axis in self.axes)
+
+
+class Lost(Exception):
+    """A value grows in some other way."""
+
+
+_Given = Sequence[Growth | None]
+_Law = tuple[Literal["sum", "factor"], float | None]  # how a value grows, but for its axes
+
+
+def growth(expr: Expr, known: Mapping[str, Growth]) -> Growth | None:
+    """How a value grows. None: it does not. Lost where that cannot be said."""
+    if (kind := _any(expr)) is not None:
+        return Growth(kind, None, (None,) * expr.type.rank)
+    if not expr.type.is_float or not any(isinstance(e, Name) and e.id in known for e in walk(expr)):
+        return None
+    match expr:
+        case Name(id=id):
+            return known.get(id)
+        case Index(base=base, items=items):
+            if (found := growth(base, known)) is None:
+                return None
+            rank = expr.type.rank
+            return replace(found, axes=(None,) * rank if found.everywhere else _picked(found.axes, items))
+        case Call(args=args):
+            wanted = differentiable(expr)
+            if not any(w and names(a) & known.keys() for a, w in zip(args, wanted, strict=True)):
+                return None
+            given = [growth(a, known) if w or _any(a) else None for a, w in zip(args, wanted, strict=True)]
+            return _call(expr, given)
+    return None
+
+
+def stays(found: Growth | None) -> None:
+    """Lost, if a value grows."""
+    if found is not None and found.times is not None:
+        raise Lost
+
+
+def stored(before: Growth | None, value: Growth | None, op: str | None) -> Growth | None:
+    """How an array grows of which some elements were written, or changed by `op`."""
+    found = before
+    if value is None and op is not None:
+        if before is not None and before.times is None and op in ("add", "subtract"):
+            return None
+        if before is not None and before.kind != ("sum" if op in ("add", "subtract") else "factor"):
+            raise Lost
+    elif op in (None, "add", "subtract"):
+        law = _alike([before, value])
+        if law is not None and ((op and law[0] == "sum") or before is None or value is None):
+            raise Lost
+        if before is not None and value is not None and not (before.everywhere and value.everywhere):
+            raise Lost
+        found = None if law is None or before is None else Growth(*law, before.axes)
+    elif value is not None:
+        raise Lost
+    return found
+
+
+def _any(expr: Expr) -> Literal["sum", "factor"] | None:
+    """Of what is 0, or infinite: in which way it grows, as one likes."""
+    match expr:
+        case Const(value=bool()):
+            return None
+        case Const(value=int() | float() as value):
+            return "factor" if value == 0 else "sum" if isinf(value) else None
+        case Call(op="negative", args=[Const(value=float() as value)]) if isinf(value):
+            return "sum"
+        case Call(op="zeros" | "zeros_like" | "empty" | "empty_like"):
+            return "factor"  # of what nothing was written into, nothing is known anyway
+    return None
+
+
+def _picked(axes: Sequence[int | None], items: Sequence[Item]) -> tuple[int | None, ...]:
+    left, found = list(axes), list[int | None]()
+    for item in items:
+        if isinstance(item, NewAxis):
+            found.append(None)
+            continue
+        axis = left.pop(0)
+        whole = isinstance(item, Slice) and item.start is None and item.stop is None and item.step == 1
+        if axis is not None and not whole:
+            raise Lost
+        if isinstance(item, Slice):
+            found.append(axis)
+        elif not isinstance(item, At):
+            raise Lost
+    return tuple(found)
+
+
+def _call(expr: Call, given: _Given) -> Growth | None:
+    rank, grown = expr.type.rank, [g for g in given if g is not None]
+    if not grown:
+        return None
+    if (rule := _RULES.get(expr.op)) is not None:
+        law = rule(expr, given)
+        return None if law is None or law[1] == 0 else Growth(*law, _common(grown, rank))
+    row = ROWS[expr.op]
+    if row.kind == "reduce" or row.name == "mean":
+        return _reduced(expr, grown[0])
+    if row.kind == "product" and row.spec is not None:
+        return _product(*row.spec([a.type for a in expr.args]), given)
+    if row.kind == "move" and len(grown) == len(given) == 1 and grown[0].everywhere:
+        return replace(grown[0], axes=(None,) * rank)
+    raise Lost
+
+
+def _common(grown: Sequence[Growth], rank: int) -> tuple[int | None, ...]:
+    axes = {g.at(rank) for g in grown if g.times is not None}
+    if len(axes) > 1:
+        raise Lost
+    return axes.pop() if axes else (None,) * rank
+
+
+def _reduced(expr: Call, found: Growth) -> Growth:
+    axes = normal_axes(expr.get("axis"), len(found.axes))
+    alike = expr.op in ("max", "min", "mean") or (expr.op == "sum" and found.kind == "factor")
+    if not alike or any(found.axes[a] is not None for a in axes):
+        raise Lost
+    kept = expr.get("keepdims")
+    left = [None if k in axes else a for k, a in enumerate(found.axes) if kept or k not in axes]
+    return replace(found, axes=tuple(left))
+
+
+def _product(specs: Sequence[str], out: str, given: _Given) -> Growth | None:
+    """Of one factor: the sums are over axes along which it is one."""
+    left = [(spec, g) for spec, g in zip(specs, given, strict=True) if g is not None]
+    if len(left) > 1 or left[0][1].kind == "sum":
+        raise Lost
+    ((spec, found),) = left
+    letters = {letter: axis for letter, axis in zip(spec, found.axes, strict=True) if axis is not None}
+    if not letters.keys() <= set(out):
+        raise Lost
+    return replace(found, axes=tuple(letters.get(letter) for letter in out))
+
+
+# -- the laws ------------------------------------------------------------------------------------------------------
+def _as_sum(found: Growth | None) -> float | None:
+    if found is None or (found.kind, found.times) == ("factor", None):
+        return 0
+    if found.kind == "factor":
+        raise Lost
+    return found.times
+
+
+def _as_factor(found: Growth | None) -> float | None:
+    if found is None:
+        return 0
+    if found.kind == "sum" and found.times is not None:
+        raise Lost
+    return found.times
+
+
+def _alike(given: _Given) -> _Law | None:
+    """Of a choice between two, or the larger of them: both must grow alike."""
+    strict = {None if g is None else (g.kind, g.times) for g in given if g is None or g.times is not None}
+    if not strict:
+        strict = {(g.kind, g.times) for g in given if g is not None}
+    if len(strict) != 1:
+        raise Lost
+    law = strict.pop()
+    if law is not None and law[0] == "sum" and any(g is not None and g.kind == "factor" for g in given):
+        raise Lost
+    return law
+
+
+def _added(sign: int) -> Callable[[Call, _Given], _Law | None]:
+    def rule(expr: Call, given: _Given) -> _Law | None:
+        if any(g is not None and g.kind == "factor" and g.times is not None for g in given):
+            return _alike(given)
+        a, b = (_as_sum(g) for g in given)
+        return "sum", None if a is None or b is None else a + sign * b
+
+    return rule
+
+
+def _multiplied(expr: Call, given: _Given) -> _Law:
+    a, b = given
+    if (a or b) is not None and None in (a, b) and (a or b).kind == "sum":  # type: ignore[union-attr]
+        return _scaled(expr.args[a is not None], a or b, 1)
+    times = [_as_factor(g) for g in given]
+    return "factor", None if None in times else times[0] + times[1]  # type: ignore[operator]
+
+
+def _divided(expr: Call, given: _Given) -> _Law:
+    a, b = given
+    if a is not None and a.kind == "sum" and b is None:
+        return _scaled(expr.args[1], a, -1)
+    times = [_as_factor(g) for g in given]
+    return "factor", None if None in times else times[0] - times[1]  # type: ignore[operator]
+
+
+def _scaled(by: Expr, found: Growth | None, power: int) -> _Law:
+    """A number times what grows by a sum, or by the inverse of the number."""
+    if not (isinstance(by, Const) and isinstance(by.value, (int, float)) and by.value):
+        raise Lost
+    times = _as_sum(found)
+    return "sum", None if times is None else by.value**power * times
+
+
+def _power(by: float) -> Callable[[Call, _Given], _Law]:
+    def rule(expr: Call, given: _Given) -> _Law:
+        times = _as_factor(given[0])
+        return "factor", None if times is None else by * times
+
+    return rule
+
+
+def _itself(sign: int) -> Callable[[Call, _Given], _Law]:
+    def rule(expr: Call, given: _Given) -> _Law:
+        (found,) = given
+        assert found is not None
+        return found.kind, sign * found.times if found.kind == "sum" and found.times is not None else found.times
+
+    return rule
+
+
+_RULES: dict[str, Callable[[Call, _Given], _Law | None]] = {
+    "add": _added(1),
+    "subtract": _added(-1),
+    "multiply": _multiplied,
+    "divide": _divided,
+    "negative": _itself(-1),
+    "copy": _itself(1),
+    "cast": _itself(1),
+    "where": lambda expr, given: _alike(given[1:]),
+    "maximum": lambda expr, given: _alike(given),
+    "minimum": lambda expr, given: _alike(given),
+    "exp": lambda expr, given: ("factor", _as_sum(given[0])),
+    "log": lambda expr, given: ("sum", _as_factor(given[0])),
+    "square": _power(2),
+    "sqrt": _power(0.5),
+    "reciprocal": _power(-1),
+}

@@ -1,0 +1,204 @@
+"""Shifts: values that what is returned does not depend on, though it is computed with them.
+
+The largest element stands in a softmax for its roundings: what is taken off there cancels. No derivative passes through
+it, so that the gradient has no ties to share out:
+
+    top = np.max(x)                     x grows, top stays
+    e = np.exp(x - top)                 top + c:  x - top grows by -1 * c, e by the factor exp(-1 * c)
+    return e / np.sum(e)                so does the sum: the quotient stays, whatever c
+
+What is followed is how each value changes when one of them grows by c: not at all, by `times * c`, or by the factor
+`exp(times * c)`. All paths of a function are walked, loops until no state is new. In exact arithmetic the derivative
+left out is 0 at every point; that of the roundings is left out with it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..transpile.operations import ROWS
+from ..transpile.program import (
+    Assign,
+    Call,
+    Expr,
+    For,
+    Function,
+    If,
+    Name,
+    Pop,
+    Pull,
+    Push,
+    Return,
+    Stmt,
+    Store,
+    Type,
+    While,
+    map_children,
+    read,
+    walk_stmts,
+)
+from ..transpile.renaming import map_stmt
+from ..transpile.values import Fresh
+from .growth import Growth, Lost, growth, stays, stored
+
+_MOST = 8  # states of one origin at one place: beyond, nothing is claimed
+
+
+@dataclass(frozen=True)
+class _State:
+    """What grew, and what grows with it. `origin`: "" where nothing did."""
+
+    origin: str = ""
+    grown: frozenset[tuple[str, Growth]] = frozenset()
+
+    def given(self, name: str, growth: Growth | None) -> _State:
+        left = {(n, s) for n, s in self.grown if n != name}
+        return replace(self, grown=frozenset(left if growth is None else {*left, (name, growth)}))
+
+
+def without_shifts(function: Function) -> tuple[Function, frozenset[str]]:
+    """The function with a name for each largest element that cancels, and the names that do."""
+    used = {p.name for p in function.params} | read(function.body) | {r.name for r in function.results}
+    named, made = _named(function, Fresh(set(used)), lambda name: True)
+    idle = _idle(named, made)
+    if not idle:
+        return function, frozenset()
+    return _named(function, Fresh(set(used)), lambda name: name in idle)[0], idle
+
+
+# -- names for those within expressions ----------------------------------------------------------------------------
+def _named(function: Function, fresh: Fresh, wanted: Callable[[str], bool]) -> tuple[Function, set[str]]:
+    """np.exp(x - np.max(x)) becomes largest = np.max(x); np.exp(x - largest). Also the new names."""
+    made: set[str] = set()
+
+    def block(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        done: list[Stmt] = []
+        for stmt in body:
+            parts: list[Stmt] = []
+
+            def without(expr: Expr, stmt: Stmt = stmt, parts: list[Stmt] = parts) -> Expr:
+                expr = map_children(expr, without)
+                if _extreme(expr) not in ("max", "min"):
+                    return expr
+                name = fresh("largest" if _extreme(expr) == "max" else "smallest")
+                if not wanted(name):
+                    return expr
+                made.add(name)
+                parts.append(Assign(name, expr, stmt.span))
+                return Name(name, expr.type)
+
+            match stmt:
+                case Assign(value=value) if _extreme(value):
+                    pass  # it has a name
+                case Assign() | Store() | Return():
+                    stmt = map_stmt(stmt, without, block, lambda n: n)
+                case _:
+                    stmt = map_stmt(stmt, lambda e: e, block, lambda n: n)
+            done += [*parts, stmt]
+        return tuple(done)
+
+    return replace(function, body=block(function.body)), made
+
+
+def _extreme(expr: Expr) -> str:
+    """The operation, if it is a largest or a smallest element, or the larger of two."""
+    if isinstance(expr, Call) and ROWS[expr.op].kind == "derivative":
+        expr = expr.args[0]
+    extremes = ("max", "min", "maximum", "minimum")
+    return expr.op if isinstance(expr, Call) and expr.op in extremes and expr.type.is_float else ""
+
+
+# -- which of them cancel ------------------------------------------------------------------------------------------
+def _idle(function: Function, made: set[str]) -> frozenset[str]:
+    """Taken as given at first, all of them: what of them is found to matter is taken back."""
+    types: dict[str, Type] = {}
+    other = {p.name for p in function.params}
+    found = set(made)
+    for stmt in walk_stmts(function.body):
+        match stmt:
+            case Assign(name=name, value=value):
+                types.setdefault(name, value.type)
+                if types[name] != value.type:
+                    other.add(name)
+                if _extreme(value):
+                    found.add(name)
+            case Store(base=base):
+                other.add(base.id)
+            case Pop(name=name) | For(var=name):
+                other.add(name)
+            case Pull(names=several):
+                other |= set(several)
+    found -= other
+    while found:
+        walk_through = _Walk({n: types[n] for n in found}, set())
+        walk_through.block(function.body, {_State()})
+        if not walk_through.lost:
+            return frozenset(found)
+        found -= walk_through.lost
+    return frozenset()
+
+
+@dataclass
+class _Walk:
+    chosen: Mapping[str, Type]  # the names that are tried
+    lost: set[str]  # those of them that matter
+
+    def block(self, body: Sequence[Stmt], states: set[_State]) -> set[_State]:
+        for stmt in body:
+            states = self._few(self._stmt(stmt, states))
+        return states
+
+    def _few(self, states: set[_State]) -> set[_State]:
+        """Without those of origins that are lost, or that have too many."""
+        self.lost |= {origin for origin, count in Counter(s.origin for s in states).items() if count > _MOST}
+        return {s for s in states if s.origin not in self.lost}
+
+    def _stmt(self, stmt: Stmt, states: set[_State]) -> set[_State]:
+        match stmt:
+            case If(then=then, orelse=orelse):
+                return self.block(then, states) | self.block(orelse, states)
+            case For(body=body) | While(body=body):
+                found: set[_State] = set()
+                while states - found:
+                    found = self._few(found | states)
+                    states = self._few(self.block(body, states))
+                return found
+        return {after for state in states for after in self._one(stmt, state)}
+
+    def _one(self, stmt: Stmt, state: _State) -> Iterable[_State]:
+        """The states after a statement without blocks."""
+        try:
+            return list(self._after(stmt, state))
+        except Lost:
+            self.lost.add(state.origin)
+            return []
+
+    def _after(self, stmt: Stmt, state: _State) -> Iterable[_State]:
+        known = dict(state.grown)
+        match stmt:
+            case Assign(name=name) if name in self.chosen:
+                yield state.given(name, None)
+                if not state.origin:
+                    type = self.chosen[name]
+                    axes = tuple(None if d.value == 1 else k for k, d in enumerate(type.shape))
+                    yield _State(name).given(name, Growth("sum", 1, axes))
+            case Assign(name=name, value=value):
+                yield state.given(name, growth(value, known) if state.origin else None)
+            case Store(base=base, value=value, op=op):
+                yield state.given(base.id, stored(known.get(base.id), growth(value, known), op))
+            case Push(value=value):
+                stays(growth(value, known))
+                yield state
+            case Pop(name=name):
+                yield state.given(name, None)
+            case Pull():
+                if read((stmt,)) & known.keys():
+                    raise Lost
+                yield state
+            case Return(values=values):
+                for value in values:
+                    stays(growth(value, known))
+            case _:
+                yield state
