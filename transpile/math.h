@@ -40,6 +40,9 @@ LC_FN float lc_absf(float x) { return __builtin_fabsf(x); }
 LC_FN double lc_abs(double x) { return __builtin_fabs(x); }
 LC_FN float lc_copysignf(float x, float y) { return __builtin_copysignf(x, y); }
 LC_FN double lc_copysign(double x, double y) { return __builtin_copysign(x, y); }
+/* v where c, else 0. */
+LC_FN float lc_or_zerof(_Bool c, float v) { return lc__f(lc__u(v) & -(uint32_t)c); }
+LC_FN double lc_or_zero(_Bool c, double v) { return lc__d(lc__l(v) & -(uint64_t)c); }
 LC_FN int lc_signbitf(float x) { return (int)(lc__u(x) >> 31); }
 LC_FN int lc_signbit(double x) { return (int)(lc__l(x) >> 63); }
 LC_FN int lc_isnanf(float x) { return x != x; }

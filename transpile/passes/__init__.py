@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ..ir import Kernel
 from .accumulate import accumulate
+from .bits import bits
 from .chunk import chunk
 from .contract import contract
 from .direct import direct
@@ -63,6 +64,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("chunk", chunk),  # the outermost loops run in parallel
     ("strides", strides),  # where a stride is 1, vectors
     ("near", near),  # angles are near, which costs half
+    ("bits", bits),  # what is taken or 0 is masked
 )
 
 NAMES = tuple(name for name, _ in PASSES)
