@@ -134,8 +134,9 @@ def _call(expr: Call, given: _Given) -> Growth | None:
     row = ROWS[expr.op]
     if row.kind == "reduce" or row.name == "mean":
         return _reduced(expr, grown[0])
-    if row.kind == "product" and row.spec is not None:
-        return _product(*row.spec([a.type for a in expr.args]), given)
+    if row.kind == "product":
+        specs, out = row.spec([a.type for a in expr.args]) if row.spec else expr.get("spec")
+        return _product(specs, out, given)
     if row.kind == "move" and len(grown) == len(given) == 1 and grown[0].everywhere:
         return replace(grown[0], axes=(None,) * rank)
     raise Lost

@@ -76,18 +76,15 @@ def _named(function: Function, fresh: Fresh, wanted: Callable[[str], bool]) -> t
     def block(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         done: list[Stmt] = []
         for stmt in body:
-            parts: list[Stmt] = []
+            parts: dict[Expr, str] = {}
 
-            def without(expr: Expr, stmt: Stmt = stmt, parts: list[Stmt] = parts) -> Expr:
+            def without(expr: Expr, parts: dict[Expr, str] = parts) -> Expr:
                 expr = map_children(expr, without)
                 if _extreme(expr) not in ("max", "min"):
                     return expr
-                name = fresh("largest" if _extreme(expr) == "max" else "smallest")
-                if not wanted(name):
-                    return expr
-                made.add(name)
-                parts.append(Assign(name, expr, stmt.span))
-                return Name(name, expr.type)
+                if expr not in parts:
+                    parts[expr] = fresh("largest" if _extreme(expr) == "max" else "smallest")
+                return Name(parts[expr], expr.type) if wanted(parts[expr]) else expr
 
             match stmt:
                 case Assign(value=value) if _extreme(value):
@@ -96,7 +93,8 @@ def _named(function: Function, fresh: Fresh, wanted: Callable[[str], bool]) -> t
                     stmt = map_stmt(stmt, without, block, lambda n: n)
                 case _:
                     stmt = map_stmt(stmt, lambda e: e, block, lambda n: n)
-            done += [*parts, stmt]
+            done += [*(Assign(name, part, stmt.span) for part, name in parts.items() if wanted(name)), stmt]
+            made.update(parts.values())
         return tuple(done)
 
     return replace(function, body=block(function.body)), made
