@@ -1,4 +1,4 @@
-"""Rows of a few elements are copied and added through masks: all lengths, both types, and not one element more."""
+"""Rows of a few elements are copied, added, summed up through masks: all lengths, both types, no element more."""
 
 from __future__ import annotations
 
@@ -34,6 +34,30 @@ def middle(x: real["H W"], y: real["H V"]):
         for j in range(x.shape[1]):
             z[i, j + 1] += x[i, j]
     return z
+
+
+@layer
+def sums(x: real["N"], least: real) -> tuple[real, real, real]:
+    """Of a row from its second element on."""
+    total, top, low = 0.0, -np.inf, np.inf
+    for i in range(1, x.shape[0]):
+        total += x[i]
+    for i in range(1, x.shape[0]):
+        top = max(top, x[i])
+    return total, np.maximum(top, least), np.min(x[1:])
+
+
+@layer
+def softmax(x: real["K"]) -> real["K"]:
+    e = np.exp(x - np.max(x))
+    return e / np.sum(e)
+
+
+@layer
+def chosen(x: real["N"], low: real, high: real) -> tuple[real["N"], real["N"], real["N"]]:
+    """What is taken or 0: choices within choices, of what is no number, and a zero with a sign."""
+    inner = np.where(x > low, np.where(x > high, 0, np.log(x)), 0)
+    return inner, np.where(x > low, x, -0.0), np.where(x > low, 0, np.where(x > high, x, x * 2))
 '''
 
 
@@ -45,7 +69,9 @@ def built(tmp_path_factory):
 
 def test_the_loops_are_rows(built):
     _, text = built
-    for verb in ("lc_copy_f32(", "lc_copy_f64(", "lc_add_f32(", "lc_add_f64("):
+    for verb in (
+        f"{verb}_{real}(" for verb in ("lc_copy", "lc_add", "lc_sum", "lc_largest") for real in ("f32", "f64")
+    ):
         assert verb in text, verb  # a call: the definition is that of a template
 
 
@@ -73,3 +99,56 @@ def test_nothing_else_is_touched(built, real):
         z = layers.middle(x, y)
         np.testing.assert_array_equal(z[:, 1:-1], 4)
         np.testing.assert_array_equal(z[:, [0, -1]], 7)
+
+
+@pytest.mark.parametrize("real", [np.float32, np.float64])
+def test_sums_of_every_length(built, real):
+    layers, _ = built
+    rng = np.random.default_rng(0)
+    for length in [*range(1, 70), 127, 128, 129, 1023, 1024, 1025, 5000]:
+        x = rng.standard_normal(length + 1).astype(real)
+        x[0] = np.nan  # before the row
+        total, top, low = layers.sums(x, real(-100))
+        np.testing.assert_allclose(total, np.sum(x[1:], dtype=float), rtol=20 * np.finfo(real).eps, atol=1e-6)
+        assert (top, low) == (np.max(x[1:]), np.min(x[1:]))
+        for value in (np.nan, np.inf, -np.inf):
+            y = x.copy()
+            y[1 + length // 2] = value
+            with np.errstate(invalid="ignore"):
+                found, want = layers.sums(y, real(-100)), (np.sum(y[1:]), np.max(y[1:]), np.min(y[1:]))
+            np.testing.assert_array_equal(found[1:], np.maximum(want[1:], [-100, -np.inf]))
+            assert np.isnan(found[0]) == np.isnan(want[0])
+
+
+@pytest.mark.parametrize("real", [np.float32, np.float64])
+def test_softmax_of_every_length(built, real):
+    layers, _ = built
+    rng = np.random.default_rng(0)
+    for length in [*range(1, 40), 64, 100, 1030]:
+        x, dy = rng.standard_normal((2, 5, length)).astype(real)
+        e = np.exp(x - np.max(x, axis=1, keepdims=True), dtype=float)
+        want = e / np.sum(e, axis=1, keepdims=True)
+        y, pullback = layers.softmax.vjp(x)
+        np.testing.assert_allclose(y, want, rtol=10 * np.finfo(real).eps)
+        dx = want * (dy - np.sum(dy * want, axis=1, keepdims=True))
+        np.testing.assert_allclose(
+            pullback(dy)[0], dx, rtol=1e-5 if real == np.float32 else 1e-13, atol=np.finfo(real).eps
+        )
+
+
+@pytest.mark.parametrize("real", [np.float32, np.float64])
+def test_what_is_taken_or_0(built, real):
+    layers, text = built
+    assert "lc_or_zero" in text
+    for length in (1, 7, 16, 33, 100):
+        x = np.resize([-1, 0, 0.5, 2, np.inf, -np.inf, np.nan, -0.0], length).astype(real)
+        low, high = real(0), real(1)
+        with np.errstate(all="ignore"):
+            want = (
+                np.where(x > low, np.where(x > high, 0, np.log(x)), 0),
+                np.where(x > low, x, -0.0),
+                np.where(x > low, 0, np.where(x > high, x, x * 2)),
+            )
+        for one, right in zip(layers.chosen(x, low, high), want, strict=True):
+            np.testing.assert_array_equal(one, right.astype(real))
+            np.testing.assert_array_equal(np.signbit(one[one == 0]), np.signbit(right[right == 0]))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .dims import Atom, Dim, minimum, product
-from .emit_rows import row_of
+from .emit_rows import row_of, sum_of
 from .emit_simd import pragma
 from .emit_storage import Region, Storage, plan, stored_first
 from .emit_text import C_TYPES, Speller, bare
@@ -65,7 +65,10 @@ def _draws(kernel: Kernel) -> bool:
 def templates(functions: str) -> list[str]:
     """rows.h and gemm.h, for each float type that the text of functions calls theirs for."""
     made = []
-    for file, names in (("rows.h", ("lc_copy", "lc_add")), ("gemm.h", ("lc_product",))):
+    for file, names in (
+        ("rows.h", ("lc_copy", "lc_add", "lc_sum", "lc_largest", "lc_least")),
+        ("gemm.h", ("lc_product",)),
+    ):
         text = (Path(__file__).parent / file).read_text(encoding="utf-8")
         for t in ("f32", "f64"):
             if any(f"{name}_{t}(" in functions for name in names):
@@ -404,6 +407,9 @@ class _Function:
 
     def row(self, loop: For) -> bool:
         """Whether the loop is written as a row."""
+        if (summed := sum_of(loop, self.spell.table)) is not None and summed[0].buffer in self.spell.local:
+            self.summed(loop, *summed)
+            return True
         found = row_of(loop, self.spell.table)
         if found is None or any(self.spell.root(place.buffer).name in self.spell.local for place in found):
             return False
@@ -415,6 +421,16 @@ class _Function:
         length = self.spell.dim(loop.hi - loop.lo)
         self.put(f"{verb}_{kind}({target}, {self.address(source.subs(begins))}, {length});")
         return True
+
+    def summed(self, loop: For, store: Store, source: Load) -> None:
+        place, kind = self.spell.place(store.buffer, ()), self.spell.kind(source.dtype)
+        verb = {"add": "lc_sum", "max": "lc_largest", "min": "lc_least"}[store.op or ""]
+        begins = self.address(source.subs({loop.var: loop.lo}))
+        row = f"{verb}_{kind}({begins}, {self.spell.dim(loop.hi - loop.lo)})"
+        if store.op == "add":
+            self.put(f"{place} += {row};")
+        else:
+            self.put(f"{place} = lc_{store.op}{'f' if kind == 'f32' else ''}({place}, {row});")
 
     def bounds(self, loop: For) -> None:
         """Gives a variable to bounds that are more than a sum, and to each of two numbers of chunks."""

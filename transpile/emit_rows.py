@@ -1,14 +1,17 @@
-"""Loops that copy or add the rows of an array: a few elements each, as of a window in an image.
+"""Loops that copy, add or sum up the rows of an array: a few elements each, as of a window in an image.
 
-gcc leaves what does not fill a vector to a loop by element; `rows.h` has masks for it.
+gcc leaves what does not fill a vector to a loop by element, and adds up lanes one by one; `rows.h` has masks for the
+one, and halves for the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .dims import ONE, Dim
 from .ir import Buffer, For, Load, Store
+from .passes.rows import is_sum, moves_by_one
+
+SHORT = 16  # elements, known to be fewer: gcc writes the loop out
 
 
 def row_of(loop: For, table: Mapping[str, Buffer]) -> tuple[Store, Load] | None:
@@ -25,13 +28,16 @@ def row_of(loop: For, table: Mapping[str, Buffer]) -> tuple[Store, Load] | None:
     if any(len(monomial) > 1 for monomial, _ in length.terms) or length.symbols() != {str(a) for a in length.atoms()}:
         return None
     kinds = {table[name].dtype for name in (store.buffer, source.buffer)}
-    beside = all(_moves_by_one(place.index, table[place.buffer].shape, loop.var) for place in (store, source))
+    beside = all(moves_by_one(place.index, table[place.buffer].shape, loop.var) for place in (store, source))
     return (store, source) if beside and len(kinds) == 1 and kinds <= {"real", "f32", "f64"} else None
 
 
-def _moves_by_one(index: tuple[Dim, ...], shape: tuple[Dim, ...], var: str) -> bool:
-    """Whether the next element in memory is that of the next iteration."""
-    if not index or len(index) != len(shape):
-        return False
-    last = index[-1].split(var)
-    return last is not None and last[0] == ONE and not any(var in dim.symbols() for dim in index[:-1])
+def sum_of(loop: For, table: Mapping[str, Buffer]) -> tuple[Store, Load] | None:
+    """The one statement of a loop that sums up a row, or asks for its largest or smallest, and what it reads."""
+    if len(loop.body) != 1 or loop.kind != "map" or loop.parallel or not is_sum(loop.body[0], loop, table):
+        return None
+    length = (loop.hi - loop.lo).value
+    store = loop.body[0]
+    assert isinstance(store, Store)
+    assert isinstance(store.value, Load)
+    return (store, store.value) if length is None or length >= SHORT else None

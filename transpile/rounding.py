@@ -13,7 +13,8 @@ from .passes.tree import buffers, own_exprs, parts, walk
 MARK = "/* Rounds in one way, whatever is known of its sizes. */\n"  # before such a function
 
 _EXACT = frozenset(
-    "negative positive abs sign maximum minimum fmax fmin where copysign rint floor ceil trunc sqrt divide".split()
+    "negative positive abs sign maximum minimum fmax fmin where or_zero copysign".split()
+    + "rint floor ceil trunc sqrt divide".split()
 )
 _PRODUCTS = frozenset(("multiply", "square"))
 _SUMS = frozenset(("add", "subtract"))

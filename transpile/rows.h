@@ -1,10 +1,16 @@
-/* Rows of a few elements: to[k] = from[k], or +=, for k < n. What does not fill a vector goes through a mask, where
-   there are masks; nothing else is touched. LC_REAL is the type, LC_AS(name) a name for it. */
+/* Rows of a few elements: to[k] = from[k], or +=, for k < n; their sum, their largest and least (NaN, if one is). What
+   does not fill a vector goes through a mask, where there are masks; nothing else is touched. At the end of a sum one half
+   of a vector is added to the other. LC_REAL is the type, LC_AS(name) a name for it. */
 #if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
 #define LC_SOME_f32 __builtin_ia32_loadups512_mask
 #define LC_SOME_f64 __builtin_ia32_loadupd512_mask
 #define LC_PUT_f32 __builtin_ia32_storeups512_mask
 #define LC_PUT_f64 __builtin_ia32_storeupd512_mask
+#define LC_PLACE_f32 int32_t
+#define LC_PLACE_f64 int64_t
+#define LC_TURNED_f32(n) {n & 15, (n + 1) & 15, (n + 2) & 15, (n + 3) & 15, (n + 4) & 15, (n + 5) & 15, (n + 6) & 15, (n + 7) & 15, \
+    (n + 8) & 15, (n + 9) & 15, (n + 10) & 15, (n + 11) & 15, (n + 12) & 15, (n + 13) & 15, (n + 14) & 15, (n + 15) & 15}
+#define LC_TURNED_f64(n) {n & 7, (n + 1) & 7, (n + 2) & 7, (n + 3) & 7, (n + 4) & 7, (n + 5) & 7, (n + 6) & 7, (n + 7) & 7}
 typedef LC_REAL LC_AS(lc_masked) __attribute__((vector_size(64)));
 typedef LC_REAL LC_AS(lc_span) __attribute__((vector_size(64), aligned(sizeof(LC_REAL)), may_alias));
 #define LC_WHOLE (64 / (int64_t)sizeof(LC_REAL))
@@ -27,6 +33,48 @@ LC_USED static inline void LC_AS(lc_add)(LC_REAL *to, const LC_REAL *from, int64
     const LC_AS(lc_masked) x = LC_AS(LC_SOME)((const void *)from, (LC_AS(lc_masked)){0}, some);
     LC_AS(LC_PUT)((void *)to, LC_AS(LC_SOME)((const void *)to, (LC_AS(lc_masked)){0}, some) + x, some);
 }
+
+typedef LC_AS(LC_PLACE) LC_AS(lc_places) __attribute__((vector_size(64)));
+#define LC_TURN(v, n) __builtin_shuffle(v, (LC_AS(lc_places))LC_AS(LC_TURNED)(n))
+
+static inline LC_AS(lc_masked) LC_AS(lc_both)(LC_AS(lc_masked) a, LC_AS(lc_masked) b) { return a + b; }
+static inline LC_AS(lc_masked) LC_AS(lc_chosen)(LC_AS(lc_places) second, LC_AS(lc_masked) a, LC_AS(lc_masked) b)
+{
+    return (LC_AS(lc_masked))(((LC_AS(lc_places))b & second) | ((LC_AS(lc_places))a & ~second));
+}
+static inline LC_AS(lc_masked) LC_AS(lc_larger)(LC_AS(lc_masked) a, LC_AS(lc_masked) b)
+{
+    return LC_AS(lc_chosen)((b > a) | (b != b), a, b);
+}
+static inline LC_AS(lc_masked) LC_AS(lc_lesser)(LC_AS(lc_masked) a, LC_AS(lc_masked) b)
+{
+    return LC_AS(lc_chosen)((b < a) | (b != b), a, b);
+}
+
+#define LC_ROW(name, join, neutral) \
+LC_USED static inline LC_REAL LC_AS(name)(const LC_REAL *from, int64_t n) \
+{ \
+    const LC_AS(lc_masked) none = (LC_AS(lc_masked)){0} + (LC_REAL)(neutral); \
+    LC_AS(lc_masked) a = none, b = none, c = none, d = none; \
+    for (; n >= 4 * LC_WHOLE; n -= 4 * LC_WHOLE, from += 4 * LC_WHOLE) { \
+        a = LC_AS(join)(a, *(const LC_AS(lc_span) *)from); \
+        b = LC_AS(join)(b, *(const LC_AS(lc_span) *)(from + LC_WHOLE)); \
+        c = LC_AS(join)(c, *(const LC_AS(lc_span) *)(from + 2 * LC_WHOLE)); \
+        d = LC_AS(join)(d, *(const LC_AS(lc_span) *)(from + 3 * LC_WHOLE)); \
+    } \
+    for (; n >= LC_WHOLE; n -= LC_WHOLE, from += LC_WHOLE) a = LC_AS(join)(a, *(const LC_AS(lc_span) *)from); \
+    if (n > 0) b = LC_AS(join)(b, LC_AS(LC_SOME)((const void *)from, none, (1u << n) - 1)); \
+    a = LC_AS(join)(LC_AS(join)(a, b), LC_AS(join)(c, d)); \
+    if (LC_WHOLE == 16) a = LC_AS(join)(a, LC_TURN(a, 8)); \
+    a = LC_AS(join)(a, LC_TURN(a, 4)); \
+    a = LC_AS(join)(a, LC_TURN(a, 2)); \
+    return LC_AS(join)(a, LC_TURN(a, 1))[0]; \
+}
+LC_ROW(lc_sum, lc_both, 0)
+LC_ROW(lc_largest, lc_larger, -__builtin_inff())
+LC_ROW(lc_least, lc_lesser, __builtin_inff())
+#undef LC_ROW
+#undef LC_TURN
 #undef LC_WHOLE
 #else
 LC_USED static inline void LC_AS(lc_copy)(LC_REAL *to, const LC_REAL *from, int64_t n)
@@ -39,5 +87,35 @@ LC_USED static inline void LC_AS(lc_add)(LC_REAL *to, const LC_REAL *from, int64
 {
 #pragma omp simd
     for (int64_t k = 0; k < n; k++) to[k] += from[k];
+}
+
+LC_USED static inline LC_REAL LC_AS(lc_sum)(const LC_REAL *from, int64_t n)
+{
+    LC_REAL a = 0;
+#pragma omp simd reduction(+:a)
+    for (int64_t k = 0; k < n; k++) a += from[k];
+    return a;
+}
+
+LC_USED static inline LC_REAL LC_AS(lc_largest)(const LC_REAL *from, int64_t n)
+{
+    LC_REAL a = -__builtin_inff(), odd = 0; /* odd: NaN, if one is */
+#pragma omp simd reduction(max:a) reduction(+:odd)
+    for (int64_t k = 0; k < n; k++) {
+        a = from[k] > a ? from[k] : a;
+        odd += from[k] == from[k] ? 0 : from[k];
+    }
+    return odd == odd ? a : odd;
+}
+
+LC_USED static inline LC_REAL LC_AS(lc_least)(const LC_REAL *from, int64_t n)
+{
+    LC_REAL a = __builtin_inff(), odd = 0;
+#pragma omp simd reduction(min:a) reduction(+:odd)
+    for (int64_t k = 0; k < n; k++) {
+        a = from[k] < a ? from[k] : a;
+        odd += from[k] == from[k] ? 0 : from[k];
+    }
+    return odd == odd ? a : odd;
 }
 #endif

@@ -26,6 +26,7 @@ from .order import order
 from .products import products
 from .quotient import quotient
 from .ranges import ranges
+from .rows import rows
 from .scatter import scatter
 from .share import share
 from .split import split
@@ -64,6 +65,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("chunk", chunk),  # the outermost loops run in parallel
     ("strides", strides),  # where a stride is 1, vectors
     ("near", near),  # angles are near, which costs half
+    ("rows", rows),  # neighbours in memory are summed up on their own
     ("bits", bits),  # what is taken or 0 is masked
 )
 
