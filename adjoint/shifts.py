@@ -35,6 +35,7 @@ from ..transpile.program import (
     Store,
     Type,
     While,
+    assigned,
     map_children,
     read,
     walk_stmts,
@@ -60,7 +61,7 @@ class _State:
 
 def without_shifts(function: Function) -> tuple[Function, frozenset[str]]:
     """The function with a name for each largest element that cancels, and the names that do."""
-    used = {p.name for p in function.params} | read(function.body) | {r.name for r in function.results}
+    used = {p.name for p in (*function.params, *function.results)} | read(function.body) | assigned(function.body)
     named, made = _named(function, Fresh(set(used)), lambda name: True)
     idle = _idle(named, made)
     if not idle:
