@@ -250,8 +250,9 @@ def _one_example(one: Studied, function: Any, point: Point, real: Any) -> None:
     for k, (y, right, doubt) in enumerate(zip(ys, exact[0], doubts[0], strict=True)):
         if chaotic and right.dtype.kind != "f":
             continue  # that few tries agree about a truth value says nothing where reals beside it differ by themselves
-        if real is np.float32 and right.dtype.kind == "i" and re.search(r"np\.arg(max|min|sort)", one.program.text):
-            continue  # where float32 rounds two values to one, one of them is the first
+        rounds = real is np.float32 or "linalg" in one.program.text
+        if rounds and right.dtype.kind == "i" and re.search(r"np\.arg(max|min|sort)", one.program.text):
+            continue  # where roundings make two values one, or two of one as LAPACK's do, the first of them is another
         _close(y, right, doubt, real, f"compiled output differs, {name}", f"output {k}, {where}")
     for k, (g, right, doubt) in enumerate(zip(floats, exact[1], doubts[1], strict=True)):
         _close(
