@@ -129,8 +129,8 @@ def _call(expr: Call, given: _Given) -> Growth | None:
     if not grown:
         return None
     if (rule := _RULES.get(expr.op)) is not None:
-        law = rule(expr, given)
-        return None if law is None or law[1] == 0 else Growth(*law, _common(grown, rank))
+        law, axes = rule(expr, given), _common(grown, rank)  # what cancels must vary along the same axes, too
+        return None if law is None or law[1] == 0 else Growth(*law, axes)
     row = ROWS[expr.op]
     if row.kind == "reduce" or row.name == "mean":
         return _reduced(expr, grown[0])
@@ -166,8 +166,8 @@ def _product(specs: Sequence[str], out: str, given: _Given) -> Growth | None:
         raise Lost
     ((spec, found),) = left
     letters = {letter: axis for letter, axis in zip(spec, found.axes, strict=True) if axis is not None}
-    if not letters.keys() <= set(out):
-        raise Lost
+    if not letters.keys() <= set(out) or any(spec.count(letter) > 1 for letter in letters):
+        raise Lost  # summed up along an axis of c, or along two at once
     return replace(found, axes=tuple(letters.get(letter) for letter in out))
 
 

@@ -68,7 +68,8 @@ def keep(primal: Function, sweep: Sequence[Stmt], gradient: Function) -> Kept | 
     head, rest = _cut(gradient, {p.name for _, p in cotangents_of(primal)})
     *before, final = sweep
     assert isinstance(final, Return)
-    apart = _Apart(Fresh({p.name for p in (*primal.params, *gradient.params)} | assigned((*before, *gradient.body))))
+    used = {p.name for p in (*primal.params, *gradient.params)} | {r.name for r in primal.results}
+    apart = _Apart(Fresh(used | assigned((*before, *gradient.body))))
     before, head = apart.of(before), apart.of(head)
     rest = _own_names(rest, assigned(tuple(head)), apart.fresh)
     tape = taped(before, rest, apart.fresh)

@@ -37,6 +37,7 @@ from ..transpile.program import (
     While,
     assigned,
     map_children,
+    names,
     read,
     walk_stmts,
 )
@@ -61,7 +62,9 @@ class _State:
 
 def without_shifts(function: Function) -> tuple[Function, frozenset[str]]:
     """The function with a name for each largest element that cancels, and the names that do."""
-    used = {p.name for p in (*function.params, *function.results)} | read(function.body) | assigned(function.body)
+    used = {p.name for p in function.params} | {r.name for r in function.results}
+    used |= {s for p in function.params for d in p.type.shape for s in d.symbols()}
+    used |= read(function.body) | assigned(function.body)
     named, made = _named(function, Fresh(set(used)), lambda name: True)
     idle = _idle(named, made)
     if not idle:
@@ -113,6 +116,7 @@ def _extreme(expr: Expr) -> str:
 def _idle(function: Function, made: set[str]) -> frozenset[str]:
     """Taken as given at first, all of them: what of them is found to matter is taken back."""
     types: dict[str, Type] = {}
+    makers: dict[str, set[str]] = {}
     other = {p.name for p in function.params}
     found = set(made)
     for stmt in walk_stmts(function.body):
@@ -123,6 +127,7 @@ def _idle(function: Function, made: set[str]) -> frozenset[str]:
                     other.add(name)
                 if _extreme(value):
                     found.add(name)
+                    makers.setdefault(name, set()).update(names(value))
             case Store(base=base):
                 other.add(base.id)
             case Pop(name=name) | For(var=name):
@@ -135,8 +140,18 @@ def _idle(function: Function, made: set[str]) -> frozenset[str]:
         walk_through.block(function.body, {_State()})
         if not walk_through.lost:
             return frozenset(found)
-        found -= walk_through.lost
+        found -= _behind(walk_through.lost, makers)
     return frozenset()
+
+
+def _behind(lost: set[str], makers: Mapping[str, set[str]]) -> set[str]:
+    """With those that they are the larger of: to try them one by one takes long in a chain of maxima."""
+    todo, found = list(lost), set(lost)
+    while todo:
+        more = makers.get(todo.pop(), set()) - found
+        found |= more
+        todo += more
+    return found
 
 
 @dataclass

@@ -47,6 +47,14 @@ BODIES = [
         "    e = np.exp(x[i] - top)\n    y[i] = e / np.sum(e)\nreturn y",
     ),
     ("", "top = np.max(x)\nreturn np.exp(x - top)"),
+    ("", "q = x @ s\ne = np.exp(q - np.max(q, axis=1, keepdims=True))\nreturn e / np.sum(e, axis=1)"),  # of a square
+    ("", "q = x @ s\ntop = np.max(q, axis=1)\nreturn (q - top[:, None]) + top"),
+    ("", "q = x @ s\ntop = np.max(q, axis=1)\nreturn np.exp(q - top[:, None]) * np.exp(top)"),
+    (
+        "",
+        "t = (x @ s)[:, :, None] * (x @ s)\ntop = np.maximum(t, 0.1)\np = np.exp(t * t - top)\n"
+        "return np.einsum('iji,j->ij', p, r) / np.einsum('iij,j->ji', p, r)",
+    ),
     ("", "top = np.max(x)\ne = np.exp(x - top)\nreturn top * e / np.sum(e)"),
     (
         "",
@@ -190,3 +198,9 @@ def test_random_programs() -> None:
     compared, cancels = check_drawn(0, 150)
     assert compared > 75
     assert cancels > 10
+
+
+def test_an_extent_keeps_its_name() -> None:
+    source = HEAD + "@layer\ndef f(x: real['largest K']):\n    e = np.exp(x - np.max(x))\n    n = x.shape[0]\n"
+    text = gradient_file(check_file(Path("f.py"), source + "    return n * e / np.sum(e) * np.ones((n, 1))\n"))
+    check_file(Path("gradients.py"), text)

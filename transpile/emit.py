@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .dims import Atom, Dim, minimum, product
-from .emit_rows import row_of, sum_of
+from .emit_rows import extreme_of, row_of
 from .emit_simd import pragma
 from .emit_storage import Region, Storage, plan, stored_first
 from .emit_text import C_TYPES, Speller, bare
@@ -66,7 +66,7 @@ def templates(functions: str) -> list[str]:
     """rows.h and gemm.h, for each float type that the text of functions calls theirs for."""
     made = []
     for file, names in (
-        ("rows.h", ("lc_copy", "lc_add", "lc_sum", "lc_largest", "lc_least")),
+        ("rows.h", ("lc_copy", "lc_add", "lc_largest", "lc_least")),
         ("gemm.h", ("lc_product",)),
     ):
         text = (Path(__file__).parent / file).read_text(encoding="utf-8")
@@ -407,8 +407,8 @@ class _Function:
 
     def row(self, loop: For) -> bool:
         """Whether the loop is written as a row."""
-        if (summed := sum_of(loop, self.spell.table)) is not None and summed[0].buffer in self.spell.local:
-            self.summed(loop, *summed)
+        if (found := extreme_of(loop, self.spell.table)) is not None and found[0].buffer in self.spell.local:
+            self.extreme(loop, *found)
             return True
         found = row_of(loop, self.spell.table)
         if found is None or any(self.spell.root(place.buffer).name in self.spell.local for place in found):
@@ -422,15 +422,12 @@ class _Function:
         self.put(f"{verb}_{kind}({target}, {self.address(source.subs(begins))}, {length});")
         return True
 
-    def summed(self, loop: For, store: Store, source: Load) -> None:
+    def extreme(self, loop: For, store: Store, source: Load) -> None:
         place, kind = self.spell.place(store.buffer, ()), self.spell.kind(source.dtype)
-        verb = {"add": "lc_sum", "max": "lc_largest", "min": "lc_least"}[store.op or ""]
+        verb = "lc_largest" if store.op == "max" else "lc_least"
         begins = self.address(source.subs({loop.var: loop.lo}))
         row = f"{verb}_{kind}({begins}, {self.spell.dim(loop.hi - loop.lo)})"
-        if store.op == "add":
-            self.put(f"{place} += {row};")
-        else:
-            self.put(f"{place} = lc_{store.op}{'f' if kind == 'f32' else ''}({place}, {row});")
+        self.put(f"{place} = lc_{store.op}{'f' if kind == 'f32' else ''}({place}, {row});")
 
     def bounds(self, loop: For) -> None:
         """Gives a variable to bounds that are more than a sum, and to each of two numbers of chunks."""

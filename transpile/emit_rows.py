@@ -1,6 +1,6 @@
-"""Loops that copy, add or sum up the rows of an array: a few elements each, as of a window in an image.
+"""Loops that copy, add or compare the rows of an array: a few elements each, as of a window in an image.
 
-gcc leaves what does not fill a vector to a loop by element, and adds up lanes one by one; `rows.h` has masks for the
+gcc leaves what does not fill a vector to a loop by element, and compares lanes one by one; `rows.h` has masks for the
 one, and halves for the other.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .ir import Buffer, For, Load, Store
-from .passes.rows import is_sum, moves_by_one
+from .passes.rows import is_extreme, moves_by_one
 
 SHORT = 16  # elements, known to be fewer: gcc writes the loop out
 
@@ -32,9 +32,9 @@ def row_of(loop: For, table: Mapping[str, Buffer]) -> tuple[Store, Load] | None:
     return (store, source) if beside and len(kinds) == 1 and kinds <= {"real", "f32", "f64"} else None
 
 
-def sum_of(loop: For, table: Mapping[str, Buffer]) -> tuple[Store, Load] | None:
-    """The one statement of a loop that sums up a row, or asks for its largest or smallest, and what it reads."""
-    if len(loop.body) != 1 or loop.kind != "map" or loop.parallel or not is_sum(loop.body[0], loop, table):
+def extreme_of(loop: For, table: Mapping[str, Buffer]) -> tuple[Store, Load] | None:
+    """The one statement of a loop that asks for the largest or the least of a row, and what it reads."""
+    if len(loop.body) != 1 or loop.kind != "map" or loop.parallel or not is_extreme(loop.body[0], loop, table):
         return None
     length = (loop.hi - loop.lo).value
     store = loop.body[0]

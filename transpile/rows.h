@@ -1,6 +1,6 @@
-/* Rows of a few elements: to[k] = from[k], or +=, for k < n; their sum, their largest and least (NaN, if one is). What
-   does not fill a vector goes through a mask, where there are masks; nothing else is touched. At the end of a sum one half
-   of a vector is added to the other. LC_REAL is the type, LC_AS(name) a name for it. */
+/* Rows of a few elements: to[k] = from[k], or +=, for k < n; their largest and least (NaN, if one is). What does not
+   fill a vector goes through a mask, where there are masks; nothing else is touched. At the end one half of a vector is
+   compared with the other. LC_REAL is the type, LC_AS(name) a name for it. */
 #if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
 #define LC_SOME_f32 __builtin_ia32_loadups512_mask
 #define LC_SOME_f64 __builtin_ia32_loadupd512_mask
@@ -37,7 +37,6 @@ LC_USED static inline void LC_AS(lc_add)(LC_REAL *to, const LC_REAL *from, int64
 typedef LC_AS(LC_PLACE) LC_AS(lc_places) __attribute__((vector_size(64)));
 #define LC_TURN(v, n) __builtin_shuffle(v, (LC_AS(lc_places))LC_AS(LC_TURNED)(n))
 
-static inline LC_AS(lc_masked) LC_AS(lc_both)(LC_AS(lc_masked) a, LC_AS(lc_masked) b) { return a + b; }
 static inline LC_AS(lc_masked) LC_AS(lc_chosen)(LC_AS(lc_places) second, LC_AS(lc_masked) a, LC_AS(lc_masked) b)
 {
     return (LC_AS(lc_masked))(((LC_AS(lc_places))b & second) | ((LC_AS(lc_places))a & ~second));
@@ -70,7 +69,6 @@ LC_USED static inline LC_REAL LC_AS(name)(const LC_REAL *from, int64_t n) \
     a = LC_AS(join)(a, LC_TURN(a, 2)); \
     return LC_AS(join)(a, LC_TURN(a, 1))[0]; \
 }
-LC_ROW(lc_sum, lc_both, 0)
 LC_ROW(lc_largest, lc_larger, -__builtin_inff())
 LC_ROW(lc_least, lc_lesser, __builtin_inff())
 #undef LC_ROW
@@ -87,14 +85,6 @@ LC_USED static inline void LC_AS(lc_add)(LC_REAL *to, const LC_REAL *from, int64
 {
 #pragma omp simd
     for (int64_t k = 0; k < n; k++) to[k] += from[k];
-}
-
-LC_USED static inline LC_REAL LC_AS(lc_sum)(const LC_REAL *from, int64_t n)
-{
-    LC_REAL a = 0;
-#pragma omp simd reduction(+:a)
-    for (int64_t k = 0; k < n; k++) a += from[k];
-    return a;
 }
 
 LC_USED static inline LC_REAL LC_AS(lc_largest)(const LC_REAL *from, int64_t n)

@@ -65,7 +65,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("chunk", chunk),  # the outermost loops run in parallel
     ("strides", strides),  # where a stride is 1, vectors
     ("near", near),  # angles are near, which costs half
-    ("rows", rows),  # neighbours in memory are summed up on their own
+    ("rows", rows),  # the largest of neighbours in memory is asked for on its own
     ("bits", bits),  # what is taken or 0 is masked
 )
 

@@ -1,10 +1,10 @@
-"""What only sums up neighbours in memory, or asks for their largest, is a loop of its own: `rows.h` has such loops.
+"""What only asks for the largest or least of neighbours in memory is a loop of its own: `rows.h` has such loops.
 
-    for j: e[j] = exp(x[j] - m); s += e[j]        ->        for j: e[j] = exp(x[j] - m)
-                                                            for j: s += e[j]
+    for j: e[j] = exp(x[j] - m); top max= e[j]    ->        for j: e[j] = exp(x[j] - m)
+                                                            for j: top max= e[j]
 
-gcc adds the lanes of a vector up one after the other at the end of a loop: in a row of 64 that takes longer than the
-row. Last, beside `bits`: the blocks of a sum are there.
+gcc compares the lanes of a vector one after the other at the end of a loop: in a row of 64 that takes longer than the
+row. Sums stay: in which order they are added up must not hang on what else a loop does. Last, beside `bits`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ def rows(kernel: Kernel) -> Kernel:
     def apart(stmt: Stmt) -> Body:
         if not isinstance(stmt, For) or stmt.kind != "map" or stmt.parallel:
             return (stmt,)
-        sums = [s for s in stmt.body if _is_made_here(s, stmt, table)]
-        if not sums:
+        asked = [s for s in stmt.body if _is_made_here(s, stmt, table)]
+        if not asked:
             return (stmt,)
-        left = replace(stmt, body=tuple(s for s in stmt.body if s not in sums))
-        return (left, *(_own(replace(stmt, body=(s,), work=None), names) for s in sums))
+        left = replace(stmt, body=tuple(s for s in stmt.body if s not in asked))
+        return (left, *(_own(replace(stmt, body=(s,), work=None), names) for s in asked))
 
     return replace(kernel, body=map_stmts(kernel.body, apart))
 
@@ -41,8 +41,8 @@ def _own(loop: For, names: Names) -> For:
 
 
 def _is_made_here(stmt: Stmt, loop: For, table: Mapping[str, Buffer]) -> bool:
-    """Whether it sums up what the loop stores, and nothing else in the loop knows of the sum."""
-    if not is_sum(stmt, loop, table):
+    """Whether it asks what the loop stores, and nothing else in the loop knows of the answer."""
+    if not is_extreme(stmt, loop, table):
         return False
     assert isinstance(stmt, Store)
     assert isinstance(stmt.value, Load)
@@ -54,9 +54,9 @@ def _is_made_here(stmt: Stmt, loop: For, table: Mapping[str, Buffer]) -> bool:
     return [(s.index, s.op) for s in makers] == [(stmt.value.index, None)] and stmt.buffer not in used
 
 
-def is_sum(stmt: Stmt, loop: For, table: Mapping[str, Buffer]) -> bool:
-    """Whether it adds up, or compares, neighbours in memory, in one variable."""
-    if not isinstance(stmt, Store) or stmt.index or stmt.op not in ("add", "max", "min"):
+def is_extreme(stmt: Stmt, loop: For, table: Mapping[str, Buffer]) -> bool:
+    """Whether it is the largest or the least of neighbours in memory, in one variable."""
+    if not isinstance(stmt, Store) or stmt.index or stmt.op not in ("max", "min"):
         return False
     source = stmt.value
     if not isinstance(source, Load) or source.dtype not in FLOATS or table[stmt.buffer].dtype != source.dtype:
