@@ -75,22 +75,18 @@ def stays(found: Growth | None) -> None:
 
 def stored(before: Growth | None, value: Growth | None, op: str | None) -> Growth | None:
     """How an array grows of which some elements were written, or changed by `op`."""
-    found = before
-    if value is None and op is not None:
-        if before is not None and before.times is None and op in ("add", "subtract"):
-            return None
-        if before is not None and before.kind != ("sum" if op in ("add", "subtract") else "factor"):
-            raise Lost
-    elif op in (None, "add", "subtract"):
-        law = _alike([before, value])
-        if law is not None and ((op and law[0] == "sum") or before is None or value is None):
-            raise Lost
-        if before is not None and value is not None and not (before.everywhere and value.everywhere):
-            raise Lost
-        found = None if law is None or before is None else Growth(*law, before.axes)
-    elif value is not None:
+    if op is not None and value is None and (before is None or before.kind == "sum" or before.times is None):
+        return before if before is not None and before.kind == "sum" else None
+    law = _alike([before, value])
+    if law is None:
+        return None
+    if op is not None and law[0] == "sum":
         raise Lost
-    return found
+    assert before is not None  # else nothing would grow
+    assert value is not None
+    if not (before.everywhere and value.everywhere):
+        raise Lost
+    return Growth(*law, before.axes)
 
 
 def _any(expr: Expr) -> Literal["sum", "factor"] | None:
@@ -213,8 +209,9 @@ def _added(sign: int) -> Callable[[Call, _Given], _Law | None]:
 
 def _multiplied(expr: Call, given: _Given) -> _Law:
     a, b = given
-    if (a or b) is not None and None in (a, b) and (a or b).kind == "sum":  # type: ignore[union-attr]
-        return _scaled(expr.args[a is not None], a or b, 1)
+    grown, by = (a, expr.args[1]) if b is None else (b, expr.args[0])
+    if grown is not None and grown.kind == "sum" and None in (a, b):
+        return _scaled(by, grown, 1)
     times = [_as_factor(g) for g in given]
     return "factor", None if None in times else times[0] + times[1]  # type: ignore[operator]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+
 import numpy as np
 import pytest
 from nets import built_from
@@ -61,10 +63,14 @@ def chosen(x: real["N"], low: real, high: real) -> tuple[real["N"], real["N"], r
 '''
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("rows")
-    return built_from(folder, "rows_of", SOURCE), (folder / "rows_of_compiled" / "rows_of.c").read_text()
+@pytest.fixture(scope="module", params=["cc", "cc -mno-avx512f"], ids=["this processor", "without masks"])
+def built(request, tmp_path_factory):
+    if "avx512f" in request.param and platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip("only x86 has masks to do without")
+    folder, name = tmp_path_factory.mktemp("rows"), f"rows_{request.param_index}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CC", request.param)
+        return built_from(folder, name, SOURCE), (folder / f"{name}_compiled" / f"{name}.c").read_text()
 
 
 def test_the_loops_are_rows(built):

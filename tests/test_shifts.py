@@ -128,6 +128,9 @@ def test_what_cancels(case: tuple[str, str]) -> None:
 
 
 # -- random programs ---------------------------------------------------------------------------------------------------
+THIN = ("axis=1, keepdims=True",)  # how a row of (N, K) becomes one number
+
+
 class Draw:
     """Statements over arrays of (N, K) and (N, 1), of which softmaxes and the like are made, and what spoils them."""
 
@@ -147,7 +150,7 @@ class Draw:
     def program(self) -> str:
         for _ in range(self.rng.randint(1, 2)):
             kind = self.rng.choice(["np.max", "np.max", "np.min"])
-            self.name(f"{kind}({self.rng.choice(self.wide)}, axis=1, keepdims=True)", True, False)
+            self.name(f"{kind}({self.rng.choice(self.wide)}, {self.rng.choice(THIN)})", True, False)
         for _ in range(self.rng.randint(3, 9)):
             self.step()
         last = self.lines[-1].split(" ")[0]
@@ -163,7 +166,8 @@ class Draw:
                 self.name(f"np.exp({w} - {t})", False, True)
             case 2 | 3 if self.positive:
                 p = rng.choice(self.positive[-3:])
-                self.name(f"np.sum({p}, axis=1, keepdims=True)", True, True)
+                if p in self.wide:
+                    self.name(f"np.sum({p}, {rng.choice(THIN)})", True, True)
             case 4 | 5 if self.positive:
                 p = rng.choice(self.positive[-3:])
                 self.name(f"{any_} / {p}", thin and p in self.thin, any_ in self.positive)
@@ -178,7 +182,7 @@ class Draw:
             case 9:
                 self.name(f"{rng.choice(['0.5 *', '-', '2.0 *'])} {any_}", thin, False)
             case 10:
-                self.name(f"np.mean({w}, axis=1, keepdims=True)", True, w in self.positive)
+                self.name(f"np.mean({w}, {rng.choice(THIN)})", True, w in self.positive)
             case _:
                 self.name(f"{w} * {any_}", False, w in self.positive and any_ in self.positive)
 
@@ -194,7 +198,16 @@ def check_drawn(first: int, count: int) -> tuple[int, int]:
     return compared, cancels
 
 
-def test_random_programs() -> None:
+@pytest.mark.parametrize("square", [False, True])
+def test_random_programs(square: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a square array, what varies along its rows broadcasts along its columns, too: the wrong axis is no mistake."""
+    if square:
+        monkeypatch.setitem(SHAPES, "x", (4, 4))
+        for name in ("z", "s"):
+            monkeypatch.setitem(SHAPES, name, (4, 4))
+        monkeypatch.setitem(SHAPES, "r", (4,))
+        monkeypatch.setattr(f"{__name__}.KINDS", KINDS.replace("K", "N"))
+        monkeypatch.setattr(f"{__name__}.THIN", ("axis=1, keepdims=True", "axis=0, keepdims=True", "axis=1", "axis=0"))
     compared, cancels = check_drawn(0, 150)
     assert compared > 75
     assert cancels > 10

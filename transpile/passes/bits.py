@@ -11,11 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 from math import copysign
 
-from ..ir import Check, Const, Expr, For, Grow, Kernel, Op, Product, Stmt, While
-from .tree import Body, has, map_all, map_stmts
-
-_NO_VECTORS = (For, While, Check, Grow, Product)
-_FLOATS = ("real", "f32", "f64")
+from ..ir import Const, Expr, Kernel, Op, Stmt
+from .accumulate import FLOATS
+from .tree import Body, in_vectors, map_all, map_stmts
 
 
 def bits(kernel: Kernel) -> Kernel:
@@ -23,14 +21,12 @@ def bits(kernel: Kernel) -> Kernel:
 
 
 def _masked(stmt: Stmt) -> Body:
-    if not isinstance(stmt, For) or stmt.kind != "map" or stmt.parallel or has(stmt.body, *_NO_VECTORS):
-        return (stmt,)
-    return (replace(stmt, body=map_all(stmt.body, _by_bits)),)
+    return (replace(stmt, body=map_all(stmt.body, _by_bits)),) if in_vectors(stmt) else (stmt,)
 
 
 def _by_bits(expr: Expr) -> Expr:
     match expr:
-        case Op("where", (asked, taken, other), dtype) if dtype in _FLOATS:
+        case Op("where", (asked, taken, other), dtype) if dtype in FLOATS:
             if _is_zero(other):
                 return Op("or_zero", (asked, taken), dtype)
             if _is_zero(taken):

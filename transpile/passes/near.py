@@ -18,16 +18,28 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from ..dims import Dim, minimum
-from ..ir import Buffer, Check, Const, Expr, For, Grow, If, Kernel, Load, Op, Product, Stmt, Store, While
+from ..ir import Buffer, Const, Expr, For, If, Kernel, Load, Op, Stmt, Store
 from ..operations import ROWS
 from .overwrite import overwrites
-from .tree import Body, Names, accesses, has, loads, map_expr, map_stmts, parts, rename_buffers, roots, substitute
+from .tree import (
+    Body,
+    Names,
+    accesses,
+    has,
+    in_vectors,
+    loads,
+    map_expr,
+    map_stmts,
+    parts,
+    rename_buffers,
+    roots,
+    substitute,
+)
 
 NEAR = {"sin": "sin_near", "cos": "cos_near"}
 LIMIT = 2.0**20  # LC_NEAR
 STRIP = 1024  # elements
 CHEAP = 4  # operations that an angle may be computed with twice
-_NO_STRIPS = (For, While, If, Check, Grow, Product)
 
 
 def near(kernel: Kernel) -> Kernel:
@@ -78,7 +90,7 @@ class _State:
         self.made: list[Buffer] = []
 
     def asked(self, stmt: Stmt) -> Body:
-        if not isinstance(stmt, For) or stmt.kind != "map" or stmt.parallel or has(stmt.body, *_NO_STRIPS):
+        if not in_vectors(stmt) or has(stmt.body, If):
             return (stmt,)
         size = (stmt.hi - stmt.lo).value
         if size is not None and size < 64:

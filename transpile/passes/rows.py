@@ -14,9 +14,8 @@ from dataclasses import replace
 
 from ..dims import ONE, Dim
 from ..ir import Buffer, For, Kernel, Load, Stmt, Store
+from .accumulate import FLOATS
 from .tree import Body, Names, map_stmts, own_accesses, substitute
-
-FLOATS = ("real", "f32", "f64")
 
 
 def rows(kernel: Kernel) -> Kernel:

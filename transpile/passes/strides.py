@@ -14,17 +14,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..dims import ONE, Dim
-from ..ir import Check, Const, Expr, For, Grow, If, Int, Kernel, Op, Product, Stmt, While
-from .tree import Body, has, map_stmts, own_accesses, substitute, walk
-
-_NO_VECTORS = (For, While, Check, Grow, Product)
+from ..ir import Const, Expr, For, If, Int, Kernel, Op, Stmt
+from .tree import Body, in_vectors, map_stmts, own_accesses, substitute, walk
 
 
 def strides(kernel: Kernel) -> Kernel:
     settings = {s.name for s in kernel.scalars if s.dtype == "i64"}
 
     def asked(stmt: Stmt) -> Body:
-        if not isinstance(stmt, For) or stmt.kind != "map" or stmt.parallel or has(stmt.body, *_NO_VECTORS):
+        if not in_vectors(stmt):
             return (stmt,)
         steps = sorted(_steps(stmt) & settings)
         if not steps:

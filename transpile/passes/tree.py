@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 from ..dims import Atom, Dim
 from ..ir import (
@@ -389,3 +390,10 @@ class Names:
 
 def has(body: Iterable[Stmt], *kinds: type) -> bool:
     return any(isinstance(s, kinds) for s in walk(body))
+
+
+def in_vectors(stmt: Stmt) -> TypeGuard[For]:
+    """Whether it is a loop that gcc may run in vectors: a map, for one thread, with no loop and no way out inside."""
+    if not isinstance(stmt, For) or stmt.kind != "map" or stmt.parallel:
+        return False
+    return not has(stmt.body, For, While, Check, Grow, Product)
