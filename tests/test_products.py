@@ -296,7 +296,7 @@ def products(kernel):
         (("turned", "predict"), 1),
         (("turned", "backward"), 2),
         (("affine", "backward"), 2),
-        (("recurrent", "predict"), 2),
+        (("recurrent", "predict"), 4),  # two, for strands of rows and for few rows
         (("mlp", "predict"), 2),
         (("mlp", "backward"), 5),
     ],

@@ -20,6 +20,7 @@ from .dims import Dim
 from .node import node
 
 # Scalar types: "real" (the kernel's float type), "f32", "f64", "i32", "i64", "bool".
+FLOATS = ("real", "f32", "f64")
 
 
 @node

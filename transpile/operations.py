@@ -136,6 +136,11 @@ def scalar_c(op: str, dtype: str) -> str:
     return text.replace("{f}", "f" if dtype == "f32" else "")
 
 
+def jumps(op: str) -> bool:
+    """Whether its result may jump where its arguments hardly move: what has no derivative, and a rest."""
+    return ROWS[op].grad == ZERO or op == "mod"
+
+
 def flops(op: str) -> int:
     """A rough cost of one scalar evaluation, 1 for an addition."""
     return ROWS[op].flops

@@ -17,7 +17,7 @@ from ..passes.tree import subst_expr
 from ..program import At, Call, Const, Expr, Gather, Index, Name, NewAxis, Slice, Type
 from ..table.moves import pull_broadcast
 from .context import Context, Place, as_dim, number
-from .scalars import FLOATS, cast, compare, ir_dtype, operand_dtype
+from .scalars import cast, compare, ir_dtype, operand_dtype
 
 _BOOLEAN = {"add": "logical_or", "multiply": "logical_and", "maximum": "logical_or", "minimum": "logical_and"}
 _EXACT = {"add": Dim.__add__, "subtract": Dim.__sub__, "multiply": Dim.__mul__}
@@ -116,9 +116,9 @@ class Elements(Context):
             return ir.Int(_EXACT[op](args[0].dim, args[1].dim))  # type: ignore[union-attr]
         if result == "bool":
             op = _BOOLEAN.get(op, op)
-        if op == "power" and result in FLOATS:
+        if op == "power" and result in ir.FLOATS:
             return self._power(args[0], args[1], result)
-        if op in ("floor_divide", "mod") and result not in FLOATS:
+        if op in ("floor_divide", "mod") and result not in ir.FLOATS:
             return divided(op, args[0], args[1], result, by_array=expr.args[1].type.rank > 0)
         return ir.Op(op, tuple(args), result)
 

@@ -17,7 +17,7 @@ from ..table.products import einsum_extents
 from ..templates import reduction_axes
 from .context import Place, number
 from .inlined import Inlined
-from .scalars import FLOATS, both, cast, compare, neutral
+from .scalars import both, cast, compare, neutral
 
 _COMBINE = {
     "add": "add",
@@ -104,7 +104,7 @@ class Reductions(Inlined):
             value = cast(self.element(source, index), best.dtype)
             so_far = ir.Load(best.buffer, best.at(kept), best.dtype)
             better = compare("greater" if expr.op == "argmax" else "less", value, so_far)
-            if best.dtype in FLOATS:
+            if best.dtype in ir.FLOATS:
                 nan = both(compare("not_equal", value, value), compare("equal", so_far, so_far))
                 better = ir.Op("logical_or", (better, nan), "bool")
             position = ZERO

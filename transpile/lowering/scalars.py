@@ -6,7 +6,6 @@ from .. import ir
 from ..program import Type
 from ..typing import as_float, promote
 
-FLOATS = ("real", "f32", "f64")
 INTEGERS = ("i32", "i64", "bool")
 _TESTS = ("isnan", "isinf", "isfinite")
 _LOGIC = ("logical_and", "logical_or", "logical_xor", "logical_not")
@@ -42,7 +41,7 @@ def cast(expr: ir.Expr, dtype: str) -> ir.Expr:
 def _constant(value: bool | int | float, dtype: str) -> bool | int | float:
     if dtype == "bool":
         return bool(value)
-    return float(value) if dtype in FLOATS else int(value)
+    return float(value) if dtype in ir.FLOATS else int(value)
 
 
 def operand_dtype(op: str, args: list[Type], result: Type) -> str | None:
@@ -65,7 +64,7 @@ def neutral(element: object, dtype: str) -> ir.Const:
     """The neutral element of a reduction: a number, or "lowest" and "highest" of the dtype."""
     if element in ("lowest", "highest"):
         low = element == "lowest"
-        if dtype in FLOATS:
+        if dtype in ir.FLOATS:
             return ir.Const(float("-inf") if low else float("inf"), dtype)
         if dtype == "bool":
             return ir.Const(not low, dtype)

@@ -32,7 +32,7 @@ from .aliases import Writes, is_view
 from .context import Place
 from .facts import assumed
 from .reductions import Reductions
-from .scalars import FLOATS, cast, compare, ir_dtype
+from .scalars import cast, compare, ir_dtype
 
 
 class Statements(Reductions):
@@ -111,7 +111,7 @@ class Statements(Reductions):
 
     def trap(self, place: Place, name: str) -> None:
         """With `--checked`: FloatingPointError if the statement has made a NaN or an infinity."""
-        if not self.trapping or place.dtype not in FLOATS:
+        if not self.trapping or place.dtype not in ir.FLOATS:
             return
         number = self.errors.number("FloatingPointError", f"NaN or infinity in {name}", self.span, self.layer)
 

@@ -9,6 +9,7 @@ from .accumulate import accumulate
 from .bits import bits
 from .chunk import chunk
 from .contract import contract
+from .deepen import deepen
 from .direct import direct
 from .distribute import distribute
 from .ease import ease
@@ -18,6 +19,7 @@ from .fold import fold
 from .free import free
 from .fuse import fuse
 from .inline import inline
+from .interchange import interchange
 from .jam import jam
 from .lanes import lanes
 from .linear import linear
@@ -30,6 +32,7 @@ from .rows import rows
 from .scatter import scatter
 from .share import share
 from .split import split
+from .strands import strands
 from .strides import strides
 from .tidy import tidy
 from .unroll import unroll
@@ -45,6 +48,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("fills", fills),  # what is stored as a whole is not filled before
     ("distribute", distribute),  # a vector times a matrix, for all examples, is a matrix product
     ("products", products),  # sums of products are matrix products
+    ("deepen", deepen),  # the gradient of what all steps share is one product
     ("scatter", scatter),  # what is scattered into zeros is scattered where their sum goes
     ("linear", linear),  # what is linear in an earlier sum is summed beside it
     ("quotient", quotient),  # what divides a whole loop is inverted once
@@ -58,10 +62,12 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("contract", contract),  # what lives for one iteration needs no array
     ("unroll", unroll),  # small windows are written out
     ("reorder", order),  # ... so that the loop over windows runs along memory
+    ("strands", strands),  # rows that do not touch each other recur on their own
     ("flatten", flatten),  # loops over contiguous memory are one
     ("accumulate", accumulate),  # sums run in registers, and in blocks
     ("ease", ease),  # tanh(log1p(v)) is a quotient
     ("share", share),  # nothing is computed twice, or in a loop that does not change it
+    ("interchange", interchange),  # loops run along memory, where a loop in a loop jumped
     ("chunk", chunk),  # the outermost loops run in parallel
     ("strides", strides),  # where a stride is 1, vectors
     ("near", near),  # angles are near, which costs half

@@ -17,12 +17,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..dims import Dim, minimum
-from ..ir import Buffer, Cast, Check, Comment, Const, Expr, For, If, Kernel, Load, Stmt, Store
+from ..ir import FLOATS, Buffer, Cast, Check, Comment, Const, Expr, For, If, Kernel, Load, Stmt, Store
 from .tree import Body, Names, accesses, map_bodies, own_accesses, walk
 from .work import work
 
 BLOCK = 1024
-FLOATS = ("real", "f32", "f64")
 NEUTRAL: dict[str, float] = {
     "add": 0.0,
     "mul": 1.0,

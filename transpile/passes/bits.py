@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import copysign
 
-from ..ir import Const, Expr, Kernel, Op, Stmt
-from .accumulate import FLOATS
+from ..ir import FLOATS, Const, Expr, Kernel, Op, Stmt
 from .tree import Body, in_vectors, map_all, map_stmts
 
 

@@ -202,12 +202,16 @@ class _State:
                 continue
             if a.index is None or injective(a.index, loop.var, self.facts(a)) or self.is_private(a.buffer, loop):
                 continue
-            if found.setdefault(a.buffer, a.mode) != a.mode or self.table[a.buffer].alias:
+            if found.setdefault(a.buffer, a.mode) != a.mode or self.goes_by_others(a.buffer, loop):
                 return None
         for a in accesses(loop.body):
             if a.buffer in found and found[a.buffer] != a.mode:
                 return None
         return found
+
+    def goes_by_others(self, name: str, loop: For) -> bool:
+        """Whether the loop knows the buffer's memory by another name, too."""
+        return any(a.buffer != name and self.root[a.buffer] == self.root[name] for a in accesses((loop,)))
 
     def collides(self, loop: For, shared: Collection[str]) -> bool:
         """Whether iterations store to one place: such a loop runs once at most, though nobody could prove it."""
@@ -279,10 +283,12 @@ class _State:
 
 
 def _branches(body: Body) -> Iterator[Stmt]:
-    """Its statements, and those of its branches."""
+    """Its statements, those of its branches, and of the steps of its recurrences."""
     for stmt in body:
         if isinstance(stmt, If):
             yield from _branches((*stmt.then, *stmt.orelse))
+        elif isinstance(stmt, For) and stmt.kind == "seq":
+            yield from _branches(stmt.body)
         else:
             yield stmt
 

@@ -12,7 +12,7 @@ the axis does not name, the first thing done to the slice must be to store all o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ..dims import ONE, ZERO, Dim
@@ -191,7 +191,17 @@ def stored_first(body: Body, buffer: Buffer, dropped: set[int]) -> bool:
         elif any(load.buffer == buffer.name for load in loads(stmt.value)):
             return False
         axes = [(d, n) for axis, (d, n) in enumerate(zip(stmt.index, buffer.shape)) if axis not in dropped]
-        kept = [(d.symbol, n) for d, n in axes if not (n == ONE and d == ZERO)]
-        whole = all(isinstance(v, str) and ranges.get(v) == (Dim.of(0), n) for v, n in kept)
-        return whole and len({v for v, _ in kept}) == len(kept)
+        kept = [over(d, n, ranges) for d, n in axes if not (n == ONE and d == ZERO)]
+        return all(kept) and len(set(kept)) == len(kept)
     return False
+
+
+def over(index: Dim, extent: Dim, ranges: Mapping[str, tuple[Dim, Dim]]) -> str | None:
+    """The loop variable with which an index takes all values from 0 to the extent once, upwards or downwards."""
+    for name in sorted(index.symbols() & ranges.keys()):
+        (lo, hi), v = ranges[name], Dim.of(name)
+        upwards = (index - v + lo, index - v + hi)
+        downwards = (index + v - hi + 1, index + v - lo + 1)
+        if (ZERO, extent) in (upwards, downwards):
+            return name
+    return None

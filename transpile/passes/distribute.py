@@ -14,11 +14,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..dims import Dim
-from ..ir import Check, Const, Expr, For, Grow, Kernel, Load, Stmt, Store
+from ..ir import Check, Const, For, Grow, Kernel, Stmt, Store
 from .inline import inline_summands
 from .order import perfect
 from .products import State
-from .tree import Body, Names, has, map_all, map_stmts, read_from_dims, substitute, touched
+from .tree import Body, Names, has, map_places, read_from_dims, substitute, touched
 
 
 def distribute(kernel: Kernel) -> Kernel:
@@ -85,15 +85,8 @@ def _clears(stmt: Stmt, targets: set[str]) -> bool:
 
 def _widened(kernel: Kernel, loop: For, names: set[str]) -> tuple[For, Kernel]:
     """The loop and the kernel's buffers with the batch as the first axis of some temporaries."""
-    row = (Dim.of(loop.var),)
-
-    def load(e: Expr) -> Expr:
-        return Load(e.buffer, (*row, *e.index), e.dtype) if isinstance(e, Load) and e.buffer in names else e
-
-    def target(s: Stmt) -> Body:
-        return (replace(s, index=(*row, *s.index)) if isinstance(s, Store) and s.buffer in names else s,)
-
-    body = map_stmts(map_all(loop.body, load), target)
+    row = Dim.of(loop.var)
+    body = map_places(loop.body, lambda name, index: (name, (row, *index) if name in names else index))
     extent = (Dim.of(kernel.batch or ""),)
     wide = tuple(replace(b, shape=(*extent, *b.shape)) if b.name in names else b for b in kernel.buffers)
     return replace(loop, body=body), replace(kernel, buffers=wide)

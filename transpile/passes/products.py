@@ -16,11 +16,10 @@ from dataclasses import dataclass, replace
 
 from ..dims import Atom, Dim, Facts, largest
 from ..dims import product as multiplied
-from ..ir import Buffer, Comment, Const, For, Kernel, Load, Op, Product, Stmt, Store
+from ..ir import FLOATS, Buffer, Comment, Const, For, Kernel, Load, Op, Product, Stmt, Store
 from .order import perfect, rebuild
 from .tree import Body, accesses, buffers, map_bodies, roots
 
-FLOATS = ("real", "f32", "f64")
 FEW = 4  # an axis known to be shorter is no axis of a product
 SMALL = 512  # multiplications: a product known to have fewer stays a nest
 
@@ -55,7 +54,7 @@ class State:
         for stmt in body:
             if (made := self.recognised(stmt, facts)) is not None:
                 loops, product = made
-                begins = _beginning(found, loops, product, self.root)
+                begins = beginning(found, loops, product, self.root)
                 if begins is not None:
                     del found[begins]
                     product = replace(product, op=None)
@@ -140,7 +139,7 @@ def _reads_memory(dim: Dim) -> bool:
     return any(isinstance(a, Atom) and a.kind == "load" for a in dim.atoms())
 
 
-def _beginning(before: list[Stmt], loops: list[For], product: Product, root: dict[str, str]) -> int | None:
+def beginning(before: list[Stmt], loops: list[For], product: Product, root: dict[str, str]) -> int | None:
     """Where the result is set to zero, if that is the last thing done to it and for just these elements."""
     for k in range(len(before) - 1, -1, -1):
         touching = [a for a in accesses((before[k],)) if root[a.buffer] == root[product.buffer]]

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..dims import ONE, Dim
-from ..ir import Buffer, For, Kernel, Load, Stmt, Store
-from .accumulate import FLOATS
+from ..ir import FLOATS, Buffer, For, Kernel, Load, Stmt, Store
 from .tree import Body, Names, map_stmts, own_accesses, substitute
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from ..ir import Buffer, Cast, Check, Const, Expr, For, If, Int, Kernel, Load, Op, Scalar, Stmt, Store
 from ..operations import flops
+from .copies import copies
 from .depend import Memory
 from .tree import Body, Names, loads, map_bodies, parts, symbols, written
 
@@ -26,6 +27,12 @@ Key = tuple[Expr, frozenset[tuple[str, int]]]
 
 
 def share(kernel: Kernel) -> Kernel:
+    shared = _shared(kernel)
+    plain = copies(shared)
+    return shared if plain == shared else _shared(plain)
+
+
+def _shared(kernel: Kernel) -> Kernel:
     state = _State(kernel)
     body = state.body(kernel.body, Memory.of(kernel))
     return replace(kernel, body=body, buffers=(*kernel.buffers, *state.made.values()))

@@ -27,6 +27,7 @@ from ..ir import (
 from ..node import remembered
 
 Body = tuple[Stmt, ...]
+Index = tuple[Dim, ...]
 
 
 # -- expressions ---------------------------------------------------------------------------------------------
@@ -254,6 +255,21 @@ def rename_buffers(body: Body, fresh: dict[str, str]) -> Body:
         return map_bodies(stmt, lambda inner: tuple(target(s) for s in inner))
 
     return tuple(target(s) for s in map_all(body, load))
+
+
+def map_places(body: Body, place: Callable[[str, Index], tuple[str, Index]]) -> Body:
+    """Replaces buffer and index wherever elements are read, stored, or computed by a product."""
+
+    def load(e: Expr) -> Expr:
+        return Load(*place(e.buffer, e.index), e.dtype) if isinstance(e, Load) else e
+
+    def target(s: Stmt) -> Body:
+        if not isinstance(s, (Store, Product)):
+            return (s,)
+        buffer, index = place(s.buffer, s.index)
+        return (replace(s, buffer=buffer, index=index),)
+
+    return map_stmts(map_all(body, load), target)
 
 
 def subst_expr(expr: Expr, values: Mapping[str, Dim]) -> Expr:

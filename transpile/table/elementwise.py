@@ -79,6 +79,7 @@ add(Row("scale", "", "a", "inner", _floating, MISSING, "lc_scale{f}({0})"))
 add(Row("sin_near", "", "a", "inner", _floating, MISSING, "lc_sin_near{f}({0})", flops=10))
 add(Row("cos_near", "", "a", "inner", _floating, MISSING, "lc_cos_near{f}({0})", flops=10))
 add(Row("quotient", "", "a, b, r, f", "inner", _floating, MISSING, "lc_quotient{f}({0}, {1}, {2}, {3})", flops=2))
+add(Row("rough_quotient", "", "a, r, f", "inner", _floating, MISSING, "({0} * {1} * {2})", flops=2))
 # A value or 0, in a loop that is vectorised (see passes/bits.py).
 add(Row("or_zero", "", "c, a", "inner", _floating, MISSING, "lc_or_zero{f}({0}, {1})"))
 _binary("floor_divide", "np.floor_divide FloorDiv", ZERO, "lc_floor_div{f}({0}, {1}){i}lc_floor_div_i64({0}, {1})", truths=_SHORT, flops=8)

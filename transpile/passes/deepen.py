@@ -1,0 +1,228 @@
+"""Gradients of what all steps share are one product, whose depth are the steps.
+
+    for t seq:                                             for t seq:
+        d[k,j] = ...                                           d_all[t,k,j] = ...
+        dw[i,j] += product h[t,k,i] d[k,j] for i, j, k  ->  dw[i,j] += product h_flat[n,i] d_flat[n,j] for i, j, n
+
+    for b: p[b,i,j] = product x[b,k,i] d[b,k,j]        ->   dw[i,j] += product x_flat[n,i] d_flat[n,j] for i, j, n
+    for b: for i: for j: dw[i,j] += p[b,i,j]
+
+A product of a few rows spends its time with what it adds to; a deep one does not, and threads share it. A temporary of
+one step gets an axis for the steps, where the kernel has arrays as large as that anyway. The order of roundings
+changes, so this is for gradients.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..dims import Dim, product
+from ..ir import Buffer, For, Kernel, Load, Product, Stmt, Store
+from .contract import over, stored_first
+from .order import perfect
+from .products import beginning
+from .tree import (
+    Body,
+    Names,
+    accesses,
+    map_bodies,
+    map_places,
+    read_from_dims,
+    roots,
+    touched,
+    written,
+)
+
+
+def deepen(kernel: Kernel) -> Kernel:
+    if not kernel.flush:
+        return kernel
+    state = _State(kernel)
+    body = state.body(kernel.body)
+    used = touched(body)
+    used |= {b.alias for b in state.table.values() if b.alias and b.name in used}
+    return replace(kernel, body=body, buffers=tuple(b for n, b in state.table.items() if n in used or b.kind != "temp"))
+
+
+class _State:
+    def __init__(self, kernel: Kernel) -> None:
+        self.table = {b.name: b for b in kernel.buffers}
+        self.names, self.root = Names.of(kernel), roots(kernel)
+        self.several = {n for n, count in Counter(self.root.values()).items() if count > 1}  # memory with several names
+        self.uses = Counter(a.buffer for a in accesses(kernel.body))
+        self.fixed = read_from_dims(kernel)
+        self.sizes = {_monomials(product(b.shape)) for b in kernel.buffers}
+
+    def body(self, body: Body) -> Body:
+        found: list[Stmt] = []
+        apart = [new for stmt in body for new in self.out_of(stmt)]
+        for stmt in self.summed(apart):
+            deep = stmt if isinstance(stmt, Product) else self.joined(stmt)
+            if deep is None:
+                found.append(map_bodies(stmt, self.body))
+                continue
+            begins = beginning(found, [], deep, self.root) if deep.op else None
+            if begins is not None:
+                del found[begins]
+                deep = replace(deep, op=None)
+            found.append(deep)
+        return tuple(found)
+
+    # -- a sum of products ---------------------------------------------------------------------------------------
+    def summed(self, body: list[Stmt]) -> list[Stmt]:
+        """Products that are only summed up, added to the sum at once."""
+        for k, stmt in enumerate(body):
+            match _alone(stmt):
+                case (loop,), Product(op=None) as made if self.is_own(made.buffer, 2):
+                    pass
+                case _:
+                    continue
+            for later in range(k + 1, len(body)):
+                target = self.added(body[later], loop, made)
+                changed = {self.root[n] for n in written(body[k:later])}
+                if target is None or changed & {self.root[made.left.buffer], self.root[made.right.buffer]}:
+                    continue
+                each = replace(made, buffer=target.buffer, index=target.index, op="add")
+                deep = self.joined(replace(loop, body=(each,)))
+                if deep is not None:
+                    return self.summed([*body[:k], *body[k + 1 : later], deep, *body[later + 1 :]])
+        return body
+
+    def added(self, stmt: Stmt, loop: For, made: Product) -> Store | None:
+        """The store that adds all of what a loop of products makes to something of fewer axes, in their variables."""
+        if not isinstance(stmt, For):
+            return None
+        loops, inside = perfect(stmt)
+        match inside:
+            case (Store(value=Load(made.buffer, index), op="add") as store,):
+                shape = self.table[made.buffer].shape
+                first = {
+                    loop.var: (loop.lo, loop.hi),
+                    **{name: (Dim.of(0), n) for name, n in (made.rows, made.columns)},
+                }
+                names = _numbered(index, shape, {x.var: (x.lo, x.hi) for x in loops})
+                if names is None or len(names) != len(loops) or _numbered(made.index, shape, first) is None:
+                    return None
+                changed = replace(store, index=tuple(d.subs(dict(zip(names, made.index))) for d in store.index))
+                placed = [d.symbol for d in changed.index]
+                return changed if sorted(placed, key=str) == sorted((made.rows[0], made.columns[0])) else None
+        return None
+
+    def is_own(self, name: str, uses: int) -> bool:
+        """Whether it is a temporary that is touched so often."""
+        plain = self.table[name].kind == "temp" and name not in self.several | self.fixed
+        return plain and self.root[name] == name and self.uses[name] == uses
+
+    # -- a product in a recurrence -------------------------------------------------------------------------------
+    def out_of(self, loop: Stmt) -> list[Stmt]:
+        """The loop, and behind it the products that it only adds to something."""
+        if not isinstance(loop, For) or loop.kind != "seq" or loop.lo != Dim.of(0):
+            return [loop]
+        for stmt in loop.body:
+            if isinstance(stmt, Product) and stmt.op == "add" and (moved := self.moved(loop, stmt)) is not None:
+                return [*self.out_of(moved[0]), moved[1]]
+        return [loop]
+
+    def moved(self, loop: For, stmt: Product) -> tuple[For, Product] | None:
+        """The loop without the product, and what all its steps add."""
+        rest = tuple(s for s in loop.body if s is not stmt)
+        inside = {self.root[n] for n in written(rest)}
+        if self.root[stmt.buffer] in {self.root[n] for n in touched(rest)} or loop.var in _symbols(stmt.index):
+            return None
+        changing = [p for p in (stmt.left, stmt.right) if self.root[p.buffer] in inside]
+        steady = [p for p in (stmt.left, stmt.right) if p not in changing]
+        if len(changing) != 1 or (step := self.step(loop, stmt, steady[0])) is None:
+            return None
+        old = changing[0]
+        b = self.table[old.buffer]
+        everywhere = sum(a.buffer == b.name for a in accesses((loop,)))
+        first = old.index[0] == Dim.of(stmt.depth[0]) and b.shape[0] == stmt.depth[1] if old.index else False
+        if not first or not self.is_own(b.name, everywhere) or not stored_first(loop.body, b, set()):
+            return None
+        shape = (loop.hi, *b.shape)
+        if loop.var in _symbols(old.index) or _monomials(product(shape)) not in self.sizes:
+            return None
+        wide = replace(b, name=self.names.fresh(f"{b.name}_all"), shape=shape)
+        self.table[wide.name], self.root[wide.name], self.uses[wide.name] = wide, wide.name, everywhere
+        deep = self.joined(replace(loop, body=_widened((stmt,), b.name, wide.name, step)))
+        return None if deep is None else (replace(loop, body=_widened(rest, b.name, wide.name, step)), deep)
+
+    def step(self, loop: For, stmt: Product, place: Load) -> Dim | None:
+        """How an operand numbers the steps, if depth is its next axis."""
+        for axis, dim in enumerate(place.index[:-1]):
+            if loop.var in dim.symbols():
+                shape = self.table[place.buffer].shape
+                whole = over(dim, shape[axis], {loop.var: (loop.lo, loop.hi)}) == loop.var
+                follows = place.index[axis + 1] == Dim.of(stmt.depth[0]) and shape[axis + 1] == stmt.depth[1]
+                return dim if whole and follows else None
+        return None
+
+    # -- loop and depth are one axis -----------------------------------------------------------------------------
+    def joined(self, stmt: Stmt) -> Product | None:
+        """A loop that holds nothing but a product that is added, as part of its depth."""
+        match _alone(stmt):
+            case (loop,), Product(op="add") as whole if loop.var not in _symbols(whole.index):
+                pass
+            case _:
+                return None
+        n = self.names.fresh(whole.depth[0])
+        left, right = (self.place(p, loop, whole, n) for p in (whole.left, whole.right))
+        if left is None or right is None or left[1] != right[1]:
+            return None
+        extent = (loop.hi - loop.lo) * whole.depth[1]
+        return replace(whole, left=left[0], right=right[0], depth=(n, extent))
+
+    def place(self, place: Load, loop: For, whole: Product, n: str) -> tuple[Load, bool] | None:
+        """The operand with both axes as one, and whether it runs along it upwards."""
+        b = self.table[place.buffer]
+        ranges = {loop.var: (loop.lo, loop.hi)}
+        for axis, dim in enumerate(place.index[:-1]):
+            if over(dim, b.shape[axis], ranges) != loop.var:
+                continue
+            others = _symbols((*place.index[:axis], *place.index[axis + 2 :]))
+            depth = Dim.of(whole.depth[0])
+            if (
+                place.index[axis + 1] != depth
+                or b.shape[axis + 1] != whole.depth[1]
+                or {loop.var, depth.symbol} & others
+            ):
+                return None
+            shape = (*b.shape[:axis], b.shape[axis] * b.shape[axis + 1], *b.shape[axis + 2 :])
+            flat = Buffer(self.names.fresh(f"{b.name}_flat"), b.dtype, shape, "temp", alias=b.alias or b.name)
+            self.table[flat.name], self.root[flat.name] = flat, self.root[b.name]
+            index = (*place.index[:axis], Dim.of(n), *place.index[axis + 2 :])
+            return Load(flat.name, index, place.dtype), dim == Dim.of(loop.var)
+        return None
+
+
+def _alone(stmt: Stmt) -> tuple[list[For], Product] | None:
+    """Loops that hold nothing but a product, and it."""
+    loops: list[For] = []
+    while isinstance(stmt, For) and len(stmt.body) == 1:
+        loops.append(stmt)
+        stmt = stmt.body[0]
+    return (loops, stmt) if loops and isinstance(stmt, Product) else None
+
+
+def _numbered(index: Sequence[Dim], shape: Sequence[Dim], ranges: dict[str, tuple[Dim, Dim]]) -> list[str] | None:
+    """The variables of an index, a different one for each axis, that runs over all of it."""
+    names = [d.symbol for d in index if isinstance(d.symbol, str)]
+    whole = [ranges.get(v) for v in names] == [(Dim.of(0), n) for n in shape]
+    return names if whole and len(set(names)) == len(names) else None
+
+
+def _widened(body: Body, name: str, wide: str, step: Dim) -> Body:
+    """A temporary with an axis for the steps before its own."""
+
+    return map_places(body, lambda n, index: (wide, (step, *index)) if n == name else (n, index))
+
+
+def _symbols(index: Sequence[Dim]) -> set[str]:
+    return {s for d in index for s in d.symbols()}
+
+
+def _monomials(size: Dim) -> frozenset[object]:
+    """What it grows with: numbers left out."""
+    return frozenset(monomial for monomial, _ in size.terms)
