@@ -223,11 +223,9 @@ class _State:
         return {**self.memory.facts, **{loop.var: (loop.lo, loop.hi - 1) for loop in a.loops}}
 
     def is_private(self, name: str, loop: For) -> bool:
-        return (
-            self.table[name].kind in ("temp", "list")
-            and self.root.get(name, name) in self.touches(loop)[1]
-            and not self.outside(loop, name)
-        )
+        root = self.root.get(name, name)
+        mine = self.table[root].kind in ("temp", "list") and root in self.touches(loop)[1]
+        return mine and not self.outside(loop, name)
 
     def outside(self, loop: For, name: str) -> bool:
         """Whether the buffer is touched outside the loop."""

@@ -1,0 +1,177 @@
+"""Recurrences of rows: strands for threads, one product for what all steps add to a shared array."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from nets import built_from
+
+from layerc import get_num_threads, set_num_threads
+from layerc.build.driver import compile_module, read_module
+from layerc.transpile.ir import For, Product
+from layerc.transpile.passes.tree import walk
+
+SOURCE = '''
+import numpy as np
+from layerc import layer, real
+
+
+@layer(batched=True)
+def cell(x: real["N T D"], w: real["D H"], u: real["H H"], b: real["H"]):
+    """All that a recurrent layer does: the product with the input stands in the loop, as people write it."""
+    h = np.zeros((x.shape[0], u.shape[0]))
+    y = np.empty((x.shape[0], x.shape[1], u.shape[0]))
+    for t in range(x.shape[1]):
+        h = np.tanh(x[:, t] @ w + h @ u + b)
+        y[:, t] = h
+    return y
+
+
+@layer(batched=True)
+def lasts(x: real["N T D"], w: real["D H"], u: real["H H"]):
+    """The same, of which the last state is all that is returned; two states, and one that a branch leaves as it is."""
+    h, c = np.zeros((x.shape[0], u.shape[0])), np.ones((x.shape[0], u.shape[0]))
+    for t in range(x.shape[1]):
+        forget = 1 / (1 + np.exp(-(h @ u)))
+        if t > 0:
+            c = forget * c + np.tanh(x[:, t] @ w)
+        h = np.sin(c @ u) * forget
+    return h + c
+
+
+@layer(batched=True)
+def mixed(x: real["N T H"], u: real["H H"]):
+    """Rows that touch each other: each step takes the mean of all."""
+    h = np.zeros((x.shape[0], u.shape[0]))
+    for t in range(x.shape[1]):
+        h = np.tanh(x[:, t] + h @ u)
+        h = h - np.mean(h, axis=0)
+    return h
+
+
+@layer(batched=True)
+def turned(x: real["N T H"], u: real["H H"]):
+    """Rows that change places at every step."""
+    h = np.zeros((x.shape[0], u.shape[0]))
+    for t in range(x.shape[1]):
+        h = np.tanh(x[:, t] + h[::-1] @ u)
+    return h
+
+
+@layer(batched=True)
+def square(x: real["N T N"], u: real["N N"]):
+    """Rows and columns are as many: which axis is the row?"""
+    h = np.zeros((x.shape[0], x.shape[0]))
+    for t in range(x.shape[1]):
+        h = np.tanh(x[:, t] + h.T @ u)
+    return h
+
+
+@layer(batched=True)
+def counted(x: real["N T H"], u: real["H H"]):
+    """A number that goes along with the rows."""
+    h, total = np.zeros((x.shape[0], u.shape[0])), 0.0
+    for t in range(x.shape[1]):
+        h = np.tanh(x[:, t] + h @ u) * (1 + 0.1 * total)
+        total = np.sum(h) / (1 + h.size)
+    return h * total
+
+
+@layer(batched=True)
+def shared(x: real["N T D"], w: real["D H"]):
+    """A sum of products over examples, and over examples and steps."""
+    return np.tanh(x @ w)
+
+
+@layer
+def twice(x: real["T D"], w: real["D H"], v: real["H H"]):
+    """One example: its steps are the rows of a product."""
+    h = np.tanh(x @ w)
+    for k in range(3):
+        h = np.tanh(h @ v) + h
+    return h
+'''
+SHAPES = {
+    "cell": lambda n, t: [(n, t, 5), (5, 6), (6, 6), (6,)],
+    "lasts": lambda n, t: [(n, t, 5), (5, 6), (6, 6)],
+    "mixed": lambda n, t: [(n, t, 6), (6, 6)],
+    "turned": lambda n, t: [(n, t, 6), (6, 6)],
+    "square": lambda n, t: [(n, t, n), (n, n)],
+    "counted": lambda n, t: [(n, t, 6), (6, 6)],
+    "shared": lambda n, t: [(n, t, 5), (5, 6)],
+    "twice": lambda n, t: [(n, t, 5), (5, 6), (6, 6)],
+}
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    return built_from(tmp_path_factory.mktemp("strands"), "strands_of", SOURCE)
+
+
+def draw(rng, shapes, real):
+    return [(0.5 * rng.standard_normal(s)).astype(real) for s in shapes]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("real", [np.float32, np.float64])
+@pytest.mark.parametrize(("rows", "steps"), [(0, 3), (1, 1), (3, 0), (7, 4), (8, 2), (9, 5), (33, 3)])
+def test_values_and_gradients(package, name, real, rows, steps):
+    layer, rng = getattr(package, name), np.random.default_rng(rows + steps)
+    values = draw(rng, SHAPES[name](rows, steps), real)
+    if name == "twice":
+        values[0] = values[0][0] if rows else values[0].reshape(0, 5)
+    wide = [v.astype(float) for v in values]
+    want = layer.reference(*wide)
+    y, pullback = layer.vjp(*values)
+    tight = 1e-11 if real == np.float64 else 3e-5
+    np.testing.assert_allclose(y, want, tight, tight)
+    assert np.array_equal(y, layer(*values)), "predict and vjp differ"
+    dy = rng.standard_normal(np.shape(want))
+    gradients = pullback(dy.astype(real))
+    for position, gradient in enumerate(gradients):
+        way = rng.standard_normal(wide[position].shape)
+        ends = [
+            layer.reference(*(v + s * way if k == position else v for k, v in enumerate(wide))) for s in (1e-6, -1e-6)
+        ]
+        close = 1e-6 if real == np.float64 else 1e-3
+        np.testing.assert_allclose(np.sum(gradient * way), np.sum(dy * (ends[0] - ends[1])) / 2e-6, close, close)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("rows", [1, 9, 40, 70])
+def test_bits_do_not_hang_on_threads(package, name, rows):
+    layer, rng = getattr(package, name), np.random.default_rng(rows)
+    values = draw(rng, SHAPES[name](rows, 6), np.float32)
+    if name == "twice":
+        values[0] = values[0][0]
+    dy = np.ones_like(layer(*values))
+    before, found = get_num_threads(), []
+    try:
+        for count in (1, 2, 3, 5):
+            set_num_threads(count)
+            found.append([layer(*values), *layer.vjp(*values)[1](dy)])
+    finally:
+        set_num_threads(before)
+    assert all(np.array_equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory):
+    path = tmp_path_factory.mktemp("nests") / "strands_of.py"
+    path.write_text(SOURCE)
+    return {(p.layer.name, p.method): p.kernel for p in compile_module(read_module(path)).parts}
+
+
+@pytest.mark.parametrize(
+    ("name", "apart"), [("cell", True), ("lasts", False), ("mixed", False), ("turned", False), ("counted", False)]
+)
+def test_which_are_strands(kernels, name, apart):
+    body = kernels[name, "predict"].body
+    assert any(isinstance(s, For) and s.var.startswith("strand") for s in walk(body)) == apart
+
+
+@pytest.mark.parametrize(("name", "deep"), [("cell", "N*T"), ("shared", "N*T")])
+def test_gradients_of_what_all_share_are_deep(kernels, name, deep):
+    body = kernels[name, "backward"].body
+    depths = [str(s.depth[1]) for s in walk(body) if isinstance(s, Product)]
+    assert deep in depths, depths
