@@ -13,14 +13,27 @@ check) is asked once. Every place is written to in the order in which it was.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..dims import Atom, Dim, Facts, minimum, product
 from ..ir import Buffer, Check, Comment, Const, Expr, For, Int, Kernel, Load, Op, Stmt, Store
 from .depend import Memory, injective
 from .products import stride
-from .tree import Access, Body, Index, Names, accesses, buffers, map_bodies, map_places, substitute, walk
+from .tree import (
+    Access,
+    Body,
+    Index,
+    Names,
+    accesses,
+    buffers,
+    dim_loads,
+    map_bodies,
+    map_places,
+    parts,
+    substitute,
+    walk,
+)
 
 STRIP = 64  # iterations: rows of them stay in the first cache
 
@@ -36,18 +49,26 @@ class _Nest:
     """A loop with another one in it, and what stands before and behind that."""
 
     loop: For
-    inner: For
     before: Body
+    middle: For  # the inner loop, or the loop over its blocks
     after: Body
-    checks: tuple[Check, ...]  # of the inner loop, which it does not change
 
     @property
-    def asked(self) -> tuple[Check, ...]:
-        """... each once, unless the inner loop does not run."""
-        idle: Expr = Op("less_equal", (Int(self.inner.hi - self.inner.lo), Const(0, "i64")), "bool")
-        first = {c.cond: c for c in reversed(self.checks)}
-        kept = [c for c in self.checks if first[c.cond] is c]
-        return tuple(replace(c, cond=Op("logical_or", (c.cond, idle), "bool")) for c in kept)
+    def inner(self) -> For:
+        return next((s for s in self.middle.body if isinstance(s, For)), self.middle)
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """Those of the inner loop, each once, unless the inner loop does not run."""
+        idle: Expr = Op("less_equal", (Int(self.middle.hi - self.middle.lo), Const(0, "i64")), "bool")
+        found = {s.cond: s for s in reversed(self.inner.body) if isinstance(s, Check)}
+        kept = [s for s in self.inner.body if isinstance(s, Check) and found[s.cond] is s]
+        return tuple(replace(s, cond=Op("logical_or", (s.cond, idle), "bool")) for s in kept)
+
+    @property
+    def pieces(self) -> tuple[Body, ...]:
+        """The statements that stand together in a loop, in order."""
+        return (self.before, *_pieces((self.middle,)), self.after)
 
 
 class _State:
@@ -68,16 +89,15 @@ class _State:
     # -- whether -------------------------------------------------------------------------------------------------
     def jumps(self, nest: _Nest) -> bool:
         """Whether memory lies along the outer loop, and nothing of it along the inner one."""
-        places = [a.index for a in accesses(nest.inner.body) if a.index]
-        shapes = [self.table[a.buffer].shape for a in accesses(nest.inner.body) if a.index]
-        inner = {_step(i, s, nest.inner.var) for i, s in zip(places, shapes, strict=True)}
-        outer = {_step(i, s, nest.loop.var) for i, s in zip(places, shapes, strict=True)}
+        places = [(a.index, self.table[a.buffer].shape) for a in accesses(nest.inner.body) if a.index]
+        inner = {_step(index, shape, nest.inner.var) for index, shape in places}
+        outer = {_step(index, shape, nest.loop.var) for index, shape in places}
         return not inner & {1, -1} and bool(outer & {1, -1})
 
     def keeps_order(self, nest: _Nest, facts: Facts) -> bool:
         """Whether each iteration writes to places of its own, and all add to one place in the order in which they
         did."""
-        within = {**facts, nest.inner.var: (nest.inner.lo, nest.inner.hi - 1)}
+        within = {**facts, **{x.var: (x.lo, x.hi - 1) for x in (nest.middle, nest.inner)}}
         for a in accesses(nest.loop.body):
             if not a.writes:
                 continue
@@ -118,8 +138,8 @@ class _State:
                 before.append(Store(made[key], (), _total(*key)))
             return self.flat(name, first), (*index[:first], _read(made[key]))
 
-        inner = replace(nest.inner, body=map_places(nest.inner.body, place))
-        return replace(nest, inner=inner, before=tuple(before))
+        middle = replace(nest.middle, body=map_places(nest.middle.body, place))
+        return replace(nest, middle=middle, before=tuple(before))
 
     def flat(self, name: str, first: int) -> str:
         """The buffer with the axes from here on as one."""
@@ -133,7 +153,7 @@ class _State:
         return flat.name
 
     def changed(self, nest: _Nest) -> For:
-        loop, inner = nest.loop, nest.inner
+        loop = nest.loop
         s = self.names.fresh("strip")
         start = loop.lo + Dim.of(s) * STRIP
         count = minimum(Dim.of(STRIP), loop.hi - start)
@@ -149,22 +169,32 @@ class _State:
             inside = substitute(body, {loop.var: start + Dim.of(var)})
             return (For(var, Dim.of(0), count, inside, "map"),) if body else ()
 
-        work = tuple(x for x in inner.body if not isinstance(x, Check))
+        def spread(body: Body) -> Body:
+            """Each piece in a loop of its own, inside the inner loops."""
+            found: list[Stmt] = []
+            for run in _runs(body):
+                if isinstance(run[0], For):
+                    found.append(replace(run[0], body=spread(run[0].body)))
+                else:
+                    found += strip(map_places(run, place))
+            return tuple(found)
+
         pieces = (
             *strip((*nest.before, *kept)),
-            *strip(map_places(nest.asked, place)),
-            replace(inner, body=strip(map_places(work, place))),
+            *strip(map_places(nest.checks, place)),
+            *spread((nest.middle,)),
             *strip(map_places(nest.after, place)),
         )
         return For(s, Dim.of(0), (loop.hi - loop.lo + (STRIP - 1)) // STRIP, pieces, "map")
 
     def rows(self, nest: _Nest) -> dict[str, str]:
-        """The variables that one piece of an iteration leaves to another, and the rows that take their place."""
-        pieces = (nest.before, nest.inner.body, nest.after)
+        """The variables that one piece of an iteration leaves to another, or to itself, and the rows that take their
+        place."""
         found: dict[str, str] = {}
-        for name in sorted({n for piece in pieces for n in _written(piece)}):
-            using = [k for k, piece in enumerate(pieces) if any(a.buffer == name for a in accesses(piece))]
-            if len(using) > 1 or (using == [1] and not _set_first(name, nest.inner.body)):
+        for name in sorted({n for piece in nest.pieces for n in _written(piece)}):
+            using = [piece for piece in nest.pieces if any(a.buffer == name for a in accesses(piece))]
+            asked = any(a.buffer == name for a in accesses(nest.checks))
+            if len(using) > 1 or asked or not _set_first(name, using[0]):
                 found[name] = self.names.fresh(f"{name}_row")
                 self.table[found[name]] = Buffer(found[name], self.table[name].dtype, (Dim.of(STRIP),), "temp")
         return found
@@ -178,22 +208,63 @@ def _nest(loop: For) -> _Nest | None:
     if len(inner) != 1:
         return None
     (k,) = inner
-    before, middle, after = body[:k], body[k], body[k + 1 :]
+    middle = body[k]
     assert isinstance(middle, For)
-    plain = all(isinstance(s, Store) for s in (*before, *after))
-    simple = all(isinstance(s, (Store, Check, Comment)) for s in middle.body)
-    if not plain or not simple or middle.parallel or loop.var in middle.lo.symbols() | middle.hi.symbols():
-        return None
-    own = {a.buffer for a in accesses(middle.body) if a.writes}
-    checks = tuple(s for s in middle.body if isinstance(s, Check))
-    for check in checks:
-        if any(a.buffer in own or middle.var in _symbols(a) for a in accesses((check,))):
-            return None
-        if middle.var in {v for d in check.info for v in d.symbols()}:
-            return None
-    if any(isinstance(a, Load) for d in (middle.lo, middle.hi) for a in d.atoms()):
-        return None
-    return _Nest(loop, middle, before, after, checks)
+    nest = _Nest(loop, body[:k], middle, body[k + 1 :])
+    outside = [*nest.before, *nest.after, *(s for s in middle.body if s is not nest.inner and middle is not nest.inner)]
+    stores = all(isinstance(s, (Store, Comment)) for s in outside)
+    plain = all(isinstance(s, (Store, Check, Comment)) for s in nest.inner.body)
+    whole = middle is nest.inner or _is_blocks(middle, nest.inner)
+    fixed = not any(loop.var in d.symbols() or dim_loads(d) for x in (middle, nest.inner) for d in (x.lo, x.hi))
+    return nest if stores and plain and whole and fixed and _asks_once(nest) else None
+
+
+def _is_blocks(outer: For, inner: For) -> bool:
+    """Whether two loops are one, in blocks of so many iterations (see accumulate)."""
+    split = inner.lo.split(outer.var)
+    if outer.kind != inner.kind or outer.lo != Dim.of(0) or split is None or split[0].value is None:
+        return False
+    size, start = split[0].value, split[1]
+    for atom in inner.hi.atoms():
+        for end in atom.args if isinstance(atom, Atom) and atom.kind == "min" else ():
+            blocks = isinstance(end, Dim) and outer.hi == (end - start + (size - 1)) // size
+            if blocks and inner.hi == minimum(end, inner.lo + size):
+                return True
+    return False
+
+
+def _asks_once(nest: _Nest) -> bool:
+    """Whether the inner loop changes nothing of what it checks."""
+    own = {a.buffer for a in accesses((nest.middle,)) if a.writes}
+    variables = {nest.middle.var, nest.inner.var}
+    for stmt in nest.inner.body:
+        if isinstance(stmt, Check):
+            told = {v for d in stmt.info for v in d.symbols()}.union(*(_symbols(a) for a in accesses((stmt,))))
+            asked = {s for part in parts(stmt.cond) if isinstance(part, Int) for s in part.dim.symbols()}
+            if (told | asked) & variables or any(a.buffer in own for a in accesses((stmt,))):
+                return False
+    return True
+
+
+def _runs(body: Body) -> Iterator[Body]:
+    """Loops alone, and what stands together between them."""
+    run: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, For):
+            yield from ((tuple(run),) if run else ())
+            yield (stmt,)
+            run = []
+        elif isinstance(stmt, Store):
+            run.append(stmt)
+    yield from ((tuple(run),) if run else ())
+
+
+def _pieces(body: Body) -> Iterator[Body]:
+    for run in _runs(body):
+        if isinstance(run[0], For):
+            yield from _pieces(run[0].body)
+        else:
+            yield run
 
 
 def _variable(dim: Dim) -> Load | None:
