@@ -55,6 +55,10 @@ def _step(expr: Expr) -> Expr | None:
             return construct.call("negative", construct.call("multiply", a, b))
         case Call(op="sum", args=[Call(op="negative", args=[a])]):
             return construct.call("negative", construct.call("sum", a, **dict(expr.static)))
+        case Call(op="sum", args=[Call(op="multiply" | "divide" as op, args=[a, b])]) if _is_steady(b, a, expr):
+            return construct.call(op, construct.call("sum", a, **dict(expr.static)), b)
+        case Call(op="sum", args=[Call(op="multiply", args=[a, b])]) if _is_steady(a, b, expr):
+            return construct.call("multiply", a, construct.call("sum", b, **dict(expr.static)))
         case Call(op="multiply" | "divide", args=[a, Const(value=1)]) if a.type == expr.type:
             return a
         case Call(op="multiply", args=[Const(value=1), a]) if a.type == expr.type:
@@ -65,6 +69,8 @@ def _step(expr: Expr) -> Expr | None:
             return construct.call("multiply", construct.call("multiply", c, a), b)
         case Call(op="multiply", args=[a, Call(op="multiply", args=[Const() as c, b])]) if not isinstance(a, Const):
             return construct.call("multiply", construct.call("multiply", c, a), b)
+        case Call(op="multiply", args=[Const() as c, Call(op="divide", args=[a, b])]):
+            return construct.call("divide", construct.call("multiply", c, a), b)
         case Call(op="multiply", args=[a, Const() as c]) if not isinstance(a, Const):
             return construct.call("multiply", c, a)
         case Call(op="multiply", args=[a, Call(op="divide", args=[Const(value=1), b])]):
@@ -96,6 +102,16 @@ def _step(expr: Expr) -> Expr | None:
         case Call(op="transpose", args=[Call(op="transpose", args=[a]) as inner]) if a.type.rank == 2:
             return a if _turns(inner) == _turns(expr) else construct.call("transpose", a, axes=None)
     return None
+
+
+def _is_steady(factor: Expr, other: Expr, total: Call) -> bool:
+    """Whether a factor is the same for all that is summed, and stands to the sum as to the other factor."""
+    if other.type != total.args[0].type:
+        return False
+    axes = normal_axes(total.get("axis"), other.type.rank)
+    before = other.type.rank - factor.type.rank
+    gone = [k for k in axes if k >= before]
+    return not gone or bool(total.get("keepdims") and all(factor.type.shape[k - before] == ONE for k in gone))
 
 
 def _scales(einsum: Call) -> bool:

@@ -28,6 +28,7 @@ BASE_FLAGS = ("-std=gnu11", "-O2", "-fPIC")
 OPTIONAL_FLAGS = (
     *("-fno-math-errno", "-fno-trapping-math", "-mprefer-vector-width=512", "-fopenmp"),
     *("-fvect-cost-model=dynamic", "-fpredictive-commoning", "-ftree-partial-pre", "-fgcse-after-reload"),
+    "-fira-region=all",  # else what an inner loop sums up may live on the stack, for the sake of what is outside it
 )
 # For this very CPU: the first that is taken. On x86 -mcpu is an old name of -mtune, elsewhere it says it all.
 NATIVE_FLAGS = ("-march=native",) if platform.machine() in ("x86_64", "AMD64") else ("-mcpu=native", "-march=native")

@@ -121,6 +121,7 @@ class Speller:
         self.local: set[str] = set()  # rank-0 buffers that are C variables
         # A configuration integer may be negative; an extent may not.
         self.facts: dict[str, tuple[Dim, Dim]] = dict.fromkeys(self.scalars, ANY)
+        self.natural: dict[tuple[object, ...], bool] = {}
 
     def kind(self, dtype: str) -> str:
         return self.real if dtype == "real" else dtype
@@ -151,12 +152,19 @@ class Speller:
                 text = self.expr(load)
                 return text if load.dtype == "i64" else f"(int64_t){text}"
             case Atom("floordiv" | "mod" as kind, (a, b)):
-                if nonnegative(a, self.facts) and nonnegative(b, self.facts):
+                if self.are_natural(a, b):
                     return f"({self.tight(a)} {'/' if kind == 'floordiv' else '%'} {self.divisor(b)})"
                 return f"lc_{'floor_div' if kind == 'floordiv' else 'mod'}_i64({self.dim(a)}, {self.dim(b)})"
             case Atom("min" | "max" as kind, (a, b)):
                 return f"lc_{'smaller' if kind == 'min' else 'larger'}({self.dim(a)}, {self.dim(b)})"
         raise TypeError(f"no C for {atom}")
+
+    def are_natural(self, *dims: Dim) -> bool:
+        """Whether none is negative. The same few are asked about again and again."""
+        asked = (dims, tuple(self.facts.items()))
+        if asked not in self.natural:
+            self.natural[asked] = all(nonnegative(d, self.facts) for d in dims)
+        return self.natural[asked]
 
     def divisor(self, dim: Dim) -> str:
         symbol = dim.symbol

@@ -516,6 +516,9 @@ LC_FN float lc_sinf(float x) { return lc__sinef(lc__quarterf(lc_absf(x)), x); }
 LC_FN float lc_cosf(float x) { return lc__cosinef(lc__quarterf(lc_absf(x))); }
 LC_FN float lc_sin_nearf(float x) { return lc__sinef(lc__nearf(lc_absf(x)), x); }
 LC_FN float lc_cos_nearf(float x) { return lc__cosinef(lc__nearf(lc_absf(x))); }
+/* For loops that hardly ever run (see passes/near.py): called, not written out, as they would be most of the code. */
+static __attribute__((noinline, cold, unused)) float lc_sin_farf(float x) { return lc_sinf(x); }
+static __attribute__((noinline, cold, unused)) float lc_cos_farf(float x) { return lc_cosf(x); }
 LC_FN float lc_tanf(float x)
 {
     lc__anglef a = lc__quarterf(lc_absf(x));
@@ -574,6 +577,8 @@ LC_FN double lc_cos_near(double x)
 }
 LC_FN double lc_sin(double x) { return lc_abs(x) <= LC_NEAR ? lc_sin_near(x) : __builtin_sin(x); } /* libm */
 LC_FN double lc_cos(double x) { return lc_abs(x) <= LC_NEAR ? lc_cos_near(x) : __builtin_cos(x); } /* libm */
+static __attribute__((noinline, cold, unused)) double lc_sin_far(double x) { return lc_sin(x); }
+static __attribute__((noinline, cold, unused)) double lc_cos_far(double x) { return lc_cos(x); }
 LC_FN double lc_tan(double x) { return __builtin_tan(x); } /* libm */
 
 /* ---- inverse trigonometric and hyperbolic -------------------------------------------------------------------- */

@@ -42,7 +42,7 @@ def d_layer_norm(
     # 18: return weight * centred / deviation + bias
     d_prod = dy / deviation
     # 17: deviation = np.sqrt(np.mean(centred * centred) + eps)
-    d_prod_2 = -(0.5 * np.sum(dy * ratio / deviation) / deviation / D)
+    d_prod_2 = -(0.5 * np.sum(dy * ratio) / deviation / deviation / D)
     # 16: centred = x - np.mean(x)
     d_diff = d_prod * weight + 2 * d_prod_2 * centred
     d_x = d_diff - np.sum(d_diff) / D

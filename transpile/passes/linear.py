@@ -68,6 +68,7 @@ def _sum(stmt: Stmt) -> _Sum | None:
 class _Linear:
     def __init__(self, kernel: Kernel) -> None:
         self.table, self.root, self.names = buffers(kernel), roots(kernel), Names.of(kernel)
+        self.gradient = kernel.flush
 
     def body(self, body: Body) -> Body:
         k = 0
@@ -106,6 +107,9 @@ class _Linear:
 
         def taken(expr: Expr) -> list[Term] | None:
             if not is_late(expr):
+                match expr:
+                    case Op("divide", (a, b), dtype) if steady(b):
+                        return [self.divided((None, a), b, dtype)]
                 return [(None, expr)]
             match expr:
                 case Op("add" | "subtract" as op, (a, b), dtype):
@@ -122,10 +126,7 @@ class _Linear:
                     return found and [_times(factor, t, dtype, is_late(factor)) for t in found]
                 case Op("divide", (a, b), dtype) if steady(b) and not is_late(b):
                     found = taken(a)
-                    return found and [
-                        (c, Op("divide", (x, b), dtype)) if c is None else (Op("divide", (c, b), dtype), x)
-                        for c, x in found
-                    ]
+                    return found and [self.divided(t, b, dtype) for t in found]
                 case Load(buffer, index) if not steady(expr):
                     made = self.value(between, buffer)
                     return made and taken(subst_expr(made[1], dict(zip(made[0], index, strict=True))))
@@ -135,6 +136,13 @@ class _Linear:
         if found is None or len(found) > MOST_TERMS or any(steady(x) for _, x in found):
             return None
         return found if any(c is not None for c, _ in found) else None
+
+    def divided(self, term: Term, by: Expr, dtype: str) -> Term:
+        """In a gradient, whose order of roundings is nobody's, the sum is divided, not what is summed."""
+        factor, value = term
+        if factor is None and not self.gradient:
+            return None, Op("divide", (value, by), dtype)
+        return Op("divide", (Const(1.0, dtype) if factor is None else factor, by), dtype), value
 
     def value(self, body: Body, buffer: str) -> tuple[tuple[str, ...], Expr] | None:
         """What a nest stores in all of a buffer, which nothing else writes to."""
@@ -163,7 +171,7 @@ class _Linear:
             before.append(self.nest(later.kept, Store(name, place, Const(0.0, dtype), None)))
             sums.append(self.nest(later.loops, Store(name, place, value, "add")))
             part = Load(name, place, dtype)
-            parts.append(part if factor is None else Op("multiply", (factor, part), dtype))
+            parts.append(part if factor is None else _weighed(factor, part, dtype))
         return before, sums, [self.nest(later.kept, replace(store, value=_total(parts, dtype)))]
 
     def nest(self, loops: list[For], store: Store) -> Stmt:
@@ -185,6 +193,13 @@ def _times(factor: Expr, term: Term, dtype: str, late: bool) -> Term:
     if inner is not None:
         return Op("multiply", (factor, inner), dtype), value
     return (factor, value) if late else (None, Op("multiply", (factor, value), dtype))
+
+
+def _weighed(factor: Expr, value: Expr, dtype: str) -> Expr:
+    match factor:
+        case Op("divide", (Const(1.0), below)):
+            return Op("divide", (value, below), dtype)
+    return Op("multiply", (factor, value), dtype)
 
 
 def _total(values: list[Expr], dtype: str) -> Expr:

@@ -6,10 +6,11 @@
                                                           if far <= 2**20:
                                                               for i in the strip: y[i] = sin_near(x[i])
                                                           else:
-                                                              for i in the strip: y[i] = sin(x[i])
+                                                              for i in the strip: y[i] = sin_far(x[i])
 
 Bit for bit the same, as `sin` is `sin_near` where that is right. Only of angles that are cheap to compute before the
-loop. A strip stays in the first cache. Comes last, as `strides` does.
+loop. A strip stays in the first cache. Angles beyond a million are so rare that their sines are called one by one:
+written out, they would take the C compiler longer than all the rest. Comes last, as `strides` does.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from .tree import (
     substitute,
 )
 
-NEAR = {"sin": "sin_near", "cos": "cos_near"}
+ANGLES = ("sin", "cos")
 LIMIT = 2.0**20  # LC_NEAR
 STRIP = 1024  # elements
 CHEAP = 4  # operations that an angle may be computed with twice
@@ -62,7 +63,7 @@ class _Angles:
 
     def look(self, position: int, stmt: Store) -> None:
         for part in parts(stmt.value):
-            if isinstance(part, Op) and part.op in NEAR and (angle := self.before(part.args[0])) is not None:
+            if isinstance(part, Op) and part.op in ANGLES and (angle := self.before(part.args[0])) is not None:
                 self.found[position, part] = angle
         if stmt.index == () and stmt.op is None:
             self.known[stmt.buffer] = self.before(stmt.value)
@@ -113,26 +114,30 @@ class _State:
         far = Buffer(self.names.fresh("far"), dtype, (), "temp")
         self.made.append(far)
         asks = tuple(Store(far.name, (), Op("abs", (a,), dtype), "max") for a in asked)
-        nearer = tuple(self.nearer(s, k, angles) for k, s in enumerate(loop.body))
+        near, others = ([self.turned(s, k, angles, to) for k, s in enumerate(loop.body)] for to in ("near", "far"))
         question = Op("less_equal", (Load(far.name, (), dtype), Const(LIMIT, dtype)), "bool")
         body = (
             Store(far.name, (), Const(0.0, dtype)),
             self.own(replace(part, body=asks)),
-            If(question, (self.own(replace(part, body=self.apart(nearer, angles))),), (part,)),
+            If(
+                question,
+                (self.own(replace(part, body=self.apart(tuple(near), angles))),),
+                (replace(part, body=tuple(others)),),
+            ),
         )
         return For(strip, Dim.of(0), (loop.hi - loop.lo + (STRIP - 1)) // STRIP, body, "seq")
 
-    def nearer(self, stmt: Stmt, position: int, angles: _Angles) -> Stmt:
+    def turned(self, stmt: Stmt, position: int, angles: _Angles, to: str) -> Stmt:
         if not isinstance(stmt, Store):
             return stmt
 
-        def turned(expr: Expr) -> Expr:
+        def change(expr: Expr) -> Expr:
             match expr:
                 case Op(op, args, dtype) if (position, expr) in angles.found:
-                    return Op(NEAR[op], args, dtype)
+                    return Op(f"{op}_{to}", args, dtype)
             return expr
 
-        return replace(stmt, value=map_expr(stmt.value, turned))
+        return replace(stmt, value=map_expr(stmt.value, change))
 
     def apart(self, body: Body, angles: _Angles) -> Body:
         """With scalars of its own: two loops would share them, and none run in vectors."""

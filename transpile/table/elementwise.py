@@ -75,9 +75,10 @@ _binary("multiply", "np.multiply Mult", ("dy * b", "dy * a"), "({0} * {1})")
 _binary("divide", "np.divide np.true_divide Div", ("dy / b", "-dy * y / b"), "({0} / {1})", type=_floating, flops=8)
 # A quotient whose divisor a loop does not change, and the power of two it takes (see passes/quotient.py).
 add(Row("scale", "", "a", "inner", _floating, MISSING, "lc_scale{f}({0})"))
-# Of angles that a loop knows to be near (see passes/near.py).
-add(Row("sin_near", "", "a", "inner", _floating, MISSING, "lc_sin_near{f}({0})", flops=10))
-add(Row("cos_near", "", "a", "inner", _floating, MISSING, "lc_cos_near{f}({0})", flops=10))
+# Of angles that a loop knows to be near, or not to be (see passes/near.py).
+for _name in ("sin", "cos"):
+    add(Row(f"{_name}_near", "", "a", "inner", _floating, MISSING, f"lc_{_name}_near{{f}}({{0}})", flops=10))
+    add(Row(f"{_name}_far", "", "a", "inner", _floating, MISSING, f"lc_{_name}_far{{f}}({{0}})", flops=40))
 add(Row("quotient", "", "a, b, r, f", "inner", _floating, MISSING, "lc_quotient{f}({0}, {1}, {2}, {3})", flops=2))
 add(Row("rough_quotient", "", "a, r, f", "inner", _floating, MISSING, "({0} * {1} * {2})", flops=2))
 # A value or 0, in a loop that is vectorised (see passes/bits.py).
