@@ -64,15 +64,14 @@ def package(file):
 
 
 def quotients(file, name, method="backward"):
-    (kernel,) = (
-        p.kernel for p in compile_module(read_module(file)).parts if (p.layer.name, p.method) == (name, method)
-    )
+    kernels = {(p.layer.name, p.method): p.kernel for p in compile_module(read_module(file)).parts}
+    kernel = kernels[name, method]
     every = [p.op for s in walk(kernel.body) for e in own_exprs(s) for p in parts(e) if isinstance(p, Op)]
     return {op: every.count(op) for op in ("quotient", "rough_quotient") if op in every}
 
 
 def test_a_forward_is_exact(file):
-    assert quotients(file, "scaled", "predict") == {"quotient": 1}
+    assert list(quotients(file, "scaled", "predict")) == ["quotient"]
 
 
 @pytest.mark.parametrize(
@@ -89,8 +88,7 @@ def test_the_largest_is_found_again(package, real, divisor):
     rng = np.random.default_rng(0)
     for _ in range(40):
         x = rng.standard_normal(70).astype(real)
-        y, pullback = package.largest.vjp(x, real(divisor))
-        gradient = pullback(real(1))[0]
+        gradient = package.largest.vjp(x, real(divisor))[1](real(1))[0]
         assert np.count_nonzero(gradient) == 1 and np.argmax(gradient) == np.argmax(x)
 
 
