@@ -65,7 +65,7 @@ def run(args: argparse.Namespace, cases: list[str]) -> dict:
 
 def file_name(args: argparse.Namespace, result: dict) -> str:
     """Only a whole run is called `bench`: what is quoted is not overwritten by less."""
-    if result["failures"]:
+    if result["failures"] or not report.reference(result):
         return "failed"
     if args.stand_in:
         return "stand_in"
