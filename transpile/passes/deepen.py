@@ -25,6 +25,7 @@ from .order import perfect
 from .products import beginning
 from .tree import (
     Body,
+    Index,
     Names,
     accesses,
     map_bodies,
@@ -141,22 +142,38 @@ class _State:
         first = old.index[0] == Dim.of(stmt.depth[0]) and b.shape[0] == stmt.depth[1] if old.index else False
         if not first or not self.is_own(b.name, everywhere) or not stored_first(loop.body, b, set()):
             return None
-        shape = (loop.hi, *b.shape)
+        number, at = step
+        shape = (*b.shape[:at], loop.hi, *b.shape[at:])
         if loop.var in _symbols(old.index) or _monomials(product(shape)) not in self.sizes:
             return None
         wide = replace(b, name=self.names.fresh(f"{b.name}_all"), shape=shape)
         self.table[wide.name], self.root[wide.name], self.uses[wide.name] = wide, wide.name, everywhere
-        deep = self.joined(replace(loop, body=_widened((stmt,), b.name, wide.name, step)))
-        return None if deep is None else (replace(loop, body=_widened(rest, b.name, wide.name, step)), deep)
 
-    def step(self, loop: For, stmt: Product, place: Load) -> Dim | None:
-        """How an operand numbers the steps, if depth is its next axis."""
-        for axis, dim in enumerate(place.index[:-1]):
+        def place(name: str, index: Index) -> tuple[str, Index]:
+            return (wide.name, (*index[:at], number, *index[at:])) if name == b.name else (name, index)
+
+        deep = self.joined(replace(loop, body=map_places((stmt,), place)))
+        return None if deep is None else (replace(loop, body=map_places(rest, place)), deep)
+
+    def step(self, loop: For, stmt: Product, place: Load) -> tuple[Dim, int] | None:
+        """How an operand numbers the steps, if that and depth are neighbouring axes, and 1 if depth is the first."""
+        for axis, dim in enumerate(place.index):
             if loop.var in dim.symbols():
-                shape = self.table[place.buffer].shape
-                whole = over(dim, shape[axis], {loop.var: (loop.lo, loop.hi)}) == loop.var
-                follows = place.index[axis + 1] == Dim.of(stmt.depth[0]) and shape[axis + 1] == stmt.depth[1]
-                return dim if whole and follows else None
+                found = self.pair(place, loop, stmt, axis)
+                return None if found is None else (dim, int(found < axis))
+        return None
+
+    def pair(self, place: Load, loop: For, whole: Product, axis: int) -> int | None:
+        """The axis of the depth, if it is the neighbour of the one that the loop runs along, both go over all there is,
+        and no other one names either."""
+        shape = self.table[place.buffer].shape
+        if over(place.index[axis], shape[axis], {loop.var: (loop.lo, loop.hi)}) != loop.var:
+            return None
+        depth, extent = whole.depth
+        for other in (axis - 1, axis + 1):
+            if 0 <= other < len(shape) and (place.index[other], shape[other]) == (Dim.of(depth), extent):
+                rest = [d for k, d in enumerate(place.index) if k not in (axis, other)]
+                return None if {loop.var, depth} & _symbols(rest) else other
         return None
 
     # -- loop and depth are one axis -----------------------------------------------------------------------------
@@ -174,26 +191,20 @@ class _State:
         extent = (loop.hi - loop.lo) * whole.depth[1]
         return replace(whole, left=left[0], right=right[0], depth=(n, extent))
 
-    def place(self, place: Load, loop: For, whole: Product, n: str) -> tuple[Load, bool] | None:
-        """The operand with both axes as one, and whether it runs along it upwards."""
+    def place(self, place: Load, loop: For, whole: Product, n: str) -> tuple[Load, tuple[bool, bool]] | None:
+        """The operand with both axes as one; whether the loop runs along it upwards, and is the first of the two."""
         b = self.table[place.buffer]
-        ranges = {loop.var: (loop.lo, loop.hi)}
-        for axis, dim in enumerate(place.index[:-1]):
-            if over(dim, b.shape[axis], ranges) != loop.var:
+        for axis, dim in enumerate(place.index):
+            if loop.var not in dim.symbols():
                 continue
-            others = _symbols((*place.index[:axis], *place.index[axis + 2 :]))
-            depth = Dim.of(whole.depth[0])
-            if (
-                place.index[axis + 1] != depth
-                or b.shape[axis + 1] != whole.depth[1]
-                or {loop.var, depth.symbol} & others
-            ):
+            if (other := self.pair(place, loop, whole, axis)) is None:
                 return None
-            shape = (*b.shape[:axis], b.shape[axis] * b.shape[axis + 1], *b.shape[axis + 2 :])
+            first = min(axis, other)
+            shape = (*b.shape[:first], b.shape[first] * b.shape[first + 1], *b.shape[first + 2 :])
             flat = Buffer(self.names.fresh(f"{b.name}_flat"), b.dtype, shape, "temp", alias=b.alias or b.name)
             self.table[flat.name], self.root[flat.name] = flat, self.root[b.name]
-            index = (*place.index[:axis], Dim.of(n), *place.index[axis + 2 :])
-            return Load(flat.name, index, place.dtype), dim == Dim.of(loop.var)
+            index = (*place.index[:first], Dim.of(n), *place.index[first + 2 :])
+            return Load(flat.name, index, place.dtype), (dim == Dim.of(loop.var), axis == first)
         return None
 
 
@@ -211,12 +222,6 @@ def _numbered(index: Sequence[Dim], shape: Sequence[Dim], ranges: dict[str, tupl
     names = [d.symbol for d in index if isinstance(d.symbol, str)]
     whole = [ranges.get(v) for v in names] == [(Dim.of(0), n) for n in shape]
     return names if whole and len(set(names)) == len(names) else None
-
-
-def _widened(body: Body, name: str, wide: str, step: Dim) -> Body:
-    """A temporary with an axis for the steps before its own."""
-
-    return map_places(body, lambda n, index: (wide, (step, *index)) if n == name else (n, index))
 
 
 def _symbols(index: Sequence[Dim]) -> set[str]:

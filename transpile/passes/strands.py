@@ -5,8 +5,9 @@
         for i in 0..N: h[i] = f(p[i])          ->           p[8r + i,j] = product h[8r + i,k] w[k,j] for i, j, k
                                                             for i in 0..min(8, N - 8r): h[8r + i] = f(p[8r + i])
 
-So threads meet once, not after every product of every step, and what a step leaves to the next stays in cache. Of
-recurrences with products, whose rows are a batch; others run one example at a time anyway.
+So threads meet once, not after every product of every step, and what a step leaves to the next stays in cache. All
+rows may add to an array that none of them reads, as gradients of weights are. Of recurrences with products, whose rows
+are a batch; others run one example at a time anyway.
 """
 
 from __future__ import annotations
@@ -59,6 +60,10 @@ class _State:
             if any(a.index is None for _, a in places):
                 return None
             axes = {_axis(a, rows[k]) for k, a in places}
+            modes = {a.mode for _, a in places}
+            named = any(rows[k] in d.symbols() for k, a in places for d in a.index or ())
+            if axes == {None} and modes == {"add"} and not named:
+                continue  # all rows add to it, and none reads it
             axis = axes.pop()
             of_one = self.uses[name] == len(places) and len({k for k, _ in places}) == 1
             if axes or (axis is None and not of_one) or len({a.buffer for _, a in places}) > 1:
@@ -107,6 +112,8 @@ def _row(stmt: Stmt, extent: Dim) -> str | None:
             return var
         case Product(columns=(var, n)) if n == extent:
             return var
+        case Product(depth=(var, n), op="add") if n == extent:
+            return var
     return None
 
 
@@ -114,7 +121,8 @@ def _of_rows(stmt: Stmt, row: str, count: Dim) -> Stmt:
     if isinstance(stmt, For):
         return replace(stmt, hi=count)
     assert isinstance(stmt, Product)
-    return replace(stmt, rows=(row, count)) if stmt.rows[0] == row else replace(stmt, columns=(row, count))
+    rows, columns, depth = ((var, count if var == row else n) for var, n in stmt.axes)
+    return replace(stmt, rows=rows, columns=columns, depth=depth)
 
 
 def _axis(a: Access, row: str | None) -> int | None:
