@@ -66,6 +66,18 @@ def summed(x: real["C N"], w: real["N"]):
 
 
 @layer
+def wandering(x: real["C H W"], rows: i64["N"]):
+    """Places that move on from channel to channel are not those that the column began with."""
+    y = np.empty((x.shape[0], rows.shape[0]))
+    for n in range(rows.shape[0]):
+        row, column = rows[n], n % x.shape[2]
+        for c in range(x.shape[0]):
+            y[c, n] = x[c, row, column] * x[c, 0, column]
+            column = min(column + 1, x.shape[2] - 1)
+    return y
+
+
+@layer
 def mixed(x: real["C N"], w: real["N"]):
     """A sum over all: in another order it would be another one."""
     y, s = np.empty_like(x), 0.0
@@ -100,12 +112,14 @@ def draw(name, channels, width, rng):
         case "looked_up":
             x = rng.standard_normal((channels, 5, 7))
             return [x, at, rng.integers(-7, 7, width), 0.3 * rng.standard_normal(width)]
+        case "wandering":
+            return [rng.standard_normal((channels, 5, 7)), at]
         case "scattered":
             return [rng.standard_normal((channels, width)), at]
     return [rng.standard_normal((channels, width)), rng.standard_normal(width)]
 
 
-@pytest.mark.parametrize("name", ["warped", "looked_up", "scattered", "summed", "mixed"])
+@pytest.mark.parametrize("name", ["warped", "looked_up", "scattered", "summed", "wandering", "mixed"])
 @pytest.mark.parametrize("channels", CHANNELS)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_values_and_gradients(package, name, channels, width):

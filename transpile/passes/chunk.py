@@ -281,11 +281,11 @@ class _State:
 
 
 def _branches(body: Body) -> Iterator[Stmt]:
-    """Its statements, those of its branches, and of the steps of its recurrences."""
+    """Its statements, those of its branches, and of the steps of what is only a recurrence."""
     for stmt in body:
         if isinstance(stmt, If):
             yield from _branches((*stmt.then, *stmt.orelse))
-        elif isinstance(stmt, For) and stmt.kind == "seq":
+        elif isinstance(stmt, For) and stmt.kind == "seq" and len(body) == 1:
             yield from _branches(stmt.body)
         else:
             yield stmt

@@ -120,7 +120,7 @@ class _State:
     # -- how -----------------------------------------------------------------------------------------------------
     def numbered(self, nest: _Nest) -> _Nest:
         """Places that variables number along several axes, numbered by one: a[c, row, column] is a_flat[c, place]."""
-        known = _written(nest.before)
+        known = _written(nest.before) - _written(nest.middle.body)
         made: dict[tuple[Index, Index], str] = {}
         before = list(nest.before)
 

@@ -43,6 +43,8 @@ class _State:
                 if extent.value is None and stmt.var not in extent.symbols():
                     if (axes := self.axes(stmt, rows)) is not None:
                         return self.split(stmt, extent, rows, axes)
+        if isinstance(stmt, For) and stmt.kind == "map":
+            return stmt  # threads share its iterations; inside, a product of all rows is the faster one
         return map_bodies(stmt, self.body)
 
     def axes(self, loop: For, rows: list[str | None]) -> dict[str, int] | None:
