@@ -25,7 +25,6 @@ from ..transpile.program import (
     Expr,
     For,
     Function,
-    Index,
     Layer,
     Module,
     Name,
@@ -51,6 +50,7 @@ from .aliases import unaliased
 from .cotangents import Cotangents
 from .finality import LASTING, final_when_read, settled_stores, written_once
 from .keep import Kept, keep
+from .outputs import given_outputs, is_part_of
 from .overwritten import without_overwritten
 from .parts import named_parts
 from .point import Point, cost
@@ -81,6 +81,7 @@ def _derived(layer: Layer, source: str, path: str) -> tuple[Function, tuple[Stmt
     function = _with_one_name(_with_named_extents(_without_clashes(layer.forward or layer.predict)))
     function = without_overwritten(function)
     sweep, body = _settled(function, f"d_{layer.name}", {path: lines_of(source)})
+    body = given_outputs(function, sweep[-1], body)
     return with_sizes(_finished(function, f"d_{layer.name}", body, layer.predict.doc)), tuple(sweep)
 
 
@@ -181,7 +182,7 @@ def _reversed(
     that are versions of the function's, which one's."""
     *statements, final = function.body
     assert isinstance(final, Return)
-    known = _arguments(function)
+    known = _arguments(function, function.body)
     own = {s.name for s in walk_stmts(function.body) if isinstance(s, Assign)}
     types = name_types(
         function.body, {p.name: p.type for p in known.values() if p.role != "output" or p.name not in own}
@@ -237,9 +238,9 @@ def _facts(function: Function) -> Facts:
     return facts
 
 
-def _arguments(function: Function) -> dict[str, Parameter]:
-    """What the gradient may take: an output only if its name does not mean something else inside the function."""
-    own = {s.name for s in walk_stmts(function.body) if isinstance(s, (Assign, Pop))}
+def _arguments(function: Function, body: Sequence[Stmt]) -> dict[str, Parameter]:
+    """What the gradient may take: an output only if its name does not mean something else inside the body."""
+    own = {s.name for s in walk_stmts(tuple(body)) if isinstance(s, (Assign, Pop))}
     return {k: p for k, p in backward_inputs(function).items() if p.role != "output" or k not in own}
 
 
@@ -275,16 +276,11 @@ def _outputs(function: Function, final: Return) -> dict[Expr, Name]:
             value = makers[value.id]
         if not names(value) <= lasting:
             continue
-        if isinstance(value, Call) and asks_which(value) and not _is_part_of(value.args[0], arguments):
+        if isinstance(value, Call) and asks_which(value) and not is_part_of(value.args[0], arguments):
             continue
         if cost(value) > 8 and value.type == result.type and result.name not in taken:
             found[value] = Name(result.name, result.type)
     return found
-
-
-def _is_part_of(expr: Expr, arguments: set[str]) -> bool:
-    """Whether it is one of the arguments, or elements of one: no rounding lies between."""
-    return isinstance(expr, (Name, Index)) and flows(expr) <= arguments
 
 
 def _seed(function: Function, final: Return, reverser: Reverser, cotangents: Cotangents) -> tuple[list[Stmt], Return]:
@@ -320,7 +316,7 @@ def _results(function: Function, cotangents: Cotangents) -> list[Stmt]:
 
 
 def _finished(function: Function, name: str, body: tuple[Stmt, ...], doc: str) -> Function:
-    known = _arguments(function)
+    known = _arguments(function, body)
     needed = read(body) | _extents_of(body)
     owners = [p for p in function.params if p.role in ("input", "param") and p.type.is_float]
     sizes = {

@@ -44,7 +44,8 @@ from ..transpile.program import (
 )
 from ..transpile.renaming import rename_block
 from ..transpile.values import Fresh
-from .tape import Taped, either, taped
+from .outputs import cut
+from .tape import Taped, lists, taped
 from .versions import name_types
 
 _COSTLY = ("reduce", "product", "compose", "body")
@@ -65,7 +66,8 @@ class Kept:
 def keep(primal: Function, sweep: Sequence[Stmt], gradient: Function) -> Kept | None:
     """`sweep`: the forward sweep with all that could be saved in it, ending in the primal's return. None where
     nothing is worth keeping."""
-    head, rest = _cut(gradient, {p.name for _, p in cotangents_of(primal)})
+    body = [s for s in gradient.body if not isinstance(s, Comment)]
+    head, rest = cut(body, {p.name for _, p in cotangents_of(primal)})
     *before, final = sweep
     assert isinstance(final, Return)
     used = {p.name for p in (*primal.params, *gradient.params)} | {r.name for r in primal.results}
@@ -91,7 +93,7 @@ def _kept(
     needed nevertheless."""
     *before, final = sweep
     assert isinstance(final, Return)
-    after = tape.rest if tape else rest
+    after = tape.read if tape else rest
     types = name_types(before, {p.name: p.type for p in gradient.params})
     made = {n for s in before for n in assigned((s,))}
     taken = {r.name for r in primal.results} | {p.name for p in (*primal.params, *gradient.params)}
@@ -115,9 +117,9 @@ def _kept(
     )
     body = clean([*(s for s in head if not assigned((s,)) & found), *after])
     if tape:
-        if tape.lists & assigned(body):
+        if tape.lists.keys() & assigned(body):
             return None
-        body = either(tape.fits, body, clean([*head, *rest]), found, fresh)
+        body = clean([*(s for s in head if not assigned((s,)) & found), lists(tape, head, fresh), *tape.rest])
     given = {n: r for n, r in given.items() if n in found & read(body)}
     body = tuple(rename_block(body, {n: r.name for n, r in given.items()}))
     used = read(body)
@@ -136,15 +138,6 @@ def _outputs(primal: Function, final: Return) -> dict[str, Result]:
         for result, value in zip(primal.results, final.values, strict=False)
         if result.role == "output" and isinstance(value, Name) and value.type == result.type
     }
-
-
-def _cut(gradient: Function, cotangents: set[str]) -> tuple[list[Stmt], list[Stmt]]:
-    """The statements before the first that depends on a cotangent, and those from there on."""
-    body: list[Stmt] = [s for s in gradient.body if not isinstance(s, Comment)]
-    for position, stmt in enumerate(body):
-        if read((stmt,)) & cotangents or isinstance(stmt, Return):
-            return body[:position], body[position:]
-    raise AssertionError("a function without a return")
 
 
 def _own_names(rest: Sequence[Stmt], crossing: set[str], fresh: Fresh) -> list[Stmt]:

@@ -31,7 +31,8 @@ class Access:
 
 @dataclass(frozen=True)
 class Case:
-    """One reading of a subscript: an index from the start, or a negative one from the end."""
+    """One reading of a subscript, an index from the start or a negative one from the end, and of the conditions around:
+    i != j is i < j or i > j."""
 
     axes: tuple[Range, ...]
     forms: tuple[Form, ...]  # that must be >= 0
@@ -43,18 +44,20 @@ def cases(access: Access, side: str) -> list[Case]:
     def form(dim: Dim | None) -> Form | None:
         return linear(dim, side, counters) if dim is not None else None
 
-    around = [f for f in map(form, [*_bounds(access.loops), *_held(access.guards)]) if f is not None]
-    found = [Case((), tuple(around))]
+    bounds = _bounds(access.loops)
+    held = [tuple(f for f in map(form, [*bounds, *some]) if f is not None) for some in _held(access.guards)]
+    found = [Case((), around) for around in held if not contradictory(around)]
     items = access.items or ()
     if any(isinstance(i, Mask) for i in items):
         return found
     for item, extent in zip(of_axes(items), access.shape, strict=False):
-        options = []
-        for first, last, condition in _meanings(item, extent):
-            extra = form(condition)
-            if extra is None or not contradictory([*around, extra]):
-                options.append(((form(first), form(last)), (extra,) if extra is not None else ()))
-        found = [Case((*c.axes, axis), (*c.forms, *extra)) for c in found for axis, extra in options]
+        options = [((form(first), form(last)), form(condition)) for first, last, condition in _meanings(item, extent)]
+        found = [
+            Case((*c.axes, axis), (*c.forms, *([] if extra is None else [extra])))
+            for c in found
+            for axis, extra in options
+            if extra is None or not contradictory([*c.forms, extra])
+        ]
     return found
 
 
@@ -90,23 +93,41 @@ _DIFFERENCES = {"less": (-1, 1), "less_equal": (0, 1), "greater": (-1, -1), "gre
 _OPPOSITE = {"less": "greater_equal", "less_equal": "greater", "greater": "less_equal", "greater_equal": "less"}
 
 
-def _held(guards: Guards) -> list[Dim]:
-    """What is >= 0 by the conditions around: comparisons of integers."""
-    found: list[Dim] = []
+_MOST = 8  # readings of conditions: beyond, they are taken to say nothing
+
+
+def _held(guards: Guards) -> list[list[Dim]]:
+    """What is >= 0 by the conditions around, comparisons of integers: one of these lists, all of it."""
+    found: list[list[Dim]] = [[]]
     for condition, holds in guards:
-        match condition:
-            case Call(op="logical_and", args=(a, b)) if holds:
-                found += _held(((a, True), (b, True)))
-            case Call(op="logical_or", args=(a, b)) if not holds:
-                found += _held(((a, False), (b, False)))
-            case Call(op="logical_not", args=(a,)):
-                found += _held(((a, not holds),))
-            case Call(op=op, args=(a, b)) if op in _DIFFERENCES:
-                x, y = value_of(a), value_of(b)
-                constant, sign = _DIFFERENCES[op if holds else _OPPOSITE[op]]
-                if x is not None and y is not None and a.type.is_integer and b.type.is_integer:
-                    found.append((y - x) * sign + constant)
+        both = [[*some, *more] for some in found for more in _alternatives(condition, holds)]
+        found = both if len(both) <= _MOST else found
     return found
+
+
+def _alternatives(condition: Expr, holds: bool) -> list[list[Dim]]:
+    match condition:
+        case Call(op="logical_and" | "logical_or" as op, args=(a, b)):
+            if holds == (op == "logical_and"):
+                return _held(((a, holds), (b, holds)))
+            return [*_alternatives(a, holds), *_alternatives(b, holds)]
+        case Call(op="logical_not", args=(a,)):
+            return _alternatives(a, not holds)
+        case Call(op=op, args=(a, b)) if a.type.is_integer and b.type.is_integer:
+            x, y = value_of(a), value_of(b)
+            if x is not None and y is not None:
+                return _compared(op, y - x, holds)
+    return [[]]
+
+
+def _compared(op: str, more: Dim, holds: bool) -> list[list[Dim]]:
+    """`more`: by how much the second is larger."""
+    if op in _DIFFERENCES:
+        constant, sign = _DIFFERENCES[op if holds else _OPPOSITE[op]]
+        return [[more * sign + constant]]
+    if op in ("equal", "not_equal"):
+        return [[more, -more]] if holds == (op == "equal") else [[more - 1], [-more - 1]]
+    return [[]]
 
 
 def later(loop: For | While, this: str, other: str) -> list[Form]:

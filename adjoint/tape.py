@@ -1,16 +1,19 @@
 """A tape of fixed length in place of the list that a `while` fills: arrays can cross from the forward to the pullback.
 
 How often a `while` runs is not known before, so no array holds all of what its iterations leave; but most loops to
-convergence run a few times. A pullback takes the tape where all is on it, else it runs the loop again, with its list.
+convergence run a few times. In a pullback the list lies on the tape where all is on it; else the loop runs again.
 
     before:  saved = []                          after:  tape = np.empty((8, N))
              while far(E):                               while far(E):
                  saved.append(E)                             tape[min(trips, 7)] = E
                  E = step(E)                                 E = step(E)
              ...                                         ...
-             for _ in range(trips):                      if trips <= 8:
-                 E = saved.pop()                             for _ in range(trips):
-                                                                 E = tape[trips - 1 - _]
+                                                         if trips <= 8:
+                                                             saved = list(tape[:trips])
+                                                         else:
+                                                             saved = []  # and the loop, as it was
+             for _ in range(trips):                      for _ in range(trips):
+                 E = saved.pop()                             E = saved.pop()
 """
 
 from __future__ import annotations
@@ -32,7 +35,6 @@ from ..transpile.program import (
     Name,
     Pop,
     Push,
-    Return,
     Stmt,
     Store,
     Type,
@@ -49,10 +51,11 @@ LENGTH = 8  # iterations: more of them are run again; what is not written to is 
 @dataclass(frozen=True)
 class Taped:
     forward: list[Stmt]  # the sweep, which writes tapes
-    rest: list[Stmt]  # what comes after the cut, which reads them
+    read: list[Stmt]  # what comes after the cut, as if it read them: it tells what else it needs
+    rest: list[Stmt]  # the same with its lists
     names: set[str]  # the tapes, and how often their loops ran
-    lists: set[str]  # what they stand for
-    fits: Expr  # whether they hold all
+    lists: dict[str, Call]  # what they stand for, and what it is where they hold all
+    fits: Expr  # whether they do
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,10 @@ class _Tape:
     array: Name
     trips: Name  # a counter, 0 before the loop
     ran: Name  # what it is after
+
+    @property
+    def element(self) -> Type:
+        return Type(self.array.type.dtype, self.array.type.shape[1:])
 
     def place(self, position: Expr) -> tuple[construct.Item, ...]:
         return construct.complete(self.array, [At(position)])
@@ -82,8 +89,10 @@ def taped(forward: Sequence[Stmt], rest: Sequence[Stmt], fresh: Callable[[str], 
     least = [construct.call("less_equal", name, const(LENGTH)) for name in ran.values()]
     names = {name.id for name in ran.values()} | {tape.array.id for tape in found.values()}
     fits = reduce(partial(construct.call, "logical_and"), least)
-    taken = rename_block([_taken(s, found) for s in rest], {trips: name.id for trips, name in ran.items()})
-    return Taped(sweep, list(taken), names, set(found), fits)
+    counted = {trips: name.id for trips, name in ran.items()}
+    read = rename_block([_taken(s, found) for s in rest], counted)
+    lists = {name: Call("list", (tape.array, tape.ran), (), tape.element) for name, tape in found.items()}
+    return Taped(sweep, list(read), list(rename_block(rest, counted)), names, lists, fits)
 
 
 def _counter(loop: While) -> Name | None:
@@ -148,20 +157,9 @@ def _taken(stmt: Stmt, tapes: dict[str, _Tape]) -> Stmt:
     return replace(stmt, body=tuple(map(taken, stmt.body)))
 
 
-def either(
-    fits: Expr, short: Sequence[Stmt], long: Sequence[Stmt], crossing: set[str], fresh: Callable[[str], str]
-) -> tuple[Stmt, ...]:
-    """One body of two that return the same: `short` where all is on the tapes. `long` makes what crosses itself."""
-    *then, first = short
-    assert isinstance(first, Return)
-    returned = tuple(
-        v if isinstance(v, Name) and v.id not in crossing else Name(fresh("d"), v.type) for v in first.values
-    )
-    # Each with names of its own: an array that both made would be one, and no value in a register.
-    counters = {s.var for s in walk_stmts(tuple(long)) if isinstance(s, For)}  # which extents and indices name
-    own = assigned(tuple(long)) & (assigned(tuple(then)) | crossing) - {n.id for n in returned} - counters
-    *orelse, second = rename_block(long, {n: fresh(n) for n in sorted(own)})
-    assert isinstance(second, Return)
-    for block, final in ((then, first), (orelse, second)):
-        block += [Assign(n.id, v) for n, v in zip(returned, final.values, strict=True) if n != v]
-    return (If(fits, tuple(then), tuple(orelse)), Return(returned))
+def lists(tape: Taped, head: Sequence[Stmt], fresh: Callable[[str], str]) -> Stmt:
+    """The lists, from the tapes or, by what made them first, again."""
+    lent = tuple(Assign(name, value) for name, value in tape.lists.items())
+    counters = {s.var for s in walk_stmts(tuple(head)) if isinstance(s, For)}  # which extents and indices name
+    own = assigned(tuple(head)) - set(tape.lists) - counters  # no value of a register shall be an array for their sake
+    return If(tape.fits, lent, tuple(rename_block(head, {n: fresh(n) for n in sorted(own)})))

@@ -77,8 +77,10 @@ def _stmt(stmt: Stmt) -> list[str]:
         case If(cond, then, orelse):
             text = [f"if {expression(cond)}:", *_body(then, "    ")]
             return text + ["else:", *_body(orelse, "    ")] if orelse else text
-        case Grow(buffer, count):
-            return [f"grow {buffer} to {_dim(count)}"]
+        case Grow(buffer, count, lent):
+            return [
+                f"lend {expression(lent)} to {buffer}, {_dim(count)}" if lent else f"grow {buffer} to {_dim(count)}"
+            ]
         case Check(cond, number, info):
             return [f"check {expression(cond)} else {number}({_dims(info)})"]
         case Comment(text_):

@@ -260,11 +260,12 @@ class _Function:
     def lists(self, region: Region) -> None:
         for b in region.lists:
             name = self.spell.names[b.name]
-            self.put(f"{self.spell.ctype(b.dtype)} *{name} = 0; int64_t lc_room_{name} = 0;")
+            room = f"lc_heap_{name} = 0; int64_t lc_room_{name} = 0;"
+            self.put(f"{self.spell.ctype(b.dtype)} *{name} = 0, *{room}")
 
     def leave(self, region: Region) -> None:
         for b in region.lists:
-            self.put(f"free({self.spell.names[b.name]});")
+            self.put(f"free(lc_heap_{self.spell.names[b.name]});")
 
     # -- statements ------------------------------------------------------------------------------------------
     def body(self, body: tuple[Stmt, ...], path: tuple) -> None:
@@ -312,8 +313,8 @@ class _Function:
                     self.put("} else {")
                     self.inside(orelse, (*path[:-1], (path[-1][0], 1)))
                 self.put("}")
-            case Grow(buffer, count):
-                self.grow(self.spell.root(buffer), self.spell.dim(count))
+            case Grow(buffer, count, lent):
+                self.grow(self.spell.root(buffer), self.spell.dim(count), lent)
             case Check(cond, number, info):
                 self.check(cond, number, [self.spell.dim(d) for d in info])
             case Comment(text):
@@ -502,13 +503,17 @@ class _Function:
             self.put(f"if (lc_first{number} != INT64_MAX) goto {outside.label};")
         del self.spell.facts[loop.var]
 
-    def grow(self, buffer: Buffer, count: str) -> None:
+    def grow(self, buffer: Buffer, count: str, lent: Load | None) -> None:
         name, ctype = self.spell.names[buffer.name], self.spell.ctype(buffer.dtype)
+        if lent:
+            self.put(f"{name} = ({ctype} *){self.address(lent)};")
+            return
         row = ", ".join(self.spell.dim(d) for d in buffer.shape[1:]) or "1"
         axes = max(len(buffer.shape) - 1, 1)
-        grown = f"lc_grow((void **)&{name}, &lc_room_{name}, {count}, sizeof({ctype}), "
+        grown = f"lc_grow((void **)&lc_heap_{name}, &lc_room_{name}, {count}, sizeof({ctype}), "
         grown += f"(const int64_t[]){{{row}}}, {axes})"
         self.put(f"if ({count} > lc_room_{name} && !{grown}) {{ {self.fail(1)} }}")
+        self.put(f"{name} = lc_heap_{name};")
 
     def check(self, cond: Expr, number: int, info: list[str]) -> None:
         self.put(f"if (!{self.condition(cond)}) {{ {self.fail(number, info)} }}")

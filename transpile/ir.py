@@ -149,10 +149,12 @@ class If:
 
 @node
 class Grow:
-    """Makes room in a list buffer for `count` entries along axis 0; keeps those there are."""
+    """Makes room in a list buffer for `count` entries along axis 0; keeps those there are. With `lent`, the first of
+    `count` entries of an input, in one piece: the list lies there, and is only read."""
 
     buffer: str
     count: Dim
+    lent: Load | None = None
 
 
 @node

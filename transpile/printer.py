@@ -262,7 +262,11 @@ class Printer:
         return ast.Call(func=_dotted(name), args=[self.dim(a) for a in args], keywords=keywords)
 
     def print_list(self, expr: Call) -> Any:
-        return ast.List(elts=[], ctx=ast.Load())
+        if not expr.args:
+            return ast.List(elts=[], ctx=ast.Load())
+        array, count = map(self.tree, expr.args)
+        part = ast.Subscript(value=array, slice=ast.Slice(upper=count), ctx=ast.Load())
+        return ast.Call(func=_dotted("list"), args=[part], keywords=[])
 
     # -- static values -----------------------------------------------------------------------------------------
     def static(self, value: Any, kind: str = "") -> Any:

@@ -207,7 +207,8 @@ class Assert:
 
 @node
 class Push:
-    """list.append(value); a list holds values of one type. `Assign(list, Call("list"))` makes an empty one."""
+    """list.append(value); a list holds values of one type. `Assign(list, Call("list"))` makes an empty one,
+    `Call("list", (array, count))` one of its first entries, which is only taken from."""
 
     list: Name
     value: Expr

@@ -93,6 +93,8 @@ class Statements(Reductions):
         name, value = stmt.name, stmt.value
         if isinstance(value, Call) and value.op == "list":
             self._new_list(name, value.type)
+            if value.args:
+                self._lend(name, *value.args)
             return
         if (
             value.type.is_integer
@@ -263,6 +265,16 @@ class Statements(Reductions):
             self.lists[name] = length
             self.env[name] = Place(buffer, shape, dtype, (count,))
         self.emit(ir.Store(self.lists[name], (), ir.Const(0, "i64")))
+
+    def _lend(self, name: str, array: Expr, count: Expr) -> None:
+        """list(array[:count])"""
+        assert isinstance(array, Name)
+        lender, borrower = self.env[array.id], self.env[name]
+        assert isinstance(lender, Place) and isinstance(borrower, Place)  # noqa: PT018
+        number = self.element(self.prepare(count), ())
+        self.emit(ir.Store(self.lists[name], (), number))
+        first = ir.Load(lender.buffer, lender.at((Dim.of(0),) * len(lender.shape)), lender.dtype)
+        self.emit(ir.Grow(borrower.buffer, borrower.prefix[0], first))
 
     def _push(self, target: Name, value: Expr) -> None:
         place, length = self.env[target.id], self.lists[target.id]

@@ -194,6 +194,8 @@ def own_exprs(stmt: Stmt) -> tuple[Expr, ...]:
             return (value,)
         case While(cond=cond) | If(cond=cond) | Check(cond=cond):
             return (cond,)
+        case Grow(lent=Load() as lent):
+            return (lent,)
     return ()
 
 
@@ -218,8 +220,10 @@ def map_own(stmt: Stmt, dim: Callable[[Dim], Dim], expr: Callable[[Expr], Expr])
             rows, columns, depth = ((name, dim(extent)) for name, extent in stmt.axes)
             place = tuple(dim(d) for d in index)
             return replace(stmt, index=place, left=left, right=right, rows=rows, columns=columns, depth=depth)
-        case Grow(buffer, count):
-            return Grow(buffer, dim(count))
+        case Grow(buffer, count, lent):
+            place = expr(lent) if lent else None
+            assert place is None or isinstance(place, Load), "a list is lent the memory of an array"
+            return Grow(buffer, dim(count), place)
         case Check(cond, number, info):
             return Check(expr(cond), number, tuple(dim(d) for d in info))
     return stmt
@@ -316,7 +320,7 @@ def own_accesses(stmt: Stmt) -> tuple[tuple[str, tuple[Dim, ...] | None, str], .
     match stmt:
         case Store(buffer, index, _, op) | Product(buffer, index, op=op):
             found.append((buffer, index, op or "w"))
-        case Grow(buffer, _):
+        case Grow(buffer):
             found.append((buffer, None, "w"))
     return tuple(found)
 

@@ -95,9 +95,11 @@ class _Checker:
                         self.fault(f"store into {buffer} with unknown operation {op}")
                 case Product():
                     self.product(stmt, known)
-                case Grow(buffer, _):
+                case Grow(buffer, lent=lent):
                     if self.table.get(buffer, Buffer("", "", (), "")).kind != "list":
                         self.fault(f"grows {buffer}, which is no list")
+                    if lent and self.table[lent.buffer].kind != "in":
+                        self.fault(f"lends {lent.buffer}, which may be written to")
                 case For(var, kind=kind):
                     if var in known:
                         self.fault(f"loop variable {var} hides another")
