@@ -28,6 +28,7 @@ from .order import order
 from .products import products
 from .quotient import quotient
 from .ranges import ranges
+from .regroup import regroup
 from .rows import rows
 from .scatter import scatter
 from .share import share
@@ -50,6 +51,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("products", products),  # sums of products are matrix products
     ("deepen", deepen),  # the gradient of what all steps share is one product
     ("scatter", scatter),  # what is scattered into zeros is scattered where their sum goes
+    ("regroup", regroup),  # what is seen in groups is gone over in groups
     ("linear", linear),  # what is linear in an earlier sum is summed beside it
     ("quotient", quotient),  # what divides a whole loop is inverted once
     ("inline", inline),  # what is cheap is computed where it is used

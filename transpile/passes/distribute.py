@@ -5,20 +5,23 @@
         for j: y[j] = tanh(h[j])
 
 Each of them is then one product of matrices (see products), and so is the gradient of w, whose depth is the batch.
+Where they are steps of a recurrence, it goes into the recurrence: each step is one of all examples.
 Iterations of the batch loop are independent, so any of its statements may run for all examples before the next
 one does; a temporary that is alive in between gets an axis for the batch.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 from ..dims import Dim
-from ..ir import Check, Const, For, Grow, Kernel, Stmt, Store
+from ..ir import Check, Const, For, Grow, If, Int, Kernel, Load, Op, Stmt, Store
 from .inline import inline_summands
 from .order import perfect
 from .products import State
-from .tree import Body, Names, has, map_places, read_from_dims, substitute, touched
+from .tree import Body, Names, accesses, map_places, own_accesses, read_from_dims, substitute, symbols, touched, walk
 
 
 def distribute(kernel: Kernel) -> Kernel:
@@ -29,17 +32,17 @@ def distribute(kernel: Kernel) -> Kernel:
     body: list[Stmt] = []
     for stmt in kernel.body:
         if isinstance(stmt, For) and stmt.kind == "map" and stmt.hi == batch:
-            loops, kernel = _distributed(stmt, kernel)
+            outside = {n for s in kernel.body if s is not stmt for n in touched((s,))}
+            loops, kernel = _distributed(replace(stmt, body=_totalled(stmt.body, outside)), outside, kernel)
             body += loops
         else:
             body.append(stmt)
     return replace(kernel, body=tuple(body))
 
 
-def _distributed(loop: For, kernel: Kernel) -> tuple[Body, Kernel]:
-    if has(loop.body, Check, Grow):
+def _distributed(loop: For, outside: set[str], kernel: Kernel) -> tuple[Body, Kernel]:
+    if any(isinstance(s, Grow) or (isinstance(s, Check) and not _of_all(s, loop)) for s in walk(loop.body)):
         return (loop,), kernel
-    outside = {n for s in kernel.body if s is not loop for n in touched((s,))}
     aliased = {n for b in kernel.buffers if b.alias for n in (b.name, b.alias)}
     inside = touched(loop.body)
     private = {
@@ -47,34 +50,139 @@ def _distributed(loop: For, kernel: Kernel) -> tuple[Body, Kernel]:
     }
     # The loop as it would be with the batch as an axis of every temporary shows which statements are products.
     wide, widened = _widened(kernel, loop, private)
-    state = State.of(widened)
-    made = [state.recognised(replace(wide, body=(s,)), {}) for s in wide.body]
-    made = [None if state.recognised(s, {}) is not None else m for s, m in zip(wide.body, made)]
-    targets = {m[1].buffer for m in made if m is not None}
+    found = _Products(State.of(widened), wide)
+    targets = found.targets(wide.body)
     if not targets:
         return (loop,), kernel
-    alone = [m is not None or _clears(s, targets) for s, m in zip(wide.body, made)]
-    pieces: list[list[Stmt]] = [[]]
-    for stmt, apart in zip(loop.body, alone):
-        pieces += [[stmt], []] if apart else []
-        if not apart:
-            pieces[-1].append(stmt)
-    pieces = [p for p in pieces if p]
-    shared = {n for n in private if sum(n in touched(p) for p in pieces) > 1}
+    pieces = list(_pieces(loop.body, wide.body, found, targets))
+    steps = {n for step in _steps(pieces) for n in touched((step,))} & private
+    shared = {n for n in private if sum(n in touched(p) for p in _runs(pieces)) > 1} | steps
     table = {b.name: b for b in kernel.buffers}
     if shared & (aliased | read_from_dims(kernel)) or any(
-        table[n].kind == "list" or len(table[n].shape) > 1 for n in shared
+        table[n].kind == "list" or len(table[n].shape) > (2 if n in steps else 1) for n in shared
     ):
         return (loop,), kernel
     wide, kernel = _widened(kernel, loop, shared)
-    loops: list[For] = []
-    names, at = Names.of(kernel), 0
+    names, used = Names.of(kernel), False
+
+    def around(run: Body) -> Stmt:
+        nonlocal used
+        if isinstance(run[0], Check):
+            return If(Op("greater", (Int(loop.hi), Const(0, "i64")), "bool"), run)
+        var = names.fresh(loop.var) if used else loop.var
+        used = True
+        row = Dim.of(loop.var)
+        body = map_places(run, lambda name, index: (name, (row, *index) if name in shared else index))
+        return replace(loop, var=var, body=substitute(body, {loop.var: Dim.of(var)}))
+
+    return _apart(pieces, around), kernel
+
+
+def _totalled(body: Body, outside: set[str]) -> Body:
+    """What the steps of a recurrence add to a sum of the example's own, which is then added to that of all examples,
+    they add to that of all: so each step does it for all examples in one product."""
+    if not any(isinstance(s, For) and s.kind == "seq" for s in body):
+        return body
+    found: dict[str, str] = {}
+    for position, stmt in enumerate(body):
+        loops, inside = perfect(stmt) if isinstance(stmt, For) else ([], ())
+        match inside:
+            case [Store(total, index, Load(own, same), "add")] if index == same and own not in outside:
+                if index == tuple(Dim.of(x.var) for x in loops) and _only_sums(
+                    own, body[:position], body[position + 1 :]
+                ):
+                    found[own] = total
+    kept = [s for s in body if not found or not _is_about(s, found)]
+    return map_places(tuple(kept), lambda name, index: (found.get(name, name), index))
+
+
+def _only_sums(name: str, before: Body, after: Body) -> bool:
+    """Whether it is cleared, then added to, and never asked for."""
+    modes = [a.mode for a in accesses(before) if a.buffer == name]
+    clears = [s for s in before if _clears(s, {name})]
+    return (
+        len(clears) == 1 and sorted(set(modes)) == ["add", "w"] and modes.count("w") == 1 and name not in touched(after)
+    )
+
+
+def _is_about(stmt: Stmt, sums: dict[str, str]) -> bool:
+    """Whether it clears one of the sums, or adds it to the one of all."""
+    inside = perfect(stmt)[1] if isinstance(stmt, For) else (stmt,)
+    match inside:
+        case [Store(total, _, Load(own), "add")] if sums.get(own) == total:
+            return True
+    return _clears(stmt, set(sums))
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A recurrence that the loop over the batch goes into."""
+
+    loop: For
+    pieces: tuple[_Step | Body, ...]
+
+
+class _Products:
+    """Which statements of the loop over the batch are products of matrices, were it around each of them alone."""
+
+    def __init__(self, state: State, loop: For) -> None:
+        self.state, self.loop = state, loop
+
+    def made(self, stmt: Stmt) -> str | None:
+        """The buffer of the product that a statement is for all examples, and is not for one."""
+        product = self.state.recognised(replace(self.loop, body=(stmt,)), {})
+        return None if product is None or self.state.recognised(stmt, {}) is not None else product[1].buffer
+
+    def targets(self, body: Body) -> set[str]:
+        found = {made for s in body if (made := self.made(s)) is not None}
+        return found.union(*(self.targets(s.body) for s in body if self.recurs(s)))
+
+    def recurs(self, stmt: Stmt) -> TypeGuard[For]:
+        """Whether it is a loop of as many steps for each example."""
+        fixed = isinstance(stmt, For) and not {self.loop.var} & (stmt.lo.symbols() | stmt.hi.symbols())
+        return fixed and stmt.kind == "seq"  # type: ignore[union-attr]
+
+
+def _pieces(body: Body, wide: Body, found: _Products, targets: set[str]) -> Iterator[_Step | Body]:
+    """Statements that stay together; those that are products, or begin one, alone; the recurrences with products."""
+    run: list[Stmt] = []
+    for stmt, seen in zip(body, wide, strict=True):
+        if found.recurs(seen) and found.targets(seen.body):
+            assert isinstance(stmt, For)
+            piece: _Step | Body = _Step(stmt, tuple(_pieces(stmt.body, seen.body, found, targets)))
+        elif isinstance(stmt, Check) or found.made(seen) is not None or _clears(seen, targets):
+            piece = (stmt,)
+        else:
+            run.append(stmt)
+            continue
+        if run:
+            yield tuple(run)
+        run = []
+        yield piece
+    if run:
+        yield tuple(run)
+
+
+def _of_all(check: Check, loop: For) -> bool:
+    """Whether what it asks is the same for all examples."""
+    told = (check.cond, *map(Int, check.info))
+    return not own_accesses(check) and not any(loop.var in symbols(e) for e in told)
+
+
+def _steps(pieces: Iterable[_Step | Body]) -> list[For]:
+    return [p.loop for p in pieces if isinstance(p, _Step)]
+
+
+def _runs(pieces: Iterable[_Step | Body]) -> Iterator[Body]:
     for piece in pieces:
-        body = wide.body[at : at + len(piece)]
-        at += len(piece)
-        var = loop.var if not loops else names.fresh(loop.var)
-        loops.append(replace(loop, var=var, body=substitute(body, {loop.var: Dim.of(var)})))
-    return tuple(loops), kernel
+        if isinstance(piece, _Step):
+            yield from _runs(piece.pieces)
+        else:
+            yield piece
+
+
+def _apart(pieces: Iterable[_Step | Body], around: Callable[[Body], Stmt]) -> Body:
+    return tuple(replace(p.loop, body=_apart(p.pieces, around)) if isinstance(p, _Step) else around(p) for p in pieces)
 
 
 def _clears(stmt: Stmt, targets: set[str]) -> bool:

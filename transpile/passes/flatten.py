@@ -65,7 +65,7 @@ class _State:
                 return None
             if used and list(shape[where[0] + 1 : where[1]]) != [loop.hi for loop in run[1:]]:
                 return None
-            if (index and not used and a.writes) or found.setdefault(a.buffer, where) != where:
+            if (index and not used and a.mode == "w") or found.setdefault(a.buffer, where) != where:
                 return None
         return found
 

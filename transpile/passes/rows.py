@@ -4,7 +4,8 @@
                                                             for j: top max= e[j]
 
 gcc compares the lanes of a vector one after the other at the end of a loop: in a row of 64 that takes longer than the
-row. Sums stay: in which order they are added up must not hang on what else a loop does. Last, beside `bits`.
+row. What is in no array is put into one, a strip at a time. Sums stay: in which order they are added up must not hang
+on what else a loop does. Last, beside `bits`.
 """
 
 from __future__ import annotations
@@ -12,25 +13,51 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..dims import ONE, Dim
-from ..ir import FLOATS, Buffer, For, Kernel, Load, Stmt, Store
-from .tree import Body, Names, map_stmts, own_accesses, substitute
+from ..dims import ONE, ZERO, Dim, minimum
+from ..ir import FLOATS, Buffer, For, Kernel, Load, Op, Stmt, Store
+from .tree import Body, Names, in_vectors, map_stmts, own_accesses, substitute
+
+STRIP = 1024  # elements
+SHORT = 64  # elements: no more of them are rather compared one by one
 
 
 def rows(kernel: Kernel) -> Kernel:
     names = Names.of(kernel)
     table = {b.name: b for b in kernel.buffers}
+    made: list[Buffer] = []
 
     def apart(stmt: Stmt) -> Body:
         if not isinstance(stmt, For) or stmt.kind != "map" or stmt.parallel:
             return (stmt,)
         asked = [s for s in stmt.body if _is_made_here(s, stmt, table)]
-        if not asked:
-            return (stmt,)
-        left = replace(stmt, body=tuple(s for s in stmt.body if s not in asked))
-        return (left, *(_own(replace(stmt, body=(s,), work=None), names) for s in asked))
+        if asked:
+            left = replace(stmt, body=tuple(s for s in stmt.body if s not in asked))
+            return (left, *(_own(replace(stmt, body=(s,), work=None), names) for s in asked))
+        asked = [s for s in stmt.body if _is_made_nowhere(s, stmt, table)]
+        return (_in_strips(stmt, asked, names, made),) if asked else (stmt,)
 
-    return replace(kernel, body=map_stmts(kernel.body, apart))
+    return replace(kernel, body=map_stmts(kernel.body, apart), buffers=(*kernel.buffers, *made))
+
+
+def _in_strips(loop: For, asked: list[Stmt], names: Names, made: list[Buffer]) -> For:
+    """With rows for what is asked, which loops of their own go over."""
+    strip = names.fresh("strip")
+    lo = loop.lo + Dim.of(strip) * STRIP
+    part = replace(loop, lo=lo, hi=minimum(lo + STRIP, loop.hi), work=None)
+    at = (Dim.of(loop.var) - lo,)
+    body: list[Stmt] = []
+    asks: list[For] = []
+    for stmt in loop.body:
+        if stmt in asked:
+            assert isinstance(stmt, Store)
+            dtype = stmt.value.dtype  # type: ignore[union-attr]
+            row = Buffer(names.fresh("row"), dtype, (Dim.of(STRIP),), "temp")
+            made.append(row)
+            body.append(Store(row.name, at, stmt.value))
+            asks.append(_own(replace(part, body=(replace(stmt, value=Load(row.name, at, dtype)),)), names))
+        else:
+            body.append(stmt)
+    return For(strip, ZERO, (loop.hi - loop.lo + (STRIP - 1)) // STRIP, (replace(part, body=tuple(body)), *asks), "seq")
 
 
 def _own(loop: For, names: Names) -> For:
@@ -50,6 +77,21 @@ def _is_made_here(stmt: Stmt, loop: For, table: Mapping[str, Buffer]) -> bool:
     makers = [s for s in others if isinstance(s, Store) and s.buffer == stmt.value.buffer]
     used = {name for s in others for name, _, _ in own_accesses(s)}
     return [(s.index, s.op) for s in makers] == [(stmt.value.index, None)] and stmt.buffer not in used
+
+
+def _is_made_nowhere(stmt: Stmt, loop: For, table: Mapping[str, Buffer]) -> bool:
+    """Whether it asks what is in no array, in a loop over vectors that knows nothing of the answer."""
+    if not isinstance(stmt, Store) or stmt.index or stmt.op not in ("max", "min") or is_extreme(stmt, loop, table):
+        return False
+    size = (loop.hi - loop.lo).value
+    others = [s for s in loop.body if s is not stmt]
+    asked = (
+        isinstance(stmt.value, (Op, Load))
+        and stmt.value.dtype in FLOATS
+        and stmt.value.dtype == table[stmt.buffer].dtype
+    )
+    alone = not any(name == stmt.buffer for s in others for name, _, _ in own_accesses(s))
+    return asked and alone and (size is None or size > SHORT) and in_vectors(loop)
 
 
 def is_extreme(stmt: Stmt, loop: For, table: Mapping[str, Buffer]) -> bool:
