@@ -137,6 +137,9 @@ class _State:
         if len(changing) != 1 or (step := self.step(loop, stmt, steady[0])) is None:
             return None
         old = changing[0]
+        if self.is_of_steps(old, loop, rest):
+            deep = self.joined(replace(loop, body=(stmt,)))
+            return None if deep is None else (replace(loop, body=rest), deep)
         b = self.table[old.buffer]
         everywhere = sum(a.buffer == b.name for a in accesses((loop,)))
         first = old.index[0] == Dim.of(stmt.depth[0]) and b.shape[0] == stmt.depth[1] if old.index else False
@@ -154,6 +157,14 @@ class _State:
 
         deep = self.joined(replace(loop, body=map_places((stmt,), place)))
         return None if deep is None else (replace(loop, body=map_places(rest, place)), deep)
+
+    def is_of_steps(self, place: Load, loop: For, rest: Body) -> bool:
+        """Whether each step has a part of the array, and knows none but its own."""
+        touching = [a for a in accesses(rest) if self.root[a.buffer] == self.root[place.buffer]]
+        for axis, dim in enumerate(place.index):
+            if over(dim, self.table[place.buffer].shape[axis], {loop.var: (loop.lo, loop.hi)}) == loop.var:
+                return all(a.buffer == place.buffer and a.index and a.index[axis] == dim for a in touching)
+        return False
 
     def step(self, loop: For, stmt: Product, place: Load) -> tuple[Dim, int] | None:
         """How an operand numbers the steps, if that and depth are neighbouring axes, and 1 if depth is the first."""
