@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ from ..transpile import construct
 from ..transpile.construct import const, value_of
 from ..transpile.dims import ZERO, Dim, maximum, nonnegative
 from ..transpile.errors import Mistake
+from ..transpile.operations import ROWS
 from ..transpile.program import (
     Assign,
     At,
@@ -26,6 +28,7 @@ from ..transpile.program import (
     While,
     names,
     stored,
+    walk,
     walk_stmts,
 )
 from .activity import flows
@@ -53,7 +56,9 @@ class Loops:
             inner.pending[leaving.get(name, name)] = [cots.variable(name)]
         again = self.block(inside, inner, before | carried)
         self._leave(flowing, cots, inner)
+        forward, again, room = self._taped(forward, again, carried)
         saving, restores, counter = self._saving(forward, sorted(carried))
+        saving = [*room, *saving]
         again = without_stores(again, rebound([*inside, *again]))
         cots.emit(self._backward(stmt, counter, [*restores, *again, *inner.out]))
         return [*made, *saving]
@@ -151,6 +156,33 @@ class Loops:
             restore.append(Assign(name, part))
         return [*before, replace(stmt, body=(*at_start, *stmt.body))], restore, const(0)
 
+    def _taped(
+        self: Any, stmt: For | While, again: Sequence[Stmt], carried: set[str]
+    ) -> tuple[For | While, Sequence[Stmt], list[Stmt]]:
+        """A product of matrices costs more than its memory: each iteration leaves it to the reverse, which makes all
+        else again. Returns the loop that saves, the body of the reverse that restores, and what makes the arrays."""
+        if isinstance(stmt, While) or (count := self._trips(stmt)) is None:
+            return stmt, again, []
+        bound = Counter(s.name for s in walk_stmts(stmt.body) if isinstance(s, (Assign, Pop)))
+        made: list[Stmt] = []
+        filling: list[Stmt] = []
+        places: dict[str, Expr] = {}
+        for inner in stmt.body:
+            filling.append(inner)
+            if isinstance(inner, Assign) and is_product(inner.value) and bound[inner.name] == 1:
+                type = inner.value.type
+                if inner.name in carried | stored(stmt.body) or not type.rank or not type.is_float:
+                    continue
+                saved = Name(self.fresh(f"{inner.name}_saved"), Type("real", (_room(count), *type.shape)))
+                made.append(Assign(saved.id, construct.call("empty", shape=saved.type.shape, dtype="real")))
+                items = [At(_position(stmt))]
+                filling.append(Store(saved, construct.complete(saved, items), Name(inner.name, type)))
+                places[inner.name] = construct.index(saved, items)
+        restored = [
+            replace(s, value=places[s.name]) if isinstance(s, Assign) and s.name in places else s for s in again
+        ]
+        return replace(stmt, body=tuple(filling)), restored, made
+
     def _trips(self: Any, stmt: For) -> Dim | None:
         """How often a loop runs, if sizes tell."""
         count = construct.trips(stmt.start, stmt.stop, stmt.step)
@@ -196,6 +228,10 @@ class Loops:
             start = construct.dim(first + (count - 1) * stmt.step)
         stop = construct.call("subtract" if stmt.step > 0 else "add", stmt.start, const(1))
         return For(stmt.var, _constant(start), _constant(stop), -stmt.step, tuple(body), stmt.span)
+
+
+def is_product(expr: Expr) -> bool:
+    return any(isinstance(e, Call) and ROWS[e.op].kind == "product" for e in walk(expr))
 
 
 def _position(stmt: For) -> Expr:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from nets import built_from
+from thorough import agrees, same_bits
 
-from layerc import get_num_threads, set_num_threads
+
 from layerc.build.driver import compile_module, read_module
 from layerc.transpile.ir import For
 from layerc.transpile.passes.tree import walk
@@ -125,35 +126,14 @@ def draw(name, channels, width, rng):
 def test_values_and_gradients(package, name, channels, width):
     layer, rng = getattr(package, name), np.random.default_rng(width + channels)
     values = draw(name, channels, width, rng)
-    want = layer.reference(*values)
-    y, pullback = layer.vjp(*values)
-    np.testing.assert_allclose(y, want, 1e-11, 1e-11)
-    assert np.array_equal(y, layer(*values)), "predict and vjp differ"
-    dy = rng.standard_normal(np.shape(want))
-    gradients = pullback(dy)
-    for position, gradient in enumerate(gradients):
-        if gradient is None:  # of integers
-            continue
-        way, ends = rng.standard_normal(values[position].shape), []
-        for step in (1e-6, -1e-6):
-            moved = [v + step * way if k == position else v for k, v in enumerate(values)]
-            ends.append(layer.reference(*moved))
-        np.testing.assert_allclose(np.sum(gradient * way), np.sum(dy * (ends[0] - ends[1])) / 2e-6, 1e-6, 1e-6)
+    agrees(layer, values, rng, 1e-11, 1e-6)
 
 
 @pytest.mark.parametrize("name", ["warped", "looked_up", "scattered", "summed"])
 def test_bits_do_not_hang_on_threads(package, name):
     layer = getattr(package, name)
     values = draw(name, 40, 3000, np.random.default_rng(0))
-    dy = np.ones_like(layer(*values))
-    before, found = get_num_threads(), []
-    try:
-        for count in (1, 2, 3, 5):
-            set_num_threads(count)
-            found.append([layer(*values), *layer.vjp(*values)[1](dy)])
-    finally:
-        set_num_threads(before)
-    assert all(np.array_equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))
+    same_bits(layer, values)
 
 
 def test_scattered_in_the_order_of_the_loop(package):

@@ -10,13 +10,14 @@ before it reads.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ..dims import Dim
-from ..ir import Expr, For, Grow, Kernel, Load, Op, Stmt, Store
+from ..ir import Buffer, Expr, For, Kernel, Load, Op, Stmt, Store, While
 from .contract import stored_first
 from .depend import Memory, conflict, directions
-from .tree import Access, Body, accesses, buffers, has, loads, map_bodies, substitute, walk
+from .tree import Access, Body, accesses, buffers, dim_loads, loads, map_bodies, substitute, walk
 
 _ACCUMULATE = {"add": "add", "multiply": "mul", "maximum": "max", "minimum": "min"}
 
@@ -71,13 +72,11 @@ def _forwards(loop: For) -> For:
 
 
 def independent_iterations(loop: For, kernel: Kernel, memory: Memory) -> bool:
-    if has(loop.body, Grow):
-        return False
     table, private = buffers(kernel), set()
     everywhere = [a.buffer for a in accesses(kernel.body)]
     first: dict[str, set[Access]] = {}
     for a in accesses(loop.body):
-        if a.buffer not in private and _is_private(a.buffer, loop, table[a.buffer], everywhere):
+        if a.buffer not in private and _is_private(table[a.buffer], loop, table, everywhere):
             private.add(a.buffer)
         if a.buffer not in private:
             first.setdefault(memory.root[a.buffer], set()).add(a)
@@ -89,9 +88,23 @@ def independent_iterations(loop: For, kernel: Kernel, memory: Memory) -> bool:
     return True
 
 
-def _is_private(name: str, loop: For, buffer, everywhere: list[str]) -> bool:  # type: ignore[no-untyped-def]
-    own = sum(a.buffer == name for a in accesses(loop.body))
-    return buffer.kind == "temp" and own == everywhere.count(name) and stored_first(loop.body, buffer, set())
+def _is_private(buffer: Buffer, loop: For, table: Mapping[str, Buffer], everywhere: list[str]) -> bool:
+    """Whether each iteration makes it anew. A list is what its length says: one that begins empty begins anew."""
+    if buffer.kind == "list":
+        lengths = [table[load.buffer] for load in dim_loads(buffer.shape[0])]
+        begun = all(_is_private(length, loop, table, everywhere) for length in lengths)
+    else:
+        begun = buffer.kind == "temp" and stored_first(_around(loop.body, buffer.name), buffer, set())
+    return begun and everywhere.count(buffer.name) == sum(a.buffer == buffer.name for a in accesses(loop.body))
+
+
+def _around(body: Body, name: str) -> Body:
+    """The body, or that of the one `while` in it that knows of the buffer."""
+    touching = [s for s in body if any(a.buffer == name for a in accesses((s,)))]
+    match touching:
+        case [While(before, cond, inside)] if name not in {a.buffer for a in accesses((While(before, cond, ()),))}:
+            return _around(inside, name)
+    return body
 
 
 def _apart(body: Body, inner: dict[str, Dim]) -> Body:

@@ -220,7 +220,8 @@ class _State:
                 times = [largest(loop.hi - loop.lo, facts) for loop in loops]
                 effort = product(times) * work(stmt, self.table)
                 maps = [t for t, loop in zip(times, loops) if loop.kind == "map"]
-                alone, together = (alone, together + effort) if maps else (alone + effort, together)
+                few = _flag(Dim.of(NARROW) - maps[-1]) if maps else Dim.of(1)  # iterations: no vector's worth
+                alone, together = alone + effort * few, together + effort * (Dim.of(1) - few)
                 if stmt.op in ("add", "mul"):
                     used = set().union(*(d.symbols() for d in stmt.index)) if stmt.index else set()
                     terms = [t for t, loop in zip(times, loops) if loop.kind == "map" and loop.var not in used]
