@@ -6,6 +6,7 @@ import math
 import re
 import struct
 from collections.abc import Iterable
+from functools import lru_cache
 
 from .dims import ANY, Atom, Dim, Symbol, nonnegative
 from .ir import Buffer, Cast, Const, Expr, Int, Kernel, Load, Op, Scalar
@@ -108,6 +109,11 @@ def _shortest_f32(number: float) -> str:
     return (text if any(c in text for c in ".e") else text + ".0") + "f"
 
 
+@lru_cache(10_000)
+def _are_natural(dims: tuple[Dim, ...], facts: tuple[tuple[str, tuple[Dim, Dim]], ...]) -> bool:
+    return all(nonnegative(d, dict(facts)) for d in dims)
+
+
 class Speller:
     """Spells expressions of one kernel at one float type. `facts` (loop variable -> its range) follows the
     emitter."""
@@ -121,7 +127,6 @@ class Speller:
         self.local: set[str] = set()  # rank-0 buffers that are C variables
         # A configuration integer may be negative; an extent may not.
         self.facts: dict[str, tuple[Dim, Dim]] = dict.fromkeys(self.scalars, ANY)
-        self.natural: dict[tuple[object, ...], bool] = {}
 
     def kind(self, dtype: str) -> str:
         return self.real if dtype == "real" else dtype
@@ -160,11 +165,13 @@ class Speller:
         raise TypeError(f"no C for {atom}")
 
     def are_natural(self, *dims: Dim) -> bool:
-        """Whether none is negative. The same few are asked about again and again."""
-        asked = (dims, tuple(self.facts.items()))
-        if asked not in self.natural:
-            self.natural[asked] = all(nonnegative(d, self.facts) for d in dims)
-        return self.natural[asked]
+        """Whether none is negative."""
+        known: dict[str, tuple[Dim, Dim]] = {}
+        asked = set().union(*(d.symbols() for d in dims))
+        while asked:  # only what it hangs on: so the same is asked again and again
+            known |= {s: self.facts[s] for s in asked & self.facts.keys()}
+            asked = {s for name in asked & known.keys() for end in known[name] for s in end.symbols()} - known.keys()
+        return _are_natural(dims, tuple(sorted(known.items(), key=lambda fact: fact[0])))
 
     def divisor(self, dim: Dim) -> str:
         symbol = dim.symbol

@@ -34,43 +34,41 @@ LC_USED static inline void LC_AS(lc_add)(LC_REAL *to, const LC_REAL *from, int64
     LC_AS(LC_PUT)((void *)to, LC_AS(LC_SOME)((const void *)to, (LC_AS(lc_masked)){0}, some) + x, some);
 }
 
+/* Of two, the second where one is NaN: that is asked for apart, for all at once. */
+#define LC_LARGER_f32(a, b) __builtin_ia32_maxps512_mask(a, b, a, 0xffff, 4)
+#define LC_LARGER_f64(a, b) __builtin_ia32_maxpd512_mask(a, b, a, 0xff, 4)
+#define LC_LESSER_f32(a, b) __builtin_ia32_minps512_mask(a, b, a, 0xffff, 4)
+#define LC_LESSER_f64(a, b) __builtin_ia32_minpd512_mask(a, b, a, 0xff, 4)
+#define LC_ODD_f32(a) __builtin_ia32_cmpps512_mask(a, a, 3, 0xffff, 4)
+#define LC_ODD_f64(a) __builtin_ia32_cmppd512_mask(a, a, 3, 0xff, 4)
 typedef LC_AS(LC_PLACE) LC_AS(lc_places) __attribute__((vector_size(64)));
 #define LC_TURN(v, n) __builtin_shuffle(v, (LC_AS(lc_places))LC_AS(LC_TURNED)(n))
-
-static inline LC_AS(lc_masked) LC_AS(lc_chosen)(LC_AS(lc_places) second, LC_AS(lc_masked) a, LC_AS(lc_masked) b)
-{
-    return (LC_AS(lc_masked))(((LC_AS(lc_places))b & second) | ((LC_AS(lc_places))a & ~second));
-}
-static inline LC_AS(lc_masked) LC_AS(lc_larger)(LC_AS(lc_masked) a, LC_AS(lc_masked) b)
-{
-    return LC_AS(lc_chosen)((b > a) | (b != b), a, b);
-}
-static inline LC_AS(lc_masked) LC_AS(lc_lesser)(LC_AS(lc_masked) a, LC_AS(lc_masked) b)
-{
-    return LC_AS(lc_chosen)((b < a) | (b != b), a, b);
-}
 
 #define LC_ROW(name, join, neutral) \
 LC_USED static inline LC_REAL LC_AS(name)(const LC_REAL *from, int64_t n) \
 { \
     const LC_AS(lc_masked) none = (LC_AS(lc_masked)){0} + (LC_REAL)(neutral); \
-    LC_AS(lc_masked) a = none, b = none, c = none, d = none; \
-    for (; n >= 4 * LC_WHOLE; n -= 4 * LC_WHOLE, from += 4 * LC_WHOLE) { \
-        a = LC_AS(join)(a, *(const LC_AS(lc_span) *)from); \
-        b = LC_AS(join)(b, *(const LC_AS(lc_span) *)(from + LC_WHOLE)); \
-        c = LC_AS(join)(c, *(const LC_AS(lc_span) *)(from + 2 * LC_WHOLE)); \
-        d = LC_AS(join)(d, *(const LC_AS(lc_span) *)(from + 3 * LC_WHOLE)); \
+    LC_AS(lc_masked) v, w, a = none, b = none; \
+    unsigned odd = 0; \
+    for (; n >= 2 * LC_WHOLE; n -= 2 * LC_WHOLE, from += 2 * LC_WHOLE) { \
+        v = *(const LC_AS(lc_span) *)from, w = *(const LC_AS(lc_span) *)(from + LC_WHOLE); \
+        a = LC_AS(join)(v, a), b = LC_AS(join)(w, b); \
+        odd |= LC_AS(LC_ODD)(v) | LC_AS(LC_ODD)(w); \
     } \
-    for (; n >= LC_WHOLE; n -= LC_WHOLE, from += LC_WHOLE) a = LC_AS(join)(a, *(const LC_AS(lc_span) *)from); \
-    if (n > 0) b = LC_AS(join)(b, LC_AS(LC_SOME)((const void *)from, none, (1u << n) - 1)); \
-    a = LC_AS(join)(LC_AS(join)(a, b), LC_AS(join)(c, d)); \
+    for (; n > 0; n -= LC_WHOLE, from += LC_WHOLE) { \
+        v = LC_AS(LC_SOME)((const void *)from, none, n < LC_WHOLE ? (1u << n) - 1 : ~0u); \
+        a = LC_AS(join)(v, a); \
+        odd |= LC_AS(LC_ODD)(v); \
+    } \
+    if (odd) return (LC_REAL)__builtin_nan(""); \
+    a = LC_AS(join)(a, b); \
     if (LC_WHOLE == 16) a = LC_AS(join)(a, LC_TURN(a, 8)); \
     a = LC_AS(join)(a, LC_TURN(a, 4)); \
     a = LC_AS(join)(a, LC_TURN(a, 2)); \
     return LC_AS(join)(a, LC_TURN(a, 1))[0]; \
 }
-LC_ROW(lc_largest, lc_larger, -__builtin_inff())
-LC_ROW(lc_least, lc_lesser, __builtin_inff())
+LC_ROW(lc_largest, LC_LARGER, -__builtin_inff())
+LC_ROW(lc_least, LC_LESSER, __builtin_inff())
 #undef LC_ROW
 #undef LC_TURN
 #undef LC_WHOLE

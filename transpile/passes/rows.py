@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..dims import ONE, ZERO, Dim, minimum
+from ..dims import ONE, ZERO, Dim, minimum, nonnegative
 from ..ir import FLOATS, Buffer, For, Kernel, Load, Op, Stmt, Store
 from .tree import Body, Names, in_vectors, map_stmts, own_accesses, substitute
 
@@ -80,10 +80,14 @@ def _is_made_here(stmt: Stmt, loop: For, table: Mapping[str, Buffer]) -> bool:
 
 
 def _is_made_nowhere(stmt: Stmt, loop: For, table: Mapping[str, Buffer]) -> bool:
-    """Whether it asks what is in no array, in a loop over vectors that knows nothing of the answer."""
+    """Whether it asks what is in no array, in a loop over vectors that knows nothing of the answer. Not a share of a
+    long row, beside which the last vector does not count."""
     if not isinstance(stmt, Store) or stmt.index or stmt.op not in ("max", "min") or is_extreme(stmt, loop, table):
         return False
-    size = (loop.hi - loop.lo).value
+    if loop.lo != ZERO:
+        return False
+    size = loop.hi - loop.lo
+    long = size.value > SHORT if size.value is not None else not nonnegative(Dim.of(STRIP) - size)  # no strip itself
     others = [s for s in loop.body if s is not stmt]
     asked = (
         isinstance(stmt.value, (Op, Load))
@@ -91,7 +95,7 @@ def _is_made_nowhere(stmt: Stmt, loop: For, table: Mapping[str, Buffer]) -> bool
         and stmt.value.dtype == table[stmt.buffer].dtype
     )
     alone = not any(name == stmt.buffer for s in others for name, _, _ in own_accesses(s))
-    return asked and alone and (size is None or size > SHORT) and in_vectors(loop)
+    return asked and alone and long and in_vectors(loop)
 
 
 def is_extreme(stmt: Stmt, loop: For, table: Mapping[str, Buffer]) -> bool:

@@ -221,9 +221,9 @@ def map_own(stmt: Stmt, dim: Callable[[Dim], Dim], expr: Callable[[Expr], Expr])
             place = tuple(dim(d) for d in index)
             return replace(stmt, index=place, left=left, right=right, rows=rows, columns=columns, depth=depth)
         case Grow(buffer, count, lent):
-            place = expr(lent) if lent else None
-            assert place is None or isinstance(place, Load), "a list is lent the memory of an array"
-            return Grow(buffer, dim(count), place)
+            first = expr(lent) if lent else None
+            assert first is None or isinstance(first, Load), "a list is lent the memory of an array"
+            return Grow(buffer, dim(count), first)
         case Check(cond, number, info):
             return Check(expr(cond), number, tuple(dim(d) for d in info))
     return stmt
