@@ -56,7 +56,9 @@ class Loops:
             inner.pending[leaving.get(name, name)] = [cots.variable(name)]
         again = self.block(inside, inner, before | carried)
         self._leave(flowing, cots, inner)
-        forward, again, room = self._taped(forward, again, carried)
+        room: list[Stmt] = []
+        if cots.outer is None:  # else the loop runs again anyway
+            forward, again, room = self._taped(forward, again, carried)
         saving, restores, counter = self._saving(forward, sorted(carried))
         saving = [*room, *saving]
         again = without_stores(again, rebound([*inside, *again]))
@@ -173,6 +175,8 @@ class Loops:
                 type = inner.value.type
                 if inner.name in carried | stored(stmt.body) or not type.rank or not type.is_float:
                     continue
+                if {stmt.var, *bound} & {s for d in type.shape for s in d.symbols()}:
+                    continue  # of another size in each iteration
                 saved = Name(self.fresh(f"{inner.name}_saved"), Type("real", (_room(count), *type.shape)))
                 made.append(Assign(saved.id, construct.call("empty", shape=saved.type.shape, dtype="real")))
                 items = [At(_position(stmt))]

@@ -7,7 +7,6 @@ import pytest
 from nets import built_from
 from thorough import agrees, same_bits
 
-
 from layerc.build.driver import compile_module, read_module
 from layerc.transpile.ir import For
 from layerc.transpile.passes.tree import walk
