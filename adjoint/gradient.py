@@ -39,7 +39,6 @@ from ..transpile.program import (
     map_children,
     names,
     read,
-    stmt_exprs,
     stored,
     walk,
     walk_stmts,
@@ -57,7 +56,7 @@ from .point import Point, cost
 from .reverse import Reverser
 from .rules import asks_which
 from .shifts import without_shifts
-from .sizes import with_sizes
+from .sizes import extents_of, with_sizes
 from .tidy import tidy
 from .versions import name_types, with_versions
 
@@ -317,7 +316,7 @@ def _results(function: Function, cotangents: Cotangents) -> list[Stmt]:
 
 def _finished(function: Function, name: str, body: tuple[Stmt, ...], doc: str) -> Function:
     known = _arguments(function, body)
-    needed = read(body) | _extents_of(body)
+    needed = read(body) | extents_of(body)
     owners = [p for p in function.params if p.role in ("input", "param") and p.type.is_float]
     sizes = {
         s for one in walk_stmts(body) if isinstance(one, Assign) for d in one.value.type.shape for s in d.symbols()
@@ -326,7 +325,7 @@ def _finished(function: Function, name: str, body: tuple[Stmt, ...], doc: str) -
     taken = [p for p in known.values() if p.name in needed or (p.role == "config" and p.name in sizes)]
     covered = {d.symbol for p in taken for d in p.type.shape}
     # A shape must be read off some argument: those of the gradients first, then any that the body speaks of.
-    spoken = _extents_of(body)
+    spoken = extents_of(body)
     for one in [*owners, *known.values()]:
         said = {s for d in one.type.shape for s in d.symbols()}
         if said - covered - {p.name for p in function.params} and (one in owners or said & spoken - covered):
@@ -336,18 +335,6 @@ def _finished(function: Function, name: str, body: tuple[Stmt, ...], doc: str) -
     taken = sorted({p.name: p for p in taken}.values(), key=order.index)
     results = tuple(Result(f"d_{p.name}", p.role, p.type, p.shape_text, of=p.name) for p in owners)
     return Function(name, tuple(_as_argument(p) for p in taken), body, results, function.batched, doc, function.span)
-
-
-def _extents_of(body: Sequence[Stmt]) -> set[str]:
-    """The symbols in what operations are told beside their arrays: the shapes of makers, widths of padding."""
-
-    def symbols(static: Any) -> set[str]:
-        if isinstance(static, tuple):
-            return set().union(*map(symbols, static))
-        return set(static.symbols()) if isinstance(static, Dim) else set()
-
-    exprs = (e for stmt in walk_stmts(tuple(body)) for top in stmt_exprs(stmt) for e in walk(top))
-    return set().union(*(symbols(value) for e in exprs if isinstance(e, Call) for _, value in e.static))
 
 
 def _as_argument(param: Parameter) -> Parameter:

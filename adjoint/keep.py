@@ -45,6 +45,7 @@ from ..transpile.program import (
 from ..transpile.renaming import rename_block
 from ..transpile.values import Fresh
 from .outputs import cut
+from .sizes import extents_of
 from .tape import Taped, lists, taped
 from .versions import name_types
 
@@ -122,7 +123,7 @@ def _kept(
         body = clean([*(s for s in head if not assigned((s,)) & found), lists(tape, head, fresh), *tape.rest])
     given = {n: r for n, r in given.items() if n in found & read(body)}
     body = tuple(rename_block(body, {n: r.name for n, r in given.items()}))
-    used = read(body)
+    used = read(body) | extents_of(body)
     owners = {d.symbol for p in gradient.params if p.name in used for d in p.type.shape}
     params = [p for p in gradient.params if p.name in used or not {d.symbol for d in p.type.shape} <= owners]
     outputs = {r.name: Parameter(r.name, "output", r.type, r.shape_text) for r in given.values()}

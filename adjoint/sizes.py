@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ..transpile import construct
 from ..transpile.construct import Proofs, any_config
 from ..transpile.dims import Dim, Facts
 from ..transpile.iteration import bounds_of
 from ..transpile.lowering.facts import at_least
-from ..transpile.program import Assert, For, Function, Index, Slice, Stmt, Store, stmt_exprs, walk
+from ..transpile.program import Assert, Call, For, Function, Index, Slice, Stmt, Store, stmt_exprs, walk, walk_stmts
 from ..transpile.renaming import map_stmt
 
 
@@ -72,3 +73,15 @@ def _not_negative(dim: Dim) -> construct.Expr:
     """M - 1 as M >= 1."""
     more = Dim(tuple(term for term in dim.terms if term[1] > 0))
     return construct.call("greater_equal", construct.dim(more), construct.dim(more - dim))
+
+
+def extents_of(body: Sequence[Stmt]) -> set[str]:
+    """The symbols in what operations are told beside their arrays: the shapes of makers, widths of padding."""
+
+    def symbols(static: Any) -> set[str]:
+        if isinstance(static, tuple):
+            return set().union(*map(symbols, static))
+        return set(static.symbols()) if isinstance(static, Dim) else set()
+
+    exprs = (e for stmt in walk_stmts(tuple(body)) for top in stmt_exprs(stmt) for e in walk(top))
+    return set().union(*(symbols(value) for e in exprs if isinstance(e, Call) for _, value in e.static))

@@ -33,17 +33,20 @@ def distribute(kernel: Kernel) -> Kernel:
     for stmt in kernel.body:
         if isinstance(stmt, For) and stmt.kind == "map" and stmt.hi == batch:
             outside = {n for s in kernel.body if s is not stmt for n in touched((s,))}
-            loops, kernel = _distributed(replace(stmt, body=_totalled(stmt.body, outside)), outside, kernel)
+            aliased = {n for b in kernel.buffers if b.alias for n in (b.name, b.alias)}
+            whole = replace(stmt, body=_totalled(stmt.body, outside | aliased))
+            made = _distributed(whole, outside, aliased, kernel)
+            loops, kernel = made or ((stmt,), kernel)
             body += loops
         else:
             body.append(stmt)
     return replace(kernel, body=tuple(body))
 
 
-def _distributed(loop: For, outside: set[str], kernel: Kernel) -> tuple[Body, Kernel]:
+def _distributed(loop: For, outside: set[str], aliased: set[str], kernel: Kernel) -> tuple[Body, Kernel] | None:
+    """None where there is no such product, or what would have to be kept for all examples is too much."""
     if any(isinstance(s, Grow) or (isinstance(s, Check) and not _of_all(s, loop)) for s in walk(loop.body)):
-        return (loop,), kernel
-    aliased = {n for b in kernel.buffers if b.alias for n in (b.name, b.alias)}
+        return None
     inside = touched(loop.body)
     private = {
         b.name for b in kernel.buffers if b.kind in ("temp", "list") and b.name in inside and b.name not in outside
@@ -53,7 +56,7 @@ def _distributed(loop: For, outside: set[str], kernel: Kernel) -> tuple[Body, Ke
     found = _Products(State.of(widened), wide)
     targets = found.targets(wide.body)
     if not targets:
-        return (loop,), kernel
+        return None
     pieces = list(_pieces(loop.body, wide.body, found, targets))
     steps = {n for step in _steps(pieces) for n in touched((step,))} & private
     shared = {n for n in private if sum(n in touched(p) for p in _runs(pieces)) > 1} | steps
@@ -61,7 +64,7 @@ def _distributed(loop: For, outside: set[str], kernel: Kernel) -> tuple[Body, Ke
     if shared & (aliased | read_from_dims(kernel)) or any(
         table[n].kind == "list" or len(table[n].shape) > (2 if n in steps else 1) for n in shared
     ):
-        return (loop,), kernel
+        return None
     wide, kernel = _widened(kernel, loop, shared)
     names, used = Names.of(kernel), False
 
@@ -78,7 +81,7 @@ def _distributed(loop: For, outside: set[str], kernel: Kernel) -> tuple[Body, Ke
     return _apart(pieces, around), kernel
 
 
-def _totalled(body: Body, outside: set[str]) -> Body:
+def _totalled(body: Body, others: set[str]) -> Body:
     """What the steps of a recurrence add to a sum of the example's own, which is then added to that of all examples,
     they add to that of all: so each step does it for all examples in one product."""
     if not any(isinstance(s, For) and s.kind == "seq" for s in body):
@@ -87,7 +90,7 @@ def _totalled(body: Body, outside: set[str]) -> Body:
     for position, stmt in enumerate(body):
         loops, inside = perfect(stmt) if isinstance(stmt, For) else ([], ())
         match inside:
-            case [Store(total, index, Load(own, same), "add")] if index == same and own not in outside:
+            case [Store(total, index, Load(own, same), "add")] if index == same and own not in others:
                 if index == tuple(Dim.of(x.var) for x in loops) and _only_sums(
                     own, body[:position], body[position + 1 :]
                 ):

@@ -11,7 +11,7 @@ become one, and what only passes from the one to the other needs no array.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..dims import ONE, ZERO, Dim, maximum, product
@@ -66,11 +66,12 @@ class _State:
         return shape[1:] if shape and shape[0] == self.batch else shape
 
     def regroupings(self, kernel: Kernel) -> Iterator[tuple[Shape, Groups]]:
-        """Of arrays that loops go over in both shapes: what only a product sees in groups gains nothing by them."""
-        used = {a.buffer for s in walk(kernel.body) if isinstance(s, Store) for a in accesses((s,))}
-        spaces = {tuple(loop.hi for loop in loops) for loops, _ in _nests(kernel.body)}
-        for fine in used & self.table.keys():
-            for coarse in used & self.table.keys():
+        """Of arrays that loops go over in both shapes: what only a product sees in groups gains nothing by them. Groups
+        that are surely gone over, whatever the values: that they leave nothing over is known where they are."""
+        used = sorted({a.buffer for s in walk(kernel.body) if isinstance(s, Store) for a in accesses((s,))})
+        spaces = {tuple(loop.hi for loop in loops) for loops, _ in _nests(kernel.body, [self.batch])}
+        for fine in used:
+            for coarse in used:
                 if fine != coarse and self.root[fine] == self.root[coarse]:
                     shape, into = (self.own(self.table[n].shape) for n in (coarse, fine))
                     groups = _groups(shape, into)
@@ -93,13 +94,11 @@ class _State:
                             uses[a.buffer] = uses.get(a.buffer, 0) + (self.table[a.buffer].shape == (extent,))
         every = Counter(a.buffer for a in accesses(kernel.body))
         aliased = {self.root[b.name] for b in kernel.buffers if b.alias}
+        apart: dict[Shape, Shape] = {(e,): p for s, g in self.known.items() for e, p in zip(s, g) if len(p) > 1}
         for name, count in uses.items():
             b = self.table[name]
-            if b.kind == "temp" and not b.alias and name not in aliased and every[name] == count:
-                yield (
-                    name,
-                    next(p for s, g in self.known.items() for e, p in zip(s, g) if (e,) == b.shape and len(p) > 1),
-                )
+            if b.kind == "temp" and not b.alias and name not in aliased and every[name] == count > 0:
+                yield name, apart[b.shape]
 
     def body(self, body: Body) -> Body:
         return tuple(self.stmt(s) for s in body)
@@ -162,15 +161,17 @@ class _State:
         return alias.name
 
 
-def _nests(body: Body) -> Iterator[tuple[list[For], Body]]:
+def _nests(body: Body, around: Sequence[Dim | None] | None = None) -> Iterator[tuple[list[For], Body]]:
+    """Nests of map loops around stores. `around`: only those that nothing is around but loops of such extents."""
     for stmt in body:
         if isinstance(stmt, For) and stmt.kind == "map":
             loops, inside = perfect(stmt)
             if all(isinstance(s, (Store, Comment)) for s in inside):
                 yield loops, inside
                 continue
-        for inner in bodies(stmt):
-            yield from _nests(inner)
+        if around is None or (isinstance(stmt, For) and stmt.hi in around):
+            for inner in bodies(stmt):
+                yield from _nests(inner, around)
 
 
 def _groups(coarse: Shape, fine: Shape) -> Groups | None:
