@@ -143,15 +143,14 @@ class Loops:
     def _saving_for(self: Any, stmt: For, kept: list[str]) -> tuple[list[Stmt], list[Stmt], Expr]:
         count = self._trips(stmt)
         assert count is not None
-        count, position = _room(count), _position(stmt)
+        position = _position(stmt)
         before: list[Stmt] = []
         at_start: list[Stmt] = []
         restore: list[Stmt] = []
         for name in kept:
             type = self.types[name]
-            stored_type = Type({"float": "real", "int": "i64"}.get(type.dtype, type.dtype), (count, *type.shape))
-            saved = Name(self.fresh(f"{name}_saved"), stored_type)
-            before.append(Assign(saved.id, construct.call("empty", shape=stored_type.shape, dtype=stored_type.dtype)))
+            saved, make = self._room_for(name, type, count)
+            before.append(make)
             items = construct.complete(saved, [At(position)])
             at_start.append(Store(saved, items, Name(name, type)))
             part = construct.index(saved, [At(position)])
@@ -171,14 +170,14 @@ class Loops:
         places: dict[str, Expr] = {}
         for inner in stmt.body:
             filling.append(inner)
-            if isinstance(inner, Assign) and is_product(inner.value) and bound[inner.name] == 1:
+            if isinstance(inner, Assign) and _makes_a_product(inner.value) and bound[inner.name] == 1:
                 type = inner.value.type
                 if inner.name in carried | stored(stmt.body) or not type.rank or not type.is_float:
                     continue
                 if {stmt.var, *bound} & {s for d in type.shape for s in d.symbols()}:
                     continue  # of another size in each iteration
-                saved = Name(self.fresh(f"{inner.name}_saved"), Type("real", (_room(count), *type.shape)))
-                made.append(Assign(saved.id, construct.call("empty", shape=saved.type.shape, dtype="real")))
+                saved, make = self._room_for(inner.name, type, count)
+                made.append(make)
                 items = [At(_position(stmt))]
                 filling.append(Store(saved, construct.complete(saved, items), Name(inner.name, type)))
                 places[inner.name] = construct.index(saved, items)
@@ -186,6 +185,12 @@ class Loops:
             replace(s, value=places[s.name]) if isinstance(s, Assign) and s.name in places else s for s in again
         ]
         return replace(stmt, body=tuple(filling)), restored, made
+
+    def _room_for(self: Any, name: str, type: Type, count: Dim) -> tuple[Name, Stmt]:
+        """An array for what a name is in each of `count` iterations, and the statement that makes it."""
+        dtype = {"float": "real", "int": "i64"}.get(type.dtype, type.dtype)
+        saved = Name(self.fresh(f"{name}_saved"), Type(dtype, (_room(count), *type.shape)))
+        return saved, Assign(saved.id, construct.call("empty", shape=saved.type.shape, dtype=dtype))
 
     def _trips(self: Any, stmt: For) -> Dim | None:
         """How often a loop runs, if sizes tell."""
@@ -234,7 +239,7 @@ class Loops:
         return For(stmt.var, _constant(start), _constant(stop), -stmt.step, tuple(body), stmt.span)
 
 
-def is_product(expr: Expr) -> bool:
+def _makes_a_product(expr: Expr) -> bool:
     return any(isinstance(e, Call) and ROWS[e.op].kind == "product" for e in walk(expr))
 
 

@@ -270,7 +270,8 @@ class Statements(Reductions):
         """list(array[:count])"""
         assert isinstance(array, Name)
         lender, borrower = self.env[array.id], self.env[name]
-        assert isinstance(lender, Place) and isinstance(borrower, Place)  # noqa: PT018
+        assert isinstance(lender, Place)
+        assert isinstance(borrower, Place)
         number = self.element(self.prepare(count), ())
         self.emit(ir.Store(self.lists[name], (), number))
         first = ir.Load(lender.buffer, lender.at((Dim.of(0),) * len(lender.shape)), lender.dtype)

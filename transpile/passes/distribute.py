@@ -12,12 +12,12 @@ one does; a temporary that is alive in between gets an axis for the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from ..dims import Dim
-from ..ir import Check, Const, For, Grow, If, Int, Kernel, Load, Op, Stmt, Store
+from ..ir import Buffer, Check, Const, For, Grow, If, Int, Kernel, Load, Op, Stmt, Store
 from .inline import inline_summands
 from .order import perfect
 from .products import State
@@ -34,8 +34,8 @@ def distribute(kernel: Kernel) -> Kernel:
         if isinstance(stmt, For) and stmt.kind == "map" and stmt.hi == batch:
             outside = {n for s in kernel.body if s is not stmt for n in touched((s,))}
             aliased = {n for b in kernel.buffers if b.alias for n in (b.name, b.alias)}
-            whole = replace(stmt, body=_totalled(stmt.body, outside | aliased))
-            made = _distributed(whole, outside, aliased, kernel)
+            sums = _sums(stmt.body, {b.name: b for b in kernel.buffers if b.name not in outside | aliased})
+            made = _distributed(replace(stmt, body=_totalled(stmt.body, sums)), outside, aliased, kernel)
             loops, kernel = made or ((stmt,), kernel)
             body += loops
         else:
@@ -65,7 +65,7 @@ def _distributed(loop: For, outside: set[str], aliased: set[str], kernel: Kernel
         table[n].kind == "list" or len(table[n].shape) > (2 if n in steps else 1) for n in shared
     ):
         return None
-    wide, kernel = _widened(kernel, loop, shared)
+    _, kernel = _widened(kernel, loop, shared)
     names, used = Names.of(kernel), False
 
     def around(run: Body) -> Stmt:
@@ -74,47 +74,42 @@ def _distributed(loop: For, outside: set[str], aliased: set[str], kernel: Kernel
             return If(Op("greater", (Int(loop.hi), Const(0, "i64")), "bool"), run)
         var = names.fresh(loop.var) if used else loop.var
         used = True
-        row = Dim.of(loop.var)
-        body = map_places(run, lambda name, index: (name, (row, *index) if name in shared else index))
-        return replace(loop, var=var, body=substitute(body, {loop.var: Dim.of(var)}))
+        return replace(loop, var=var, body=substitute(_by_rows(run, loop, shared), {loop.var: Dim.of(var)}))
 
     return _apart(pieces, around), kernel
 
 
-def _totalled(body: Body, others: set[str]) -> Body:
-    """What the steps of a recurrence add to a sum of the example's own, which is then added to that of all examples,
-    they add to that of all: so each step does it for all examples in one product."""
-    if not any(isinstance(s, For) and s.kind == "seq" for s in body):
-        return body
+def _sums(body: Body, private: Mapping[str, Buffer]) -> dict[str, str]:
+    """What an example only adds up, from 0, for all of it to be added to a sum of all examples -> that one."""
     found: dict[str, str] = {}
     for position, stmt in enumerate(body):
         loops, inside = perfect(stmt) if isinstance(stmt, For) else ([], ())
         match inside:
-            case [Store(total, index, Load(own, same), "add")] if index == same and own not in others:
-                if index == tuple(Dim.of(x.var) for x in loops) and _only_sums(
-                    own, body[:position], body[position + 1 :]
-                ):
-                    found[own] = total
-    kept = [s for s in body if not found or not _is_about(s, found)]
-    return map_places(tuple(kept), lambda name, index: (found.get(name, name), index))
+            case [Store(total, index, Load(own, same), "add")] if index == same and own in private:
+                whole = tuple(loop.hi for loop in loops) == private[own].shape
+                if whole and index == tuple(Dim.of(loop.var) for loop in loops):
+                    before, after = body[:position], body[position + 1 :]
+                    modes = [a.mode for a in accesses(before) if a.buffer == own]
+                    begun = modes.count("w") == sum(_clears(s, {own}, 0) for s in before) == 1
+                    if begun and set(modes) == {"w", "add"} and own not in touched(after):
+                        found[own] = total
+    return found
 
 
-def _only_sums(name: str, before: Body, after: Body) -> bool:
-    """Whether it is cleared, then added to, and never asked for."""
-    modes = [a.mode for a in accesses(before) if a.buffer == name]
-    clears = [s for s in before if _clears(s, {name})]
-    return (
-        len(clears) == 1 and sorted(set(modes)) == ["add", "w"] and modes.count("w") == 1 and name not in touched(after)
-    )
+def _totalled(body: Body, sums: Mapping[str, str]) -> Body:
+    """What the steps of a recurrence add to the example's own sums they add to those of all: so each step does it for
+    all examples in one product."""
+    if not any(isinstance(s, For) and s.kind == "seq" for s in body):
+        return body
 
+    def is_about(stmt: Stmt) -> bool:
+        match perfect(stmt)[1] if isinstance(stmt, For) else (stmt,):
+            case [Store(total, _, Load(own), "add")] if sums.get(own) == total:
+                return True
+        return bool(sums) and _clears(stmt, set(sums))
 
-def _is_about(stmt: Stmt, sums: dict[str, str]) -> bool:
-    """Whether it clears one of the sums, or adds it to the one of all."""
-    inside = perfect(stmt)[1] if isinstance(stmt, For) else (stmt,)
-    match inside:
-        case [Store(total, _, Load(own), "add")] if sums.get(own) == total:
-            return True
-    return _clears(stmt, set(sums))
+    kept = tuple(s for s in body if not is_about(s))
+    return map_places(kept, lambda name, index: (sums.get(name, name), index))
 
 
 @dataclass(frozen=True)
@@ -142,8 +137,9 @@ class _Products:
 
     def recurs(self, stmt: Stmt) -> TypeGuard[For]:
         """Whether it is a loop of as many steps for each example."""
-        fixed = isinstance(stmt, For) and not {self.loop.var} & (stmt.lo.symbols() | stmt.hi.symbols())
-        return fixed and stmt.kind == "seq"  # type: ignore[union-attr]
+        if not isinstance(stmt, For) or stmt.kind != "seq":
+            return False
+        return self.loop.var not in stmt.lo.symbols() | stmt.hi.symbols()
 
 
 def _pieces(body: Body, wide: Body, found: _Products, targets: set[str]) -> Iterator[_Step | Body]:
@@ -188,16 +184,20 @@ def _apart(pieces: Iterable[_Step | Body], around: Callable[[Body], Stmt]) -> Bo
     return tuple(replace(p.loop, body=_apart(p.pieces, around)) if isinstance(p, _Step) else around(p) for p in pieces)
 
 
-def _clears(stmt: Stmt, targets: set[str]) -> bool:
+def _clears(stmt: Stmt, targets: set[str], to: float | None = None) -> bool:
     """Whether it sets to a constant what a product is added to."""
     inside = perfect(stmt)[1] if isinstance(stmt, For) else (stmt,)
-    return all(isinstance(s, Store) and s.buffer in targets and isinstance(s.value, Const) for s in inside)
+    sets = all(isinstance(s, Store) and s.buffer in targets and isinstance(s.value, Const) for s in inside)
+    return sets and (to is None or all(s.value.value == to for s in inside))  # type: ignore[union-attr]
 
 
 def _widened(kernel: Kernel, loop: For, names: set[str]) -> tuple[For, Kernel]:
     """The loop and the kernel's buffers with the batch as the first axis of some temporaries."""
-    row = Dim.of(loop.var)
-    body = map_places(loop.body, lambda name, index: (name, (row, *index) if name in names else index))
     extent = (Dim.of(kernel.batch or ""),)
     wide = tuple(replace(b, shape=(*extent, *b.shape)) if b.name in names else b for b in kernel.buffers)
-    return replace(loop, body=body), replace(kernel, buffers=wide)
+    return replace(loop, body=_by_rows(loop.body, loop, names)), replace(kernel, buffers=wide)
+
+
+def _by_rows(body: Body, loop: For, names: set[str]) -> Body:
+    row = Dim.of(loop.var)
+    return map_places(body, lambda name, index: (name, (row, *index) if name in names else index))

@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..dims import Dim, product
-from ..ir import Buffer, Comment, Expr, For, Int, Kernel, Load, Stmt, Store
-from .order import perfect, rebuild
+from ..ir import Buffer, Expr, For, Int, Kernel, Load, Stmt, Store
+from .order import rebuild, stores
 from .tree import Body, Names, accesses, map_bodies, map_expr, own_exprs, parts, symbols
 
 Digits = dict[str, tuple[int, int]]  # buffer -> the axes that are the run of loops (empty: it is not indexed by them)
@@ -35,14 +35,13 @@ class _State:
         return tuple(self.stmt(s) for s in body)
 
     def stmt(self, stmt: Stmt) -> Stmt:
-        if isinstance(stmt, For) and stmt.kind == "map":
-            loops, inside = perfect(stmt)
-            if all(isinstance(s, (Store, Comment)) for s in inside):
-                for length in range(len(loops), 1, -1):
-                    run = loops[-length:]
-                    if (digits := self.digits(run, inside)) is not None:
-                        n = For(self.names.fresh("n"), Dim.of(0), product(loop.hi for loop in run), (), "map")
-                        return rebuild([*loops[:-length], n], self.reshaped(inside, Dim.of(n.var), digits))
+        if (nest := stores(stmt)) is not None:
+            loops, inside = nest
+            for length in range(len(loops), 1, -1):
+                run = loops[-length:]
+                if (digits := self.digits(run, inside)) is not None:
+                    n = For(self.names.fresh("n"), Dim.of(0), product(loop.hi for loop in run), (), "map")
+                    return rebuild([*loops[:-length], n], self.reshaped(inside, Dim.of(n.var), digits))
         return map_bodies(stmt, self.body)
 
     def digits(self, run: list[For], inside: Body) -> Digits | None:

@@ -32,10 +32,10 @@ def _body(body: Body, variables: set[str], shapes: dict[str, tuple[Dim, ...]]) -
 
 
 def _stmt(stmt: Stmt, variables: set[str], shapes: dict[str, tuple[Dim, ...]]) -> Stmt:
-    if isinstance(stmt, For) and stmt.kind == "map":
-        loops, inside = perfect(stmt)
+    if (nest := stores(stmt)) is not None:
+        loops, inside = nest
         movable = _tail(loops)
-        if len(movable) > 1 and inside and all(isinstance(s, (Store, Comment)) for s in inside):
+        if len(movable) > 1 and inside:
             best = min(reversed(movable), key=lambda loop: _cost(inside, loop, variables, shapes))
             if best is not movable[-1]:
                 moved = [x for x in movable if x is not best] + [best]
@@ -51,6 +51,14 @@ def perfect(stmt: For) -> tuple[list[For], Body]:
         stmt = stmt.body[0]
         loops.append(stmt)
     return loops, stmt.body
+
+
+def stores(stmt: Stmt) -> tuple[list[For], Body] | None:
+    """The loops of a nest of map loops that holds nothing but stores, and those."""
+    if not isinstance(stmt, For) or stmt.kind != "map":
+        return None
+    loops, inside = perfect(stmt)
+    return (loops, inside) if all(isinstance(s, (Store, Comment)) for s in inside) else None
 
 
 def filled(stmt: Stmt) -> tuple[list[For], Store] | None:

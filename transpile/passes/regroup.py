@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..dims import ONE, ZERO, Dim, maximum, product
-from ..ir import Buffer, Comment, For, Kernel, Stmt, Store
-from .order import perfect, rebuild
+from ..ir import Buffer, Const, For, Kernel, Load, Stmt, Store
+from .order import rebuild, stores
 from .tree import (
     Body,
     Index,
@@ -79,38 +79,35 @@ class _State:
                         yield shape, groups
 
     def vectors(self, kernel: Kernel) -> Iterator[tuple[str, Shape]]:
-        """Temporaries with one axis that is taken apart elsewhere, used only in nests over such an array or over that
-        axis alone. Those shall not set what is read elsewhere: of an array without elements the groups may be too few.
-        """
-        uses: dict[str, int] = {}
+        """Sums along the one axis that is taken apart: begun with 0, made in nests over such an array, and added to
+        something. Of an array without elements the groups may be too few, and these sums are 0."""
+        apart: dict[Shape, Shape] = {(e,): p for s, g in self.known.items() for e, p in zip(s, g) if len(p) > 1}
+        used: Counter[str] = Counter()
         for loops, inside in _nests(kernel.body):
             space = tuple(loop.hi for loop in loops)
-            lasting = any(isinstance(s, Store) and s.op is None and self.table[s.buffer].kind == "out" for s in inside)
-            for shape, groups in self.known.items():
-                own = space[-len(shape) :] == shape
-                for extent in (e for e, parts in zip(shape, groups) if len(parts) > 1):
-                    if own or (space[-1:] == (extent,) and not lasting):
-                        for a in accesses(inside):
-                            uses[a.buffer] = uses.get(a.buffer, 0) + (self.table[a.buffer].shape == (extent,))
+            if any(space[-len(shape) :] == shape for shape in self.known):
+                used.update(a.buffer for a in accesses(inside))
+            elif space[-1:] in apart:
+                match inside:
+                    case [Store(name, _, Const(value=0), None)] | [Store(_, _, Load(name), "add")]:
+                        used[name] += 1
         every = Counter(a.buffer for a in accesses(kernel.body))
         aliased = {self.root[b.name] for b in kernel.buffers if b.alias}
-        apart: dict[Shape, Shape] = {(e,): p for s, g in self.known.items() for e, p in zip(s, g) if len(p) > 1}
-        for name, count in uses.items():
+        for name, count in used.items():
             b = self.table[name]
-            if b.kind == "temp" and not b.alias and name not in aliased and every[name] == count > 0:
+            if b.kind == "temp" and not b.alias and name not in aliased and b.shape in apart and every[name] == count:
                 yield name, apart[b.shape]
 
     def body(self, body: Body) -> Body:
         return tuple(self.stmt(s) for s in body)
 
     def stmt(self, stmt: Stmt) -> Stmt:
-        if isinstance(stmt, For) and stmt.kind == "map":
-            loops, inside = perfect(stmt)
-            if all(isinstance(s, (Store, Comment)) for s in inside):
-                axes = self.taken_apart(loops, self.known) or self.taken_apart(loops, self.alone(inside))
-                if axes is not None:
-                    over = [one for loop in loops for one in axes.apart.get(loop.var, [loop])]
-                    return rebuild(over, self.moved(inside, axes))
+        if (nest := stores(stmt)) is not None:
+            loops, inside = nest
+            axes = self.taken_apart(loops, self.known) or self.taken_apart(loops, self.alone(inside))
+            if axes is not None:
+                over = [one for loop in loops for one in axes.apart.get(loop.var, [loop])]
+                return rebuild(over, self.moved(inside, axes))
         return map_bodies(stmt, self.body)
 
     def alone(self, inside: Body) -> dict[Shape, Groups]:
@@ -164,12 +161,9 @@ class _State:
 def _nests(body: Body, around: Sequence[Dim | None] | None = None) -> Iterator[tuple[list[For], Body]]:
     """Nests of map loops around stores. `around`: only those that nothing is around but loops of such extents."""
     for stmt in body:
-        if isinstance(stmt, For) and stmt.kind == "map":
-            loops, inside = perfect(stmt)
-            if all(isinstance(s, (Store, Comment)) for s in inside):
-                yield loops, inside
-                continue
-        if around is None or (isinstance(stmt, For) and stmt.hi in around):
+        if (nest := stores(stmt)) is not None:
+            yield nest
+        elif around is None or (isinstance(stmt, For) and stmt.hi in around):
             for inner in bodies(stmt):
                 yield from _nests(inner, around)
 
