@@ -123,6 +123,61 @@ def own(x: real["T D"], s: real["D D"], w: Param[real["D D"]]):
     for t in range(x.shape[0]):
         h = np.tanh((h @ s) @ w + x[t])
     return h
+
+
+@layer(batched=True)
+def later(x: real["N T D"], w: real["D H"]) -> real["N T H"]:
+    """Whatever its derivative may be: the one below goes on changing what a product has read, in the same step."""
+    return x @ w
+
+
+@later.backward
+def later_backward(x, w, dy):
+    d_x, d_w = np.zeros_like(x), np.zeros_like(w)
+    c = np.zeros((x.shape[0], w.shape[1]))
+    for t in range(x.shape[1]):
+        c = 0.5 * c + dy[:, t]
+        z = c * 2.0
+        d_w += x[:, t].T @ z
+        z *= 3.0
+        d_x[:, t] = z @ w.T
+    return d_x, d_w
+
+
+@layer(batched=True)
+def later_in_place(x: real["N T D"], w: real["D H"]) -> real["N T H"]:
+    """The same in an array of all steps."""
+    return x @ w
+
+
+@later_in_place.backward
+def later_in_place_backward(x, w, dy):
+    d_w, z = np.zeros_like(w), np.zeros_like(dy)
+    c = np.zeros((x.shape[0], w.shape[1]))
+    for t in range(x.shape[1]):
+        c = 0.5 * c + dy[:, t]
+        z[:, t] = c * 2.0
+        d_w += x[:, t].T @ z[:, t]
+        z[:, t] *= 3.0
+    return z @ w.T, d_w
+
+
+@layer(batched=True)
+def later_elsewhere(x: real["N T D"], w: real["D H"]) -> real["N T H"]:
+    """A step changes the part of another one."""
+    return x @ w
+
+
+@later_elsewhere.backward
+def later_elsewhere_backward(x, w, dy):
+    d_w, z = np.zeros_like(w), np.zeros_like(dy)
+    c = np.zeros((x.shape[0], w.shape[1]))
+    for t in range(x.shape[1]):
+        z[:, x.shape[1] - 1 - t] *= 3.0
+        c = 0.5 * c + dy[:, t]
+        z[:, t] = c * 2.0 + z[:, t]
+        d_w += x[:, t].T @ z[:, t]
+    return z @ w.T, d_w
 '''
 SHAPES = {
     "cell": lambda n, t: [(n, t, 5), (5, 6), (6, 6), (6,)],
@@ -161,6 +216,17 @@ def test_values_and_gradients(package, name, real, rows, steps):
             layer(*values)
         return
     agrees(layer, values, rng, *((1e-11, 1e-6) if real == np.float64 else (3e-5, 1e-3)))
+
+
+@pytest.mark.parametrize("name", ["later", "later_in_place", "later_elsewhere"])
+def test_what_a_product_read_may_change_afterwards(package, name):
+    """Taken out of the loop, it would read what the step, or another one, has made of it."""
+    rng, space = np.random.default_rng(5), {}
+    exec(SOURCE.partition("@layer")[0] + SOURCE[SOURCE.index(f"def {name}_backward") :].partition("\n\n\n")[0], space)
+    x, w, dy = (rng.standard_normal(s) for s in ((9, 5, 3), (3, 6), (9, 5, 6)))
+    found = getattr(package, name).vjp(x, w)[1](dy)
+    for one, other in zip(found, space[f"{name}_backward"](x, w, dy), strict=True):
+        np.testing.assert_allclose(one, other, 1e-12, 1e-12)
 
 
 @pytest.mark.parametrize("name", SHAPES)

@@ -137,6 +137,9 @@ class _State:
         if len(changing) != 1 or (step := self.step(loop, stmt, steady[0])) is None:
             return None
         old = changing[0]
+        late = loop.body[next(k for k, s in enumerate(loop.body) if s is stmt) + 1 :]
+        if self.root[old.buffer] in {self.root[n] for n in written(late)}:
+            return None  # behind the loop it would see what the step made of it afterwards
         if self.is_of_steps(old, loop, rest):
             deep = self.joined(replace(loop, body=(stmt,)))
             return None if deep is None else (replace(loop, body=rest), deep)
