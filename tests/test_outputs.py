@@ -10,7 +10,10 @@ from nets import built_from
 from thorough import agrees, same_bits
 
 from layerc.adjoint.gradient import gradient_file
+from layerc.build.driver import compile_module, read_module
+from layerc.transpile.ir import For, Grow
 from layerc.transpile.layers import check_file
+from layerc.transpile.passes.tree import has, walk
 
 SOURCE = '''
 import numpy as np
@@ -144,3 +147,12 @@ def test_what_the_gradient_is_given(name, given):
     if given:
         assert "_saved" not in text
         assert sum(line.strip().startswith("for ") for line in text.split("\n")) <= 3, "the forward is run again"
+
+
+def test_elements_with_lists_of_their_own_are_shared_by_threads(tmp_path):
+    path = tmp_path / "outputs_of.py"
+    path.write_text(SOURCE)
+    parts = compile_module(read_module(path)).parts
+    body = next(p.kernel.body for p in parts if (p.layer.name, p.method) == ("newton", "backward"))
+    shared = [s for s in walk(body) if isinstance(s, For) and s.parallel and has(s.body, Grow)]
+    assert any("N" in s.hi.symbols() for s in shared), "only the batch is"

@@ -50,6 +50,15 @@ def shuffled(x: real["N C S"], w: real["C"]) -> real["N C S"]:
 
 
 @layer
+def counted(x: real["C S"], w: Param[real["C"]], *, groups: int = 2) -> real["C"]:
+    """Sums of the channels that are asked for on their own, too."""
+    C, S = x.shape
+    m = x * w[:, None]
+    total = np.sum(np.tanh(m.reshape(groups, C // groups, S)))
+    return np.exp(np.sum(m, axis=1)) + total
+
+
+@layer
 def sometimes(x: real["C S"], w: Param[real["C"]], *, groups: int = 2, often: int = 0) -> real["C S"]:
     """Groups that nobody may ever look at: where nobody does, any number of channels will do."""
     C, S = x.shape
@@ -74,6 +83,7 @@ SHAPES = {
     "pooled": lambda n, c, s: [(n, c, 2 * s, 6)],
     "scaled": lambda n, c, s: [(n, 2 * c, s), (2 * c,)],
     "shuffled": lambda n, c, s: [(n, 2 * c, s), (2 * c,)],
+    "counted": lambda n, c, s: [(n, 2 * c, s), (2 * c,)],
     "sometimes": lambda n, c, s: [(n, c, s), (c,)],
     "headed": lambda n, c, s: [(n, s, 2 * c), (2 * c, 2 * c), (2 * c,)],
 }
@@ -114,6 +124,7 @@ def test_groups_that_leave_a_channel(package):
     assert y.shape == x.shape
     assert [g.shape for g in pullback(y)] == [x.shape, w.shape, w.shape]
     assert all(not g.any() for g in pullback(y))
+    assert np.array_equal(package.counted(np.ones((2, 5, 0)), np.ones(5)), np.ones((2, 5)))
     with pytest.raises(ValueError, match="cannot reshape"):
         package.group_norm(np.ones((2, 4, 5, 4)), w, w)
 
