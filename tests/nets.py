@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from layerc import config
-from layerc.build.driver import build
+from layerc.build.driver import build, compile_module, read_module
 from layerc.runtime import Blob, Layer, LayerState, Net, Parameter
+from layerc.transpile.ir import Kernel
 
 
 def data(n: int = 20, d: int = 6, classes: int = 3, dtype: Any = np.float64, seed: int = 0) -> list[np.ndarray]:
@@ -35,6 +36,11 @@ def built_from(folder: Path, name: str, source: str) -> Any:
     path = folder / f"{name}.py"
     path.write_text(textwrap.dedent(source))
     return load_package(build(path), f"{name}_compiled")
+
+
+def kernels_in(path: Path) -> dict[tuple[str, str], Kernel]:
+    """(layer, method) -> its kernel after all passes, for a layer file."""
+    return {(p.layer.name, p.method): p.kernel for p in compile_module(read_module(path)).parts}
 
 
 def differences(f: Any, array: np.ndarray, eps: float = 1e-6) -> np.ndarray:

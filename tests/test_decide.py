@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from nets import built_from
+from nets import built_from, kernels_in
 
-from layerc.build.driver import compile_module, read_module
 from layerc.transpile.ir import Op
 from layerc.transpile.passes.tree import own_exprs, parts, walk
 
@@ -64,7 +63,7 @@ def package(file):
 
 
 def quotients(file, name, method="backward"):
-    kernels = {(p.layer.name, p.method): p.kernel for p in compile_module(read_module(file)).parts}
+    kernels = kernels_in(file)
     kernel = kernels[name, method]
     every = [p.op for s in walk(kernel.body) for e in own_exprs(s) for p in parts(e) if isinstance(p, Op)]
     return {op: every.count(op) for op in ("quotient", "rough_quotient") if op in every}

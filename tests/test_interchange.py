@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from nets import built_from
+from nets import built_from, kernels_in
 from thorough import agrees, same_bits
 
-from layerc.build.driver import compile_module, read_module
 from layerc.transpile.ir import For
 from layerc.transpile.passes.tree import walk
 
@@ -185,6 +184,6 @@ def test_a_nan_is_no_place(package):
     ],
 )
 def test_which_change_places(file, name, method, changed):
-    kernels = {(p.layer.name, p.method): p.kernel for p in compile_module(read_module(file)).parts}
+    kernels = kernels_in(file)
     strips = [s for s in walk(kernels[name, method].body) if isinstance(s, For) and s.var.startswith("strip")]
     assert bool(strips) == changed

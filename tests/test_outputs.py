@@ -6,11 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from nets import built_from
+from nets import built_from, kernels_in
 from thorough import agrees, same_bits
 
 from layerc.adjoint.gradient import gradient_file
-from layerc.build.driver import compile_module, read_module
 from layerc.transpile.ir import For, Grow
 from layerc.transpile.layers import check_file
 from layerc.transpile.passes.tree import has, walk
@@ -152,7 +151,6 @@ def test_what_the_gradient_is_given(name, given):
 def test_elements_with_lists_of_their_own_are_shared_by_threads(tmp_path):
     path = tmp_path / "outputs_of.py"
     path.write_text(SOURCE)
-    parts = compile_module(read_module(path)).parts
-    body = next(p.kernel.body for p in parts if (p.layer.name, p.method) == ("newton", "backward"))
+    body = kernels_in(path)["newton", "backward"].body
     shared = [s for s in walk(body) if isinstance(s, For) and s.parallel and has(s.body, Grow)]
     assert any("N" in s.hi.symbols() for s in shared), "only the batch is"

@@ -9,9 +9,10 @@ import sys
 import ir_kernels as zoo
 import numpy as np
 import pytest
+from nets import kernels_in
 
 from layerc import runtime
-from layerc.build.driver import build, compile_module, read_module
+from layerc.build.driver import build
 from layerc.transpile import ir, passes
 from layerc.transpile.dims import Dim
 from layerc.transpile.passes import tree
@@ -122,7 +123,7 @@ def built(file):
 
 @pytest.fixture(scope="module")
 def kernels(file):
-    return {(p.layer.name, p.method): p.kernel for p in compile_module(read_module(file)).parts}
+    return kernels_in(file)
 
 
 @pytest.fixture(params=[np.float32, np.float64], ids=["f32", "f64"])

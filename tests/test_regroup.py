@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from nets import built_from
+from nets import built_from, kernels_in
 from thorough import agrees, same_bits
-
-from layerc.build.driver import compile_module, read_module
 
 SOURCE = '''
 import numpy as np
@@ -140,7 +138,7 @@ def test_bits_do_not_hang_on_threads(package, name, examples):
 def kernels(tmp_path_factory):
     path = tmp_path_factory.mktemp("nests") / "groups_of.py"
     path.write_text(SOURCE)
-    return {(p.layer.name, p.method): p.kernel for p in compile_module(read_module(path)).parts}
+    return kernels_in(path)
 
 
 @pytest.mark.parametrize("method", ["predict", "vjp", "pullback"])

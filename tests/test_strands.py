@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from nets import built_from
+from nets import built_from, kernels_in
 from thorough import agrees, same_bits
 
-from layerc.build.driver import compile_module, read_module
 from layerc.transpile.ir import For, Product
 from layerc.transpile.passes.tree import walk
 
@@ -243,7 +242,7 @@ def test_bits_do_not_hang_on_threads(package, name, rows):
 def kernels(tmp_path_factory):
     path = tmp_path_factory.mktemp("nests") / "strands_of.py"
     path.write_text(SOURCE)
-    return {(p.layer.name, p.method): p.kernel for p in compile_module(read_module(path)).parts}
+    return kernels_in(path)
 
 
 @pytest.mark.parametrize(
