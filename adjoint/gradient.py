@@ -58,6 +58,7 @@ from .rules import asks_which
 from .shifts import without_shifts
 from .sizes import extents_of, with_sizes
 from .tidy import tidy
+from .undo import CannotUndo, is_lost
 from .versions import name_types, with_versions
 
 
@@ -87,16 +88,29 @@ def _derived(layer: Layer, source: str, path: str) -> tuple[Function, tuple[Stmt
 def _settled(
     function: Function, name: str, lines: dict[str, list[str]], given: bool = True
 ) -> tuple[list[Stmt], tuple[Stmt, ...]]:
-    """The forward sweep and the body of the gradient, with versions for the arrays that need them. `given`: the
-    gradient may take the outputs."""
+    """The forward sweep and the body of the gradient. `given`: the gradient may take the outputs.
+
+    An array whose earlier content the gradient needs has its writes taken back, or, where that cannot be, versions.
+    """
     function, idle = without_shifts(function)
     versioned: set[str] = set()
+    undone: set[str] = set()
     while True:
-        sweep, body, origins = _reversed(function, name, versioned, lines, given, idle)
-        more = _overwritten(function, body, origins) - versioned
+        try:
+            sweep, body, origins = _reversed(function, name, versioned, undone, lines, given, idle)
+            lost = is_lost(body)
+        except CannotUndo:
+            lost = True
+        if lost:
+            versioned, undone = versioned | undone, set()
+            continue
+        more = _overwritten(function, body, origins) - versioned - undone
         if not more:
             return sweep, _unmarked(body)
-        versioned |= more
+        if versioned:
+            versioned |= more
+        else:
+            undone |= more
 
 
 def _unmarked(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
@@ -175,7 +189,13 @@ def _overwritten(function: Function, body: Sequence[Stmt], origins: dict[str, st
 
 
 def _reversed(
-    function: Function, name: str, versioned: set[str], lines: dict[str, list[str]], given: bool, idle: Set[str]
+    function: Function,
+    name: str,
+    versioned: set[str],
+    undone: set[str],
+    lines: dict[str, list[str]],
+    given: bool,
+    idle: Set[str],
 ) -> tuple[list[Stmt], tuple[Stmt, ...], dict[str, str]]:
     """The forward sweep, with all that might be saved in it and the return; the body of the gradient; and for the names
     that are versions of the function's, which one's."""
@@ -201,10 +221,12 @@ def _reversed(
         lines=lines,
         facts=_facts(function),
         versioned=set(versioned),
+        undone=set(undone),
+        written=stored(function.body),
         chosen=chosen_names(function.body),
-        written_once=written_once(function.body, varied_names(inputs, function.body)) - versioned,
+        written_once=written_once(function.body, varied_names(inputs, function.body)) - versioned - undone,
         outputs=_outputs(function, final) if given else {},
-        settled=frozenset(key for key in settled_stores(function.body) if key[0] not in versioned),
+        settled=frozenset(key for key in settled_stores(function.body) if key[0] not in versioned | undone),
         derive=lambda inner: _settled(inner, name, lines, given=False)[1],
         lists={s.list.id for s in walk_stmts(function.body) if isinstance(s, Push)},
     )

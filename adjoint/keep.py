@@ -12,7 +12,7 @@ product, what a loop leaves) crosses the cut as a `memory` array; a cheap one is
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from ..transpile import construct
@@ -34,6 +34,7 @@ from ..transpile.program import (
     Result,
     Return,
     Stmt,
+    Store,
     Type,
     While,
     assigned,
@@ -75,6 +76,9 @@ def keep(primal: Function, sweep: Sequence[Stmt], gradient: Function) -> Kept | 
     apart = _Apart(Fresh(used | assigned((*before, *gradient.body))))
     before, head = apart.of(before), apart.of(head)
     rest = _own_names(rest, assigned(tuple(head)), apart.fresh)
+    copies, on_copies = _on_copies(rest, assigned(tuple(head)), apart.fresh)
+    if copies and (made := _kept(primal, [*before, final], gradient, head, on_copies, apart.fresh, moving=copies)):
+        return made
     tape = taped(before, rest, apart.fresh)
     if tape is not None and (made := _kept(primal, [*tape.forward, final], gradient, head, rest, apart.fresh, tape)):
         return made
@@ -89,9 +93,11 @@ def _kept(
     rest: list[Stmt],
     fresh: Fresh,
     tape: Taped | None = None,
+    moving: Set[str] = frozenset(),
 ) -> Kept | None:
     """`head` and `rest`: the gradient before the cut and behind it. With a tape: None where what it stands for is
-    needed nevertheless."""
+    needed nevertheless. `moving`: arrays that cross as the forward leaves them; None where an earlier content is read.
+    """
     *before, final = sweep
     assert isinstance(final, Return)
     after = tape.read if tape else rest
@@ -101,7 +107,7 @@ def _kept(
     groups = groups_of([p.shape_text for p in primal.params])
     told = {n for n in made & set(types) if sum(d.symbol in groups for d in types[n].shape) < 2}
     allowed = told - assigned(tuple(after)) - taken - _counters(before)
-    found = _Choice(head, {n: types[n] for n in allowed}, _sizes(primal)).of(live_before(after))
+    found = _Choice(head, {n: types[n] for n in allowed}, _sizes(primal), moving).of(live_before(after))
     found |= tape.names if tape else set()
     found -= _made_anyhow(head, after, found)
     if not found:
@@ -121,6 +127,8 @@ def _kept(
         if tape.lists.keys() & assigned(body):
             return None
         body = clean([*(s for s in head if not assigned((s,)) & found), lists(tape, head, fresh), *tape.rest])
+    if moving & assigned(body) or any(read((s,)) & moving for s in body if not _copies(s, moving)):
+        return None
     given = {n: r for n, r in given.items() if n in found & read(body)}
     body = tuple(rename_block(body, {n: r.name for n, r in given.items()}))
     used = read(body) | extents_of(body)
@@ -155,6 +163,21 @@ def _own_names(rest: Sequence[Stmt], crossing: set[str], fresh: Fresh) -> list[S
             (stmt,) = rename_block([stmt], {n: fresh(n) for n in sorted(own)})
         found.append(stmt)
     return found
+
+
+def _on_copies(rest: Sequence[Stmt], crossing: set[str], fresh: Fresh) -> tuple[set[str], list[Stmt]]:
+    """Arrays whose writes the reverse takes back cross as they are left, and it goes back on copies."""
+    back = {s.base.id for s in walk_stmts(tuple(rest)) if isinstance(s, Store) and s.undoes} & crossing
+    types = name_types(rest, {})
+    copies = {n: fresh(n) for n in sorted(back)}
+    made = [Assign(copy, construct.call("copy", Name(n, types[n]))) for n, copy in copies.items()]
+    return back, [*made, *rename_block(rest, copies)]
+
+
+def _copies(stmt: Stmt, arrays: Set[str]) -> bool:
+    return isinstance(stmt, Assign) and any(
+        stmt.value == construct.call("copy", Name(n, stmt.value.type)) for n in arrays
+    )
 
 
 def _sizes(primal: Function) -> int:
@@ -213,6 +236,7 @@ class _Choice:
     head: Sequence[Stmt]
     types: dict[str, Type]  # of the names that may
     degree: int
+    moving: Set[str]  # arrays of which an earlier content may be meant
 
     def of(self, needed: set[str]) -> set[str]:
         found: set[str] = set()
@@ -225,13 +249,16 @@ class _Choice:
             makers = [s for s in self.head if name in assigned((s,))]
             if not makers:
                 continue
-            if all(isinstance(s, Assign) and not _costly(s.value) for s in makers):
+            if all(self._is_cheap(s) for s in makers):
                 todo += [n for s in makers for n in read((s,))]
             elif name in self.types and self._whole(makers, needed):
                 found.add(name)
             else:
                 todo += [n for s in makers for n in read((s,))]
         return found
+
+    def _is_cheap(self, stmt: Stmt) -> bool:
+        return isinstance(stmt, Assign) and not _costly(stmt.value) and not read((stmt,)) & self.moving
 
     def _whole(self, makers: Sequence[Stmt], needed: set[str]) -> bool:
         """Whether all that is needed of these statements can be kept: else they run again anyway."""

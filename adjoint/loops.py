@@ -9,7 +9,7 @@ from typing import Any
 
 from ..transpile import construct
 from ..transpile.construct import const, value_of
-from ..transpile.dims import ZERO, Dim, maximum, nonnegative
+from ..transpile.dims import ZERO, Dim, maximum
 from ..transpile.errors import Mistake
 from ..transpile.operations import ROWS
 from ..transpile.program import (
@@ -34,6 +34,7 @@ from ..transpile.program import (
 from .activity import flows
 from .blocks import rebound, without_stores
 from .cotangents import Cotangents
+from .rooms import position, room
 from .versions import with_versions
 
 
@@ -41,6 +42,8 @@ class Loops:
     """Mixed into `Reverser`."""
 
     def _loop(self: Any, stmt: For | While, cots: Cotangents, before: set[str]) -> list[Stmt]:
+        if self._is_undone(stmt):
+            return self._undone_loop(stmt, cots, before)
         made, filling, replay = self._replaying(stmt)
         forward, stmt = replace(stmt, body=tuple(filling)), replace(stmt, body=replay)
         written = {s.base.id for s in walk_stmts(stmt.body) if isinstance(s, Store)}
@@ -77,7 +80,7 @@ class Loops:
         new = self.fresh(name)
         self.types[new] = self.types[name]
         self.origins[new] = self.origins.get(name, name)
-        for facts in (self.active, self.versioned, self.chosen, self.lists):
+        for facts in (self.active, self.versioned, self.undone, self.written, self.chosen, self.lists):
             if name in facts:
                 facts.add(new)
         return new
@@ -143,17 +146,17 @@ class Loops:
     def _saving_for(self: Any, stmt: For, kept: list[str]) -> tuple[list[Stmt], list[Stmt], Expr]:
         count = self._trips(stmt)
         assert count is not None
-        position = _position(stmt)
+        place = At(position(stmt))
         before: list[Stmt] = []
         at_start: list[Stmt] = []
         restore: list[Stmt] = []
         for name in kept:
             type = self.types[name]
-            saved, make = self._room_for(name, type, count)
+            saved, make = room(self.fresh(f"{name}_saved"), type, [count])
             before.append(make)
-            items = construct.complete(saved, [At(position)])
+            items = construct.complete(saved, [place])
             at_start.append(Store(saved, items, Name(name, type)))
-            part = construct.index(saved, [At(position)])
+            part = construct.index(saved, [place])
             restore.append(Assign(name, part))
         return [*before, replace(stmt, body=(*at_start, *stmt.body))], restore, const(0)
 
@@ -176,21 +179,15 @@ class Loops:
                     continue
                 if {stmt.var, *bound} & {s for d in type.shape for s in d.symbols()}:
                     continue  # of another size in each iteration
-                saved, make = self._room_for(inner.name, type, count)
+                saved, make = room(self.fresh(f"{inner.name}_saved"), type, [count])
                 made.append(make)
-                items = [At(_position(stmt))]
+                items = [At(position(stmt))]
                 filling.append(Store(saved, construct.complete(saved, items), Name(inner.name, type)))
                 places[inner.name] = construct.index(saved, items)
         restored = [
             replace(s, value=places[s.name]) if isinstance(s, Assign) and s.name in places else s for s in again
         ]
         return replace(stmt, body=tuple(filling)), restored, made
-
-    def _room_for(self: Any, name: str, type: Type, count: Dim) -> tuple[Name, Stmt]:
-        """An array for what a name is in each of `count` iterations, and the statement that makes it."""
-        dtype = {"float": "real", "int": "i64"}.get(type.dtype, type.dtype)
-        saved = Name(self.fresh(f"{name}_saved"), Type(dtype, (_room(count), *type.shape)))
-        return saved, Assign(saved.id, construct.call("empty", shape=saved.type.shape, dtype=dtype))
 
     def _trips(self: Any, stmt: For) -> Dim | None:
         """How often a loop runs, if sizes tell."""
@@ -243,26 +240,9 @@ def _makes_a_product(expr: Expr) -> bool:
     return any(isinstance(e, Call) and ROWS[e.op].kind == "product" for e in walk(expr))
 
 
-def _position(stmt: For) -> Expr:
-    """The number of the iteration, from 0."""
-    counter = Name(stmt.var, Type("int"), construct.Dim.of(stmt.var))
-    start = value_of(stmt.start)
-    offset = counter if start == construct.ZERO else construct.call("subtract", counter, stmt.start)
-    if stmt.step == -1:
-        return construct.call("subtract", stmt.start, counter)
-    return offset if stmt.step == 1 else construct.call("floor_divide", offset, const(stmt.step))
-
-
 def _constant(expr: Expr) -> Expr:
     value = value_of(expr)
     return const(value.value) if value is not None and value.value is not None else expr
-
-
-def _room(count: Dim) -> Dim:
-    """As many places as a loop may need, and no negative number of them: range(N - 1) is empty for N = 0."""
-    constant = sum(c for monomial, c in count.terms if not monomial)
-    above = count - constant if constant < 0 else count  # N reads better than max(0, N - 1)
-    return above if nonnegative(above) else maximum(count, ZERO)
 
 
 __all__ = ["Loops"]

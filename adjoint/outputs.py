@@ -55,9 +55,11 @@ def given_outputs(function: Function, returned: Stmt, body: Sequence[Stmt]) -> t
 
 
 def cut(body: Sequence[Stmt], cotangents: set[str]) -> tuple[list[Stmt], list[Stmt]]:
-    """The statements before the first that depends on a cotangent, and those from there on."""
+    """The forward sweep, and what comes after it: from the first statement that depends on a cotangent, or takes a
+    write back."""
     for position, stmt in enumerate(body):
-        if read((stmt,)) & cotangents or isinstance(stmt, Return):
+        back = any(isinstance(s, Store) and s.undoes for s in walk_stmts((stmt,)))
+        if back or read((stmt,)) & cotangents or isinstance(stmt, Return):
             return list(body[:position]), list(body[position:])
     raise AssertionError("a function without a return")
 

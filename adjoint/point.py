@@ -164,7 +164,7 @@ class Point:
         """Under a name, which a rule can read."""
         if isinstance(expr, Name):
             return expr
-        held = Name(self.reverser.fresh(f"d_{_hint(expr)}"), expr.type)
+        held = Name(self.reverser.fresh(f"d_{hint(expr)}"), expr.type)
         self.reverser.types[held.id] = expr.type
         self.cots.emit(Assign(held.id, expr))
         return held
@@ -200,7 +200,7 @@ class Point:
             return cotangent
         if isinstance(cotangent, Call) and cotangent.op == "negative" and isinstance(cotangent.args[0], Name):
             return cotangent
-        name = Name(self.reverser.fresh(f"d_{role or _hint(call)}"), cotangent.type)
+        name = Name(self.reverser.fresh(f"d_{role or hint(call)}"), cotangent.type)
         self.reverser.types[name.id] = cotangent.type
         self.cots.emit(Assign(name.id, cotangent))
         return name
@@ -226,7 +226,7 @@ class Point:
             return self.known[expr]
         if cost(expr) <= CHEAP or isinstance(expr, (Name, Const)):
             return self._replace(expr)
-        name = Name(self.reverser.fresh(_hint(expr)), expr.type)
+        name = Name(self.reverser.fresh(hint(expr)), expr.type)
         self.reverser.types[name.id] = expr.type
         self.known[expr] = name
         return name
@@ -255,7 +255,7 @@ class Point:
         if isinstance(expr.base, Name):
             self.cots.add_part(expr.base.id, items, cotangent, scatter)
             return
-        part = Name(self.reverser.fresh(f"d_{_hint(expr.base)}"), expr.base.type)
+        part = Name(self.reverser.fresh(f"d_{hint(expr.base)}"), expr.base.type)
         self.reverser.types[part.id] = part.type
         self.cots.emit(Assign(part.id, construct.call("zeros", shape=part.type.shape, dtype=part.type.dtype)))
         self.cots.emit(Store(part, items, cotangent, "add", scatter))
@@ -308,7 +308,7 @@ _NOUNS = {
 }
 
 
-def _hint(expr: Expr) -> str:
+def hint(expr: Expr) -> str:
     """A name for a value: exp_x for np.exp(x), ratio for a / b."""
     if isinstance(expr, Call):
         noun = _NOUNS.get(expr.op, expr.op)
@@ -322,4 +322,4 @@ def _role(call: Call, argument: int) -> str:
     return ("", "then", "else")[argument] if call.op == "where" else ""
 
 
-__all__ = ["CHEAP", "Point", "cost"]
+__all__ = ["CHEAP", "Point", "cost", "hint"]

@@ -29,6 +29,7 @@ from ..transpile.program import (
     Store,
     Type,
     While,
+    stored,
 )
 from .activity import flows
 from .blocks import rebound, without_stores
@@ -38,11 +39,12 @@ from .loops import Loops
 from .own_backward import Derive
 from .point import Point
 from .stores import Stores
+from .undo import CannotUndo, Nest, Undo
 from .versions import with_versions
 
 
 @dataclass
-class Reverser(Loops, Stores, Lists):
+class Reverser(Loops, Stores, Undo, Lists):
     """Shared by all blocks of one function."""
 
     active: set[str]
@@ -52,6 +54,9 @@ class Reverser(Loops, Stores, Lists):
     lines: dict[str, list[str]]  # path -> source lines, for the comments
     facts: Facts  # the ranges of configuration and loop counters
     versioned: set[str] = field(default_factory=set)
+    undone: set[str] = field(default_factory=set)  # arrays whose writes the reverse takes back
+    written: set[str] = field(default_factory=set)  # all arrays that are written into
+    nest: Nest | None = None
     origins: dict[str, str] = field(default_factory=dict)  # the name in the function -> by its versions
     chosen: set[str] = field(default_factory=set)  # names that a `where` may pass by
     only_written: set[str] = field(default_factory=set)  # those of them that only the return reads
@@ -133,11 +138,15 @@ class Reverser(Loops, Stores, Lists):
     # -- branches ----------------------------------------------------------------------------------------------
     def _if(self, stmt: If, cots: Cotangents, before: set[str]) -> list[Stmt]:
         changed = rebound((stmt,))
+        if self.nest is None and stored((stmt,)) & self.undone - changed:
+            raise CannotUndo
         results = {
             n for n in changed if n in self.active and (n in cots.variables or cots.pending.get(n) or not cots.owns(n))
         }
         touched = sorted(self._touched((*stmt.then, *stmt.orelse)))
         if not any(n in self.active for n in [*touched, *results]):
+            if stored((stmt,)) & self.undone:
+                raise CannotUndo
             return [stmt]
         for name in [*touched, *sorted(results)]:
             if cots.owns(name) and name not in cots.variables:
@@ -145,12 +154,16 @@ class Reverser(Loops, Stores, Lists):
             cots.freeze(cots.variable(name).id)
         self.quote(stmt.span, cots.out, len(cots.out), always=True)
         branches = [self._branch(b, cots, results, before) for b in (stmt.then, stmt.orelse)]
-        (then_again, then_out), (else_again, else_out) = branches
-        cots.emit(If(stmt.cond, (*then_again, *then_out), (*else_again, *else_out), stmt.span))
+        forward: list[Stmt] = [stmt]
+        if self.nest is not None:
+            forward = self._undone_branch(stmt, branches, cots)
+        else:
+            (then_again, then_out), (else_again, else_out) = branches
+            cots.emit(If(stmt.cond, (*then_again, *then_out), (*else_again, *else_out), stmt.span))
         for name in results:
             if name not in before and cots.owns(name):
                 cots.take(name)
-        return [stmt]
+        return forward
 
     def _branch(
         self, body: Sequence[Stmt], cots: Cotangents, results: set[str], before: set[str]
@@ -164,7 +177,10 @@ class Reverser(Loops, Stores, Lists):
         for name in mine:
             inner.pending[leaving.get(name, name)] = [cots.variable(name)]
         again = self.block(inside, inner, before)
-        again = without_stores(again, rebound([*inside, *again]))
+        if self.nest is None:
+            again = without_stores(again, rebound([*inside, *again]))
+        else:
+            again += [Assign(n, Name(leaving[n], self.types[n])) for n in sorted(own) if leaving.get(n, n) != n]
         self._leave({n for n in mine if n in entering}, cots, inner)
         return again, inner.out
 

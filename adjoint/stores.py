@@ -36,12 +36,13 @@ class Stores:
 
     def _store(self: Any, stmt: Store, cots: Cotangents) -> list[Stmt]:
         array = stmt.base.id
-        if array not in self.active:
-            return [stmt]
-        if cots.owns(array) and array not in cots.variables and not cots.pending.get(array):
-            return [stmt]
-        variable = cots.variable(array)
         start = len(cots.out)
+        new, leaves = self._taking_back(stmt, cots) if array in self.undone else (None, [])
+        if array not in self.active:
+            return [*leaves, stmt]
+        if cots.owns(array) and array not in cots.variables and not cots.pending.get(array):
+            return [*leaves, stmt]
+        variable = cots.variable(array)
         piece = simplify(construct.index(variable, stmt.items)) if not _whole(stmt) else variable
         overwritten = stmt.op is None
         value = stmt.value
@@ -60,11 +61,11 @@ class Stores:
             if overwritten and any(isinstance(i, Gather) for i in stmt.items):
                 piece = self._of_last_writers(stmt, piece, cots)
             point = Point(self, cots, stmt.span)
-            held = self._left_by(stmt)
+            held = new or self._left_by(stmt)
             value = point.pull(value, unbroadcast(piece, value.type), held, quote=False, guarded=array in self.chosen)
             kept = point.kept
         self.quote(stmt.span, cots.out, start)
-        return [*kept, replace(stmt, value=value)]
+        return [*kept, *leaves, replace(stmt, value=value)]
 
     def _left_by(self: Any, stmt: Store) -> Expr | None:
         """What holds the value of a write from then on: its place in the array, if it stays."""

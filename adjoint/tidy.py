@@ -53,7 +53,9 @@ def _spread_by_stores(body: Sequence[Stmt]) -> list[Stmt]:
         while isinstance(stmt, Store) and isinstance(stmt.value, Call) and stmt.value.op == "broadcast_to":
             stmt = replace(stmt, value=stmt.value.args[0])
         if done and isinstance(stmt, Store) and _adds_to_cleared(done[-1], stmt):
-            done[-1] = replace(stmt, op=None)
+            stmt = replace(stmt, op=None)
+            done.pop()
+        if done and isinstance(stmt, Store) and _gives_back(done[-1], stmt):
             continue
         done.append(stmt)
     return done
@@ -68,6 +70,16 @@ def _adds_to_cleared(first: Stmt, second: Store) -> bool:
         and not second.scatter
         and second.base.id not in names(second.value)
         and not any(isinstance(i, Mask) for i in second.items)
+    )
+
+
+def _gives_back(first: Stmt, second: Store) -> bool:
+    """part = d[i]; d[i] = part    ->    part = d[i]"""
+    return (
+        isinstance(first, Assign)
+        and second.op is None
+        and second.value == Name(first.name, second.value.type)
+        and first.value == construct.index(second.base, second.items)
     )
 
 

@@ -202,3 +202,33 @@ def test_calls_at_the_same_time_take_their_own(package):
         for _ in range(20):
             for got, wanted in zip(pool.map(package.by_way_of_much, inputs), expected, strict=True):
                 np.testing.assert_array_equal(got, wanted)
+
+
+def test_threads_born_in_a_gradient_round_as_others(tmp_path):
+    """A gradient lets what is below the smallest normal number be 0: threads that start in one go on without that."""
+    source = """
+import numpy as np
+from layerc import layer, real
+
+
+@layer
+def powers(x: real["N"]) -> real["N"]:
+    y = np.ones_like(x)
+    for k in range(8):
+        y = y * x
+    return y
+"""
+    program = """
+import numpy as np, powers_of_compiled as L
+from layerc import set_num_threads
+x = np.linspace(1e-4, 1e-6, 200_000, dtype=np.float32).reshape(20, -1)
+set_num_threads(1)
+alone = L.powers(x)
+set_num_threads(3)
+few = x[:4, :200]
+L.powers.vjp(few)[1](few)  # the pullback has the first work of the process that is worth threads
+assert 0 < np.sum((alone > 0) & (alone < 1.17e-38)), "no such numbers here"
+assert np.array_equal(L.powers(x), alone), "lost"
+"""
+    built_from(tmp_path, "powers_of", source)
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=tmp_path)

@@ -473,14 +473,15 @@ class _Function:
         bound = dict(self.spell.bound)
         if fails:
             self.put(f"int64_t lc_first{number} = INT64_MAX;")
+        rounds = self.spell.names.add(self.fresh.fresh("rounds"))
+        self.put(f"const unsigned {rounds} = lc_rounding();")
         self.put(f"#pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1{work})")
         self.open(loop)
         self.depth += 1
         if fails:
             self.exit = _Exit(f"lc_next{number}", f"lc_fault{number}")
             self.put(f"lc_fault_t {self.exit.fault} = {{0, {{0}}}};")
-        if self.kernel.flush:  # each thread has a mode of its own
-            self.put("const unsigned lc_own_mode = lc_flush();")
+        self.put(f"const unsigned lc_own_mode = lc_round_as({rounds});")
         self.lists(region)
         self.enter(replace(region, loop=loop))
         self.body(loop.body, path)
@@ -494,8 +495,7 @@ class _Function:
             )
             self.put("}")
         self.leave(region)
-        if self.kernel.flush:
-            self.put("lc_gradual(lc_own_mode);")
+        self.put("lc_round_again(lc_own_mode);")
         self.close()
         self.exit, self.panels = outside, panels
         self.spell.bound = bound

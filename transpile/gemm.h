@@ -341,8 +341,7 @@ LC_USED static void LC_AS(lc_share)(int64_t m, int64_t n, int64_t depth, const L
 #pragma omp parallel for schedule(static) num_threads(parts)
     for (int64_t p = 0; p < parts; p++) {
         const int64_t from = p * step, count = longest - from < step ? longest - from : step;
-        const unsigned own = lc_rounding();
-        lc_gradual(mode); /* a thread rounds as its caller does */
+        const unsigned own = lc_round_as(mode);
         if (dots && count > 0)
             LC_AS(lc_dots)(down ? count : m, down ? n : count, depth, down ? a + from * ai : a, ai,
                            down ? b : b + from * bj, bj, c + from * (down ? ci : cj), ci, cj, add);
@@ -350,7 +349,7 @@ LC_USED static void LC_AS(lc_share)(int64_t m, int64_t n, int64_t depth, const L
             LC_AS(lc_blocks)(down ? count : m, down ? n : count, depth, down ? a + from * ai : a, ai, ak,
                              down ? b : b + from * bj, bk, bj, c + from * (down ? ci : cj), ci, cj, add,
                              room + p * room_each);
-        lc_gradual(own);
+        lc_round_again(own);
     }
 }
 

@@ -154,7 +154,8 @@ class Assign:
 @node
 class Store:
     """base[items] = value, or base[items] op= value in place. `scatter`: repeated indices accumulate (np.add.at);
-    `binds`: in Python a list gets this value as an item, the array itself and not a copy."""
+    `binds`: in Python a list gets this value as an item, the array itself and not a copy; `undoes`: in a gradient,
+    what an earlier write went over comes back."""
 
     base: Name
     items: tuple[Item, ...]
@@ -163,6 +164,7 @@ class Store:
     scatter: bool = False
     span: Span = field(default=NOWHERE, compare=False)
     binds: bool = False
+    undoes: bool = False
 
 
 @node

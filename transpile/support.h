@@ -34,10 +34,27 @@ LC_USED static inline unsigned lc_flush(void)
 }
 LC_USED static inline void lc_gradual(unsigned mode) { __asm__ volatile("" ::: "memory"); _mm_setcsr(mode); }
 LC_USED static inline unsigned lc_rounding(void) { return _mm_getcsr(); }
+
+/* In a parallel loop a thread rounds as its caller does. One that is born while a gradient is computed begins with its
+   caller's mode: it does not keep that. */
+LC_USED static inline unsigned lc_round_as(unsigned mode)
+{
+    const unsigned own = _mm_getcsr();
+    if (own != mode) lc_gradual(mode);
+    __asm__ volatile("" ::: "memory");
+    return own;
+}
+LC_USED static inline void lc_round_again(unsigned own)
+{
+    if (lc_thread()) own &= ~0x8000u;
+    if (own != _mm_getcsr()) lc_gradual(own);
+}
 #else
 LC_USED static inline unsigned lc_flush(void) { return 0; }
 LC_USED static inline void lc_gradual(unsigned mode) { (void)mode; }
 LC_USED static inline unsigned lc_rounding(void) { return 0; }
+LC_USED static inline unsigned lc_round_as(unsigned mode) { return mode; }
+LC_USED static inline void lc_round_again(unsigned own) { (void)own; }
 #endif
 
 typedef struct { int32_t code; int64_t info[4]; } lc_fault_t;
