@@ -21,7 +21,7 @@ import numpy as np
 
 from layerc.build.compiler import find
 from layerc.transpile import emit, ir
-from layerc.transpile.dims import Atom, Dim
+from layerc.transpile.dims import ZERO, Atom, Dim, maximum
 
 FLAGS = [*find().flags, *find().native]
 WARNINGS = "-Wall -Wextra -Werror".split()
@@ -451,7 +451,8 @@ def ema_backward() -> ir.Kernel:
         t = Dim.of("T") - 1 - Dim.of(r)
         k.set(dh, lambda d: dy[t, d], "add")
         first = E(ir.Op("greater", (ir.Int(t), ir.Const(0, "i64")), "bool"))
-        before = k.let("D", lambda d: op("where", first, y[t - 1, d], 0.0))
+        earlier = maximum(t - 1, ZERO)  # a `where` reads both of its values
+        before = k.let("D", lambda d: op("where", first, y[earlier, d], 0.0))
         k.emit(k.nest(dh.shape, lambda d: ir.Store("da", (Dim.of(d),), (dh[d] * (before[d] - x[t, d])).ir, "add")))
         k.emit(k.nest(dh.shape, lambda d: ir.Store("dx", dx.at((t, d)), (dh[d] * (1.0 - a[d])).ir)))
         k.set(dh, lambda d: dh[d] * a[d])

@@ -70,7 +70,8 @@ class Load:
 
 @node
 class Op:
-    """A scalar operation of the table of operations; all arguments have the types its C wants."""
+    """A scalar operation of the table of operations; all arguments have the types its C wants, and all are computed:
+    both values of a `where`, too."""
 
     op: str
     args: tuple[Expr, ...]
