@@ -12,7 +12,7 @@ product, what a loop leaves) crosses the cut as a `memory` array; a cheap one is
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ..transpile import construct
@@ -77,8 +77,9 @@ def keep(primal: Function, sweep: Sequence[Stmt], gradient: Function) -> Kept | 
     before, head = apart.of(before), apart.of(head)
     rest = _own_names(rest, assigned(tuple(head)), apart.fresh)
     copies, on_copies = _on_copies(rest, assigned(tuple(head)), apart.fresh)
-    if copies and (made := _kept(primal, [*before, final], gradient, head, on_copies, apart.fresh, moving=copies)):
-        return made
+    if copies and (made := _kept(primal, [*before, final], gradient, head, on_copies, apart.fresh)):
+        if not copies & assigned(made.pullback.body):
+            return made
     tape = taped(before, rest, apart.fresh)
     if tape is not None and (made := _kept(primal, [*tape.forward, final], gradient, head, rest, apart.fresh, tape)):
         return made
@@ -93,11 +94,9 @@ def _kept(
     rest: list[Stmt],
     fresh: Fresh,
     tape: Taped | None = None,
-    moving: Set[str] = frozenset(),
 ) -> Kept | None:
     """`head` and `rest`: the gradient before the cut and behind it. With a tape: None where what it stands for is
-    needed nevertheless. `moving`: arrays that cross as the forward leaves them; None where an earlier content is read.
-    """
+    needed nevertheless."""
     *before, final = sweep
     assert isinstance(final, Return)
     after = tape.read if tape else rest
@@ -107,11 +106,19 @@ def _kept(
     groups = groups_of([p.shape_text for p in primal.params])
     told = {n for n in made & set(types) if sum(d.symbol in groups for d in types[n].shape) < 2}
     allowed = told - assigned(tuple(after)) - taken - _counters(before)
-    found = _Choice(head, {n: types[n] for n in allowed}, _sizes(primal), moving).of(live_before(after))
-    found |= tape.names if tape else set()
-    found -= _made_anyhow(head, after, found)
-    if not found:
-        return None
+    earlier = _earlier(head)
+    while True:
+        found = _Choice(head, {n: types[n] for n in allowed}, _sizes(primal), earlier).of(live_before(after))
+        found |= tape.names if tape else set()
+        found -= _made_anyhow(head, after, found)
+        if not found:
+            return None
+        again = [s for s in head if not assigned((s,)) & found]
+        needed = read(clean([*again, *after]))
+        missed = {n for s in again if assigned((s,)) & needed for n in earlier[id(s)] & found}
+        if not missed:
+            break
+        allowed -= missed
     own = assigned((*before, *head, *rest)) | {p.name for p in primal.params}
     given = {n: r for n, r in _outputs(primal, final).items() if r.name not in own}
     memory = {n: Type(_strong(types[n].dtype), types[n].shape) for n in sorted(found - given.keys())}
@@ -122,13 +129,11 @@ def _kept(
         body=clean([*before, replace(final, values=(*final.values, *values))], checks=True),
         results=(*primal.results, *(Result(n, "memory", t, texts[n]) for n, t in memory.items())),
     )
-    body = clean([*(s for s in head if not assigned((s,)) & found), *after])
+    body = clean([*again, *after])
     if tape:
         if tape.lists.keys() & assigned(body):
             return None
-        body = clean([*(s for s in head if not assigned((s,)) & found), lists(tape, head, fresh), *tape.rest])
-    if moving & assigned(body) or any(read((s,)) & moving for s in body if not _copies(s, moving)):
-        return None
+        body = clean([*again, lists(tape, head, fresh), *tape.rest])
     given = {n: r for n, r in given.items() if n in found & read(body)}
     body = tuple(rename_block(body, {n: r.name for n, r in given.items()}))
     used = read(body) | extents_of(body)
@@ -174,10 +179,14 @@ def _on_copies(rest: Sequence[Stmt], crossing: set[str], fresh: Fresh) -> tuple[
     return back, [*made, *rename_block(rest, copies)]
 
 
-def _copies(stmt: Stmt, arrays: Set[str]) -> bool:
-    return isinstance(stmt, Assign) and any(
-        stmt.value == construct.call("copy", Name(n, stmt.value.type)) for n in arrays
-    )
+def _earlier(head: Sequence[Stmt]) -> dict[int, set[str]]:
+    """What each statement reads and a later one changes: where that crosses, it is not what was read."""
+    found: dict[int, set[str]] = {}
+    later: set[str] = set()
+    for stmt in reversed(head):
+        found[id(stmt)] = read((stmt,)) & later
+        later |= assigned((stmt,))
+    return found
 
 
 def _sizes(primal: Function) -> int:
@@ -236,7 +245,7 @@ class _Choice:
     head: Sequence[Stmt]
     types: dict[str, Type]  # of the names that may
     degree: int
-    moving: Set[str]  # arrays of which an earlier content may be meant
+    earlier: dict[int, set[str]]
 
     def of(self, needed: set[str]) -> set[str]:
         found: set[str] = set()
@@ -258,7 +267,7 @@ class _Choice:
         return found
 
     def _is_cheap(self, stmt: Stmt) -> bool:
-        return isinstance(stmt, Assign) and not _costly(stmt.value) and not read((stmt,)) & self.moving
+        return isinstance(stmt, Assign) and not _costly(stmt.value) and not self.earlier[id(stmt)]
 
     def _whole(self, makers: Sequence[Stmt], needed: set[str]) -> bool:
         """Whether all that is needed of these statements can be kept: else they run again anyway."""
