@@ -15,6 +15,7 @@ from ..transpile.clean import clean
 from ..transpile.construct import value_of
 from ..transpile.dims import ANY, Dim, Facts
 from ..transpile.lines import lines_of
+from ..transpile.merge import merged_block
 from ..transpile.node import remembered
 from ..transpile.primal import primal_block
 from ..transpile.printer import print_function
@@ -240,7 +241,7 @@ def _reversed(
     ends = _results(function, cotangents)
     sweep = list(primal_block([*forward, *seeds, final]))
     body = unaliased(clean(tidy(clean([*sweep[:-1], *primal_block(cotangents.out), *ends]))))
-    body = named_parts(body, reverser.fresh)
+    body = merged_block(named_parts(body, reverser.fresh), in_gradient=True)
     return sweep, body, reverser.origins
 
 

@@ -25,6 +25,7 @@ from .lowering.context import Place
 from .lowering.faults import ErrorTable
 from .lowering.scalars import cast, ir_dtype, neutral
 from .lowering.statements import Statements
+from .merge import merged
 from .primal import primal
 from .program import Assign, Call, Expr, For, Function, Name, Parameter, Pop, Result, Return, walk_stmts
 
@@ -38,7 +39,7 @@ def lower(
     """The kernel of a function; `layer` is what errors name, `name` the kernel's (default: the function's).
     `checked`: every
     array that a statement computes must be finite."""
-    made = _Function(primal(function), layer, errors)
+    made = _Function(merged(primal(function)), layer, errors)
     made.trapping = checked
     return made.kernel(name or function.name)
 

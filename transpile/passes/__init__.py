@@ -18,13 +18,14 @@ from .flatten import flatten
 from .fold import fold
 from .free import free
 from .fuse import fuse
+from .guards import guards
 from .inline import inline
 from .interchange import interchange
 from .jam import jam
 from .lanes import lanes
 from .linear import linear
 from .near import near
-from .order import order
+from .order import order, reorder
 from .products import products
 from .quotient import quotient
 from .ranges import ranges
@@ -38,12 +39,14 @@ from .strides import strides
 from .tidy import tidy
 from .unroll import unroll
 from .verify import IRError, verify
+from .windows import windows
 
 Pass = Callable[[Kernel], Kernel]
 
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("tidy", tidy),  # loops have their own variables
     ("fold", fold),  # x * 1 is x
+    ("guards", guards),  # what a branch has asked is not checked inside
     ("ranges", ranges),  # where all indices are in range, none is checked
     ("free", free),  # user loops with independent iterations are maps
     ("fills", fills),  # what is stored as a whole is not filled before
@@ -60,10 +63,11 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("fuse", fuse),  # what runs over one space is one loop
     ("split", split),  # what is dear is vectorised on its own
     ("jam", jam),  # rows of a product share what they load
+    ("windows", windows),  # windows of a row are gone over outside of it
     ("lanes", lanes),  # scalar recurrences run sixteen examples at once
     ("contract", contract),  # what lives for one iteration needs no array
     ("unroll", unroll),  # small windows are written out
-    ("reorder", order),  # ... so that the loop over windows runs along memory
+    ("reorder", reorder),  # ... so that the loop over windows runs along memory
     ("strands", strands),  # rows that do not touch each other recur on their own
     ("flatten", flatten),  # loops over contiguous memory are one
     ("accumulate", accumulate),  # sums run in registers, and in blocks

@@ -5,9 +5,9 @@
     for k: y[k] = t[k]
 
 Inlined are: values of a few flops (less than writing and reading them takes) and at most two loads, where what does
-not change along the last axis is free (it is hoisted); and any value read once, by a nest that runs over just its
-elements. Legal where the one store of the temporary comes before all its loads, and nothing its value reads is
-written from there to them.
+not change along the last axis is free (it is hoisted), unless it is a dear number; and any value read once, by a nest
+that runs over just its elements. Legal where the one store of the temporary comes before all its loads, and nothing its
+value reads is written from there to them.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from .tree import (
 )
 
 CHEAP_FLOPS, CHEAP_LOADS, MOST_NODES = 8, 2, 60
+DEAR_FLOPS = 16  # of a number: loops that do not change it need not be asked to leave it out
 
 
 def cost(expr: Expr, variable: str) -> int:
@@ -168,9 +169,12 @@ def _worth(variables: tuple[str, ...], value: Expr, rest: Body, buffer: Buffer) 
     size = sum(1 for _ in parts(value))
     last = variables[-1] if variables else ""
     memory = [load for load in loads(value) if load.index and (not last or last in symbols(load))]
+    uses = [a for a in accesses(rest) if a.buffer == buffer.name]
+    again = not variables and any(a.loops for a in uses)  # in loops that it does not know of
+    if again and sum(flops(e.op) for e in parts(value) if isinstance(e, Op)) > DEAR_FLOPS:
+        return False
     if cost(value, last) <= CHEAP_FLOPS and len(memory) <= CHEAP_LOADS:
         return True
-    uses = [a for a in accesses(rest) if a.buffer == buffer.name]
     if len(uses) > 1 or size > MOST_NODES:
         return not uses
     return not uses or _same_space(uses[0])

@@ -115,7 +115,7 @@ class _State:
     def is_own(self, name: str, nest: _Nest) -> bool:
         """Whether a variable is set by an iteration before it is used."""
         buffer = self.table[name]
-        return buffer.kind == "temp" and not buffer.alias and _set_first(name, nest.loop.body)
+        return buffer.kind == "temp" and not buffer.alias and set_first(name, nest.loop.body)
 
     # -- how -----------------------------------------------------------------------------------------------------
     def numbered(self, nest: _Nest) -> _Nest:
@@ -194,7 +194,7 @@ class _State:
         for name in sorted({n for piece in nest.pieces for n in _written(piece)}):
             using = [piece for piece in nest.pieces if any(a.buffer == name for a in accesses(piece))]
             asked = any(a.buffer == name for a in accesses(nest.checks))
-            if len(using) > 1 or asked or not _set_first(name, using[0]):
+            if len(using) > 1 or asked or not set_first(name, using[0]):
                 found[name] = self.names.fresh(f"{name}_row")
                 self.table[found[name]] = Buffer(found[name], self.table[name].dtype, (Dim.of(STRIP),), "temp")
         return found
@@ -300,12 +300,12 @@ def _written(body: Body) -> set[str]:
     return {s.buffer for s in walk(body) if isinstance(s, Store) and not s.index}
 
 
-def _set_first(name: str, body: Sequence[Stmt]) -> bool:
+def set_first(name: str, body: Sequence[Stmt]) -> bool:
     """Whether a variable is set before it is asked for or added to."""
     for stmt in body:
         touching = [a for a in accesses((stmt,)) if a.buffer == name]
         if touching and isinstance(stmt, For):
-            return _set_first(name, stmt.body)
+            return set_first(name, stmt.body)
         if touching:
             plain = isinstance(stmt, Store) and stmt.buffer == name and stmt.op is None
             return plain and all(a.mode == "w" for a in touching)

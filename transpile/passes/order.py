@@ -10,7 +10,7 @@ others keep their order.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..dims import Atom, Dim
 from ..ir import Comment, Const, For, Kernel, Stmt, Store
@@ -22,26 +22,42 @@ SUM_INSIDE = 1.5  # an accumulator that stands still: a reduction over the vecto
 
 
 def order(kernel: Kernel) -> Kernel:
+    return _ordered(kernel, unrolls=True)
+
+
+def reorder(kernel: Kernel) -> Kernel:
+    """After `unroll`: windows that are left stay loops."""
+    return _ordered(kernel, unrolls=False)
+
+
+def _ordered(kernel: Kernel, unrolls: bool) -> Kernel:
     shapes = {b.name: b.shape for b in buffers(kernel).values() if b.shape or b.kind != "temp"}
     variables = {s.var for s in walk(kernel.body) if isinstance(s, For)}
-    return replace(kernel, body=_body(kernel.body, variables, shapes))
+    return replace(kernel, body=_body(kernel.body, _Known(variables, shapes, unrolls)))
 
 
-def _body(body: Body, variables: set[str], shapes: dict[str, tuple[Dim, ...]]) -> Body:
-    return tuple(_stmt(s, variables, shapes) for s in body)
+@dataclass(frozen=True)
+class _Known:
+    variables: set[str]
+    shapes: dict[str, tuple[Dim, ...]]
+    unrolls: bool
 
 
-def _stmt(stmt: Stmt, variables: set[str], shapes: dict[str, tuple[Dim, ...]]) -> Stmt:
+def _body(body: Body, known: _Known) -> Body:
+    return tuple(_stmt(s, known) for s in body)
+
+
+def _stmt(stmt: Stmt, known: _Known) -> Stmt:
     if (nest := stores(stmt)) is not None:
         loops, inside = nest
         movable = _tail(loops)
         if len(movable) > 1 and inside:
-            best = min(reversed(movable), key=lambda loop: _cost(inside, loop, variables, shapes))
+            best = min(reversed(movable), key=lambda loop: _cost(inside, loop, known))
             if best is not movable[-1]:
                 moved = [x for x in movable if x is not best] + [best]
                 return rebuild(loops[: -len(movable)] + moved, inside)
             return stmt
-    return map_bodies(stmt, lambda inner: _body(inner, variables, shapes))
+    return map_bodies(stmt, lambda inner: _body(inner, known))
 
 
 def perfect(stmt: For) -> tuple[list[For], Body]:
@@ -85,14 +101,15 @@ def _tail(loops: list[For]) -> list[For]:
     return []
 
 
-def _cost(inside: Body, loop: For, variables: set[str], shapes: dict[str, tuple[Dim, ...]]) -> float:
+def _cost(inside: Body, loop: For, known: _Known) -> float:
     var, trips = loop.var, (loop.hi - loop.lo).value
     # One of known length is written out by `unroll`, and then another loop is innermost.
-    total = NEVER if trips is None and is_window(inside, var, variables) else 0.0
+    stays = trips is None or not known.unrolls
+    total = NEVER if stays and is_window(inside, var, known.variables) else 0.0
     for a in set(accesses(inside)):
-        if a.buffer not in shapes:
+        if a.buffer not in known.shapes:
             continue  # a register of each iteration
-        stride = _stride(a.index or (), var, shapes[a.buffer])
+        stride = _stride(a.index or (), var, known.shapes[a.buffer])
         if stride is None:
             total += FAR
         elif stride == 0:

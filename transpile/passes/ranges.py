@@ -59,7 +59,7 @@ class _Questions:
                     self.body(before, box)
                     self.body(inner, box)
                 case Check(cond):
-                    for part in _conjuncts(cond):
+                    for part in conjuncts(cond):
                         self.ask(part, True, box)
                 case Store(at, (), Op("where", (Op("less", (Int(), Const(0)), _) as below, _, _))):
                     self.places |= {at} if self.ask(below, False, box) else set()
@@ -96,23 +96,23 @@ class _Questions:
         return dim
 
 
-def _conjuncts(cond: Expr) -> list[Expr]:
+def conjuncts(cond: Expr) -> list[Expr]:
     if isinstance(cond, Op) and cond.op in ("logical_and", "bitwise_and"):
-        return [part for arg in cond.args for part in _conjuncts(arg)]
+        return [part for arg in cond.args for part in conjuncts(arg)]
     return [cond]
 
 
 def _margin(comparison: Expr, wanted: bool) -> Dim | None:
     """What must not be negative for the comparison of two integers to be as wanted."""
     match comparison:
-        case Op("less", (a, b), _) if (x := _as_dim(a)) is not None and (y := _as_dim(b)) is not None:
+        case Op("less", (a, b), _) if (x := as_dim(a)) is not None and (y := as_dim(b)) is not None:
             return y - x - 1 if wanted else x - y
-        case Op("greater_equal", (a, b), _) if (x := _as_dim(a)) is not None and (y := _as_dim(b)) is not None:
+        case Op("greater_equal", (a, b), _) if (x := as_dim(a)) is not None and (y := as_dim(b)) is not None:
             return x - y if wanted else y - x - 1
     return None
 
 
-def _as_dim(expr: Expr) -> Dim | None:
+def as_dim(expr: Expr) -> Dim | None:
     match expr:
         case Int(dim):
             return dim
@@ -151,4 +151,4 @@ def _apart(kernel: Kernel) -> tuple[Body, list[Buffer]]:
     return rename_buffers(kernel.body, fresh), more
 
 
-__all__ = ["ranges"]
+__all__ = ["as_dim", "conjuncts", "ranges"]

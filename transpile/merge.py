@@ -1,0 +1,208 @@
+"""One variable for one running value: what only hands a number on to another name, and takes it back, is that name.
+
+    total_2 = total                                       for b in range(3):
+    for b in range(3):                              ->        total = total + x[a, b]
+        total_2 = total_2 + x[a, b]
+    total = total_2
+
+Loops in loops have names of their own for what they carry, and the reverse of a branch hands cotangents through both
+of its ways. Numbers only: a name for an array may be a view of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .program import (
+    Assign,
+    Call,
+    Comment,
+    Const,
+    For,
+    Function,
+    If,
+    Name,
+    Pop,
+    Pull,
+    Push,
+    Stmt,
+    Store,
+    Type,
+    assigned,
+    names,
+    stmt_exprs,
+    walk,
+    walk_stmts,
+)
+from .renaming import map_stmt, rename_block
+
+
+def merged(function: Function) -> Function:
+    """The function with one variable for one running value."""
+    return replace(function, body=merged_block(function.body))
+
+
+def merged_block(body: Sequence[Stmt], in_gradient: bool = False) -> tuple[Stmt, ...]:
+    """The body of a function. `in_gradient`: `v = 0; v += e` may be `v = e`, which differs where e is -0, and a branch
+    that is left without statements need not ask."""
+    if any(isinstance(s, Pull) for s in walk_stmts(tuple(body))):
+        return tuple(body)
+    block = list(body)
+    while True:
+        again = _Merge(_mentions(block), in_gradient).block(block)
+        if again == block:
+            return tuple(block)
+        block = again
+
+
+def _mentions(body: Sequence[Stmt]) -> Counter[str]:
+    """How often each name is read or written."""
+    found: Counter[str] = Counter()
+    for stmt in walk_stmts(tuple(body)):
+        found.update(e.id for expr in stmt_exprs(stmt) for e in walk(expr) if isinstance(e, Name))
+        match stmt:
+            case Assign(name=name) | Pop(name=name):
+                found[name] += 1
+            case For(var=name):
+                found[name] += 1
+            case Store(base=base):
+                found[base.id] += 1
+        if isinstance(stmt, (Push, Pop)):
+            found[stmt.list.id] += 1
+        for expr in stmt_exprs(stmt):
+            found.update(s for e in walk(expr) for d in e.type.shape for s in d.symbols())
+    return found
+
+
+class _Merge:
+    def __init__(self, everywhere: Counter[str], in_gradient: bool) -> None:
+        self.everywhere, self.in_gradient = everywhere, in_gradient
+
+    def block(self, body: Sequence[Stmt]) -> list[Stmt]:
+        found = [map_stmt(s, lambda e: e, lambda b: tuple(self.block(b)), lambda n: n) for s in body]
+        found = self.without_tails(found)
+        position = 0
+        while position < len(found):
+            changed = self.at(found, position)
+            found, position = (changed, max(0, position - 1)) if changed is not None else (found, position + 1)
+        return found
+
+    def at(self, body: list[Stmt], position: int) -> list[Stmt] | None:
+        """The block with less, if the statement here is to be spared."""
+        stmt, before, after = body[position], body[:position], body[position + 1 :]
+        if isinstance(stmt, If):
+            return self.joined(before, stmt, after)
+        if not isinstance(stmt, Assign) or stmt.value.type.rank:
+            return None
+        if stmt.value == Name(stmt.name, stmt.value.type):
+            return [*before, *after]
+        if isinstance(stmt.value, Name):
+            return self.handed_on(before, stmt, stmt.value, after)
+        if self.in_gradient and isinstance(stmt.value, Const) and stmt.value.value == 0:
+            return self.begun(before, stmt, after)
+        return None
+
+    def joined(self, before: list[Stmt], stmt: If, after: list[Stmt]) -> list[Stmt] | None:
+        """if c: own = e  else: own = value        value = own    ->    if c: value = e"""
+        for k, other in enumerate(after):
+            if not isinstance(other, Assign) or other.value.type.rank:
+                return None
+            if isinstance(other.value, Name):
+                own, of, type = other.value.id, other.name, other.value.type
+                here = _mentions([stmt])
+                alone = here[own] + 1 == self.everywhere[own] and not _mentions(after[:k])[of]
+                if alone and Assign(own, Name(of, type)) in (*stmt.then, *stmt.orelse) and _all_of(own, type, [stmt]):
+                    if all(_hands_over(branch, own, of) for branch in (stmt.then, stmt.orelse)):
+                        (made,) = rename_block([stmt], {own: of})
+                        return [*before, made, *after[:k], *after[k + 1 :]]
+        return None
+
+    def handed_on(self, before: list[Stmt], stmt: Assign, value: Name, after: list[Stmt]) -> list[Stmt] | None:
+        """own = value; ...; value = own    or    own = value; ... own ..., and neither changes"""
+        own, of = stmt.name, value.id
+        for k, other in enumerate(after):
+            here = _mentions(after[:k])
+            if isinstance(other, Assign) and other.name == of and other.value == Name(own, other.value.type):
+                if here[of] or here[own] + 2 != self.everywhere[own] or not _all_of(own, value.type, after[: k + 1]):
+                    break
+                return [*before, *rename_block(after[:k], {own: of}), *after[k + 1 :]]
+            if of in assigned((other,)):
+                break
+        last = max((k for k, s in enumerate(after) if _mentions([s])[own]), default=-1)
+        using = after[: last + 1]
+        if _mentions(using)[own] + 1 != self.everywhere[own] or {own, of} & assigned(tuple(using)):
+            return None
+        if not _all_of(own, value.type, using):
+            return None
+        return [*before, *rename_block(using, {own: of}), *after[last + 1 :]]
+
+    def begun(self, before: list[Stmt], stmt: Assign, after: list[Stmt]) -> list[Stmt] | None:
+        """v = 0; ...; v = v + e    ->    ...; v = e"""
+        for k, other in enumerate(after):
+            if not _mentions([other])[stmt.name]:
+                continue
+            match other:
+                case Assign(name=name, value=Call(op="add", args=(Name(id=old), rest)) as value) if (
+                    name == old == stmt.name and stmt.name not in names(rest) and rest.type == value.type
+                ):
+                    return [*before, *after[:k], replace(other, value=rest), *after[k + 1 :]]
+            return None
+        return None
+
+    def without_tails(self, body: Sequence[Stmt]) -> list[Stmt]:
+        """What both ways of a branch end with comes after it."""
+        found: list[Stmt] = []
+        for stmt in body:
+            if not isinstance(stmt, If):
+                found.append(stmt)
+                continue
+            tail: list[Stmt] = []
+            while (last := _last(stmt.then)) is not None and last == _last(stmt.orelse):
+                tail.insert(0, last)
+                stmt = replace(stmt, then=_without_last(stmt.then), orelse=_without_last(stmt.orelse))
+            if not tail or _real((*stmt.then, *stmt.orelse)) or not self.in_gradient:
+                found.append(stmt)
+            found += tail
+        return found
+
+
+def _hands_over(branch: Sequence[Stmt], own: str, of: str) -> bool:
+    """Whether it sets the one, once, and does not go on to speak of the other, nor changes that."""
+    at = [k for k, s in enumerate(branch) if isinstance(s, Assign) and s.name == own]
+    if len(at) != 1 or of in assigned(tuple(branch)) or own in assigned(tuple(branch[: at[0]])):
+        return False
+    return not _mentions(branch[at[0] + 1 :])[of] and not _mentions(branch[: at[0]])[own]
+
+
+def _all_of(name: str, type: Type, body: Sequence[Stmt]) -> bool:
+    """Whether it is read, and given values, of one type only."""
+    for stmt in walk_stmts(tuple(body)):
+        if isinstance(stmt, (Assign, Pop)) and stmt.name == name:
+            if not isinstance(stmt, Assign) or stmt.value.type != type:
+                return False
+        for expr in stmt_exprs(stmt):
+            if any(isinstance(e, Name) and e.id == name and e.type != type for e in walk(expr)):
+                return False
+    return True
+
+
+def _real(body: Sequence[Stmt]) -> list[Stmt]:
+    return [s for s in body if not isinstance(s, Comment)]
+
+
+def _last(body: Sequence[Stmt]) -> Stmt | None:
+    real = _real(body)
+    return real[-1] if real and isinstance(real[-1], (Assign, Store)) else None
+
+
+def _without_last(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    last = _last(body)
+    kept = list(body)
+    while kept and (kept[-1] is last or isinstance(kept[-1], Comment)):
+        kept.pop()
+    return tuple(kept)
+
+
+__all__ = ["merged", "merged_block"]

@@ -1,0 +1,109 @@
+"""What a branch has asked of integers is known inside of it: it is not checked again there.
+
+if (0 <= r) & (r < H):                              if (0 <= r) & (r < H):
+    check (r >= -H) & (r < H)               ->          s += x[r]
+    at = where(r < 0, r + H, r)
+    s += x[at]
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+
+from ..dims import Dim, Facts, nonnegative
+from ..ir import Check, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store, While
+from .depend import Memory
+from .fold import fold_body
+from .ranges import as_dim, conjuncts
+from .tree import Body, accesses, dim_loads, has, map_all, map_bodies, map_expr, map_own
+
+
+def guards(kernel: Kernel) -> Kernel:
+    if not has(kernel.body, If):
+        return kernel
+    body = _body(kernel.body, (), Memory.of(kernel).facts)
+    if body == kernel.body:
+        return kernel
+    return replace(kernel, body=_without_places(fold_body(body)))
+
+
+Known = tuple[Dim, ...]  # what is not negative
+
+
+def _body(body: Body, known: Known, facts: Facts) -> Body:
+    return tuple(_stmt(s, known, facts) for s in body)
+
+
+def _stmt(stmt: Stmt, known: Known, facts: Facts) -> Stmt:
+    match stmt:
+        case If(cond, then, orelse):
+            inside = (*known, *(m for part in conjuncts(cond) for m in margins(part)))
+            return If(_told(cond, known, facts), _body(then, inside, facts), _body(orelse, known, facts))
+        case For(var, lo, hi):
+            within = {**facts, var: (lo, hi - 1)}
+            return replace(stmt, body=_body(stmt.body, known, within))
+        case While():
+            return map_bodies(stmt, lambda inner: _body(inner, known, facts))
+    return map_own(stmt, lambda d: d, lambda e: _told(e, known, facts)) if known else stmt
+
+
+def _told(expr: Expr, known: Known, facts: Facts) -> Expr:
+    """With what is known in the place of comparisons."""
+
+    def answer(e: Expr) -> Expr:
+        for wanted in (True, False):
+            needed = margins(e, wanted)
+            if needed and all(any(nonnegative(m - k, facts) for k in known) for m in needed):
+                return Const(wanted, "bool")
+        return e
+
+    return map_expr(expr, answer) if known else expr
+
+
+def margins(comparison: Expr, wanted: bool = True) -> tuple[Dim, ...]:
+    """What is not negative if, and only if, the comparison of two integers is as wanted."""
+    if not isinstance(comparison, Op) or len(comparison.args) != 2:
+        return ()
+    a, b = map(as_dim, comparison.args)
+    if a is None or b is None:
+        return ()
+    match comparison.op, wanted:
+        case ("less", True) | ("greater_equal", False):
+            return (b - a - 1,)
+        case ("less_equal", True) | ("greater", False):
+            return (b - a,)
+        case ("greater", True) | ("less_equal", False):
+            return (a - b - 1,)
+        case ("greater_equal", True) | ("less", False):
+            return (a - b,)
+        case ("equal", True):
+            return (a - b, b - a)
+    return ()
+
+
+def _without_places(body: Body) -> Body:
+    """Without checks that always hold; and an index that is a variable because it could wrap is itself."""
+    uses = Counter(a.buffer for a in accesses(body))
+
+    def kept(inner: Body) -> Body:
+        found, rest = [], inner
+        while rest:
+            stmt, rest = rest[0], rest[1:]
+            match stmt:
+                case Check(Const(True)):
+                    continue
+                case Store(buffer, (), Int(dim), None) if not any(True for _ in dim_loads(dim)):
+                    here = [a for a in accesses(rest) if a.buffer == buffer]
+                    if len(here) + 1 == uses[buffer] and not any(a.writes for a in here):
+                        rest = map_all(rest, partial(_in_place, buffer, dim))
+                        continue
+            found.append(map_bodies(stmt, kept))
+        return tuple(found)
+
+    return kept(body)
+
+
+def _in_place(buffer: str, dim: Dim, expr: Expr) -> Expr:
+    return Int(dim) if isinstance(expr, Load) and expr.buffer == buffer else expr

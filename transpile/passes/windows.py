@@ -1,0 +1,285 @@
+"""Loops over windows go outside of the loop along memory that they are windows of, a strip of it at a time.
+
+    for j in 0..W:                                      for s in 0..(W + 63)//64:
+        t = f(dy[j])                                        for j in the strip: t_row[j] = f(dy[j])
+        for b in 0..K:                        ->            for b in 0..K:
+            if (0 <= j + b - 1) & (j + b - 1 < W):              for j in the strip, from 1 - b to W - b + 1:
+                d_x[j + b - 1] += t * w[b]                          d_x[j + b - 1] += t_row[j] * w[b]
+
+What windows share is then added to in vectors, and what a branch asks of the counter is a range of it. What is added to
+one place comes in another order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from ..dims import Dim, Facts, maximum, minimum
+from ..ir import Buffer, Comment, Expr, For, If, Kernel, Op, Stmt, Store
+from .depend import Memory, injective
+from .guards import margins
+from .interchange import STRIP, set_first
+from .products import stride
+from .ranges import conjuncts
+from .tree import (
+    Access,
+    Body,
+    Index,
+    Names,
+    accesses,
+    buffers,
+    dim_loads,
+    loads,
+    map_bodies,
+    map_places,
+    substitute,
+    symbols,
+    walk,
+)
+from .unroll import MOST_STATEMENTS, MOST_TRIPS
+
+SHORT = 16  # iterations: a loop of no more is no loop to run in vectors
+FARTHEST = 4  # elements from one iteration to the next, of which a vector is still worth gathering
+
+
+def windows(kernel: Kernel) -> Kernel:
+    state = _State(kernel)
+    body = state.body(kernel.body, Memory.of(kernel).facts)
+    return replace(kernel, body=body, buffers=tuple(state.table.values()))
+
+
+@dataclass
+class _Piece:
+    """Statements that stand together, and where in the strip they run."""
+
+    body: Body
+    low: Dim
+    high: Dim
+
+
+class _State:
+    def __init__(self, kernel: Kernel) -> None:
+        self.table, self.names, self.kernel = buffers(kernel), Names.of(kernel), kernel
+
+    def body(self, body: Body, facts: Facts) -> Body:
+        return tuple(self.stmt(s, facts) for s in body)
+
+    def stmt(self, stmt: Stmt, facts: Facts) -> Stmt:
+        if not isinstance(stmt, For):
+            return map_bodies(stmt, lambda inner: self.body(inner, facts))
+        facts = {**facts, stmt.var: (stmt.lo, stmt.hi - 1)}
+        inside = replace(stmt, body=self.body(stmt.body, facts))
+        if inside.body != stmt.body:
+            return inside
+        found = _Loop(self, stmt, facts)
+        return found.in_strips() if found.is_along_memory() and found.is_dull() and found.may_be() else stmt
+
+
+@dataclass
+class _Loop:
+    state: _State
+    loop: For
+    facts: Facts
+    inner: list[For] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.inner = [s for s in walk(self.loop.body) if isinstance(s, For)]
+        self.facts = {**self.facts, **{s.var: (s.lo, s.hi - 1) for s in self.inner}}
+        self.all = list(accesses(self.loop.body))
+        self.changed = {a.buffer for a in self.all if a.writes}
+        table = self.state.table
+        everywhere = [a.buffer for a in accesses(self.state.kernel.body)]
+        mine = [a.buffer for a in self.all]
+        self.own = {
+            n
+            for n in self.changed
+            if table[n].kind == "temp" and not table[n].shape and not table[n].alias
+            if mine.count(n) == everywhere.count(n) and set_first(n, self.loop.body)
+        }
+
+    # -- whether -------------------------------------------------------------------------------------------------
+    def is_along_memory(self) -> bool:
+        """Whether memory lies along it, and along no loop inside but windows and short ones."""
+        loop, extent = self.loop, (self.loop.hi - self.loop.lo).value
+        if loop.kind != "map" or loop.parallel or (extent is not None and extent < STRIP // 4):
+            return False
+        places = [(a.index, self.state.table[a.buffer].shape) for a in self.all if a.index]
+        steps = {_step(i, s, loop.var) for i, s in places}
+        if not steps & {1, -1} or any(s is None or abs(s) > FARTHEST for s in steps):
+            return False
+        for other in self.inner:
+            trips = (other.hi - other.lo).value
+            if trips is not None and trips <= SHORT:
+                continue
+            if self.is_window(other):
+                continue
+            if {_step(i, s, other.var) for i, s in places} - {0}:
+                return False
+        return True
+
+    def is_window(self, other: For) -> bool:
+        both = {self.loop.var, other.var}
+        return any(both <= d.symbols() for a in self.all for d in a.index or ())
+
+    def is_dull(self) -> bool:
+        """Whether it would not run in vectors as it is: windows that are not written out, or overlap where they add."""
+        if not any(self.is_window(other) for other in self.inner):
+            return False
+        small = all((s.hi - s.lo).value is not None and (s.hi - s.lo).value <= MOST_TRIPS for s in self.inner)
+        plain = all(isinstance(s, (Store, For, Comment)) for s in walk(self.loop.body))
+        many = sum(isinstance(s, Store) for s in walk(self.loop.body)) * MOST_TRIPS > MOST_STATEMENTS
+        inside = {a.buffer for s in self.inner for a in accesses(s.body) if a.writes}
+        return not (small and plain and not many and inside <= self.own)
+
+    def may_be(self) -> bool:
+        """Whether no iteration needs what another one leaves."""
+        return all(self.is_plain(s) for s in self.loop.body) and all(self.is_apart(a) for a in self.all if a.writes)
+
+    def is_plain(self, stmt: Stmt) -> bool:
+        match stmt:
+            case Store() | Comment():
+                return True
+            case For(lo=lo, hi=hi):
+                fixed = not any(self.loop.var in d.symbols() or any(True for _ in dim_loads(d)) for d in (lo, hi))
+                return fixed and not stmt.parallel and all(self.is_plain(s) for s in stmt.body)
+            case If(cond, then, orelse):
+                sure, ranged = self.asked(cond)
+                if sure is None or (ranged and orelse):
+                    return False
+                return all(self.is_plain(s) for s in (*then, *orelse))
+        return False
+
+    def asked(self, cond: Expr) -> tuple[list[Expr] | None, list[Dim]]:
+        """What a branch asks that is the same for all iterations (None: what can be told of none), and what must not be
+        negative of those that take it."""
+        same: list[Expr] = []
+        ranged: list[Dim] = []
+        for part in conjuncts(cond):
+            if self.is_same(part):
+                same.append(part)
+                continue
+            found = margins(part)
+            splits = [m.split(self.loop.var) for m in found]
+            if not found or any(s is None or s[0].value not in (1, -1) for s in splits):
+                return None, []
+            if any(True for m in found for _ in dim_loads(m)):
+                return None, []
+            ranged += found
+        return same, ranged
+
+    def is_same(self, expr: Expr) -> bool:
+        return self.loop.var not in symbols(expr) and not any(x.buffer in self.changed for x in loads(expr))
+
+    def is_apart(self, access: Access) -> bool:
+        """Whether iterations write to places of their own, or all add to one place and nothing asks for it."""
+        if access.buffer in self.own:
+            return True
+        if access.index is None or any(True for d in access.index for _ in dim_loads(d)):
+            return False
+        others = [a for a in self.all if self.root(a.buffer) == self.root(access.buffer)]
+        if access.mode != "w":
+            return all(a.mode == access.mode for a in others)
+        inner = {s.var for s in self.inner}
+        mixed = any(self.loop.var in d.symbols() and d.symbols() & inner for d in access.index)
+        return not mixed and len(others) == 1 and injective(access.index, self.loop.var, self.facts)
+
+    def root(self, name: str) -> str:
+        return self.state.table[name].alias or name
+
+    # -- how -----------------------------------------------------------------------------------------------------
+    def in_strips(self) -> For:
+        loop, names = self.loop, self.state.names
+        strip = names.fresh("strip")
+        start = loop.lo + Dim.of(strip) * STRIP
+        count = minimum(Dim.of(STRIP), loop.hi - start)
+        tree = tuple(self.pieces(loop.body, Dim.of(0), count, start))
+        rows = self.rows(list(_leaves(tree)))
+
+        def place(name: str, index: Index) -> tuple[str, Index]:
+            return (rows[name], (Dim.of(loop.var) - start,)) if name in rows else (name, index)
+
+        def emit(node: _Piece | For | If) -> Stmt:
+            if not isinstance(node, _Piece):
+                return map_bodies(node, lambda inner: tuple(emit(n) for n in inner))  # type: ignore[arg-type]
+            var = names.fresh(loop.var)
+            body = substitute(map_places(node.body, place), {loop.var: start + Dim.of(var)})
+            return For(var, node.low, node.high, body, "map")
+
+        body = tuple(emit(n) for n in tree)
+        return For(strip, Dim.of(0), (loop.hi - loop.lo + (STRIP - 1)) // STRIP, body, "map")
+
+    def pieces(self, body: Body, low: Dim, high: Dim, start: Dim) -> Iterator[_Piece | For | If]:
+        run: list[Stmt] = []  # of statements that may run together, in vectors
+        for stmt in body:
+            if isinstance(stmt, Store) and all(self.may_join(stmt, other) for other in run):
+                run.append(stmt)
+                continue
+            if run:
+                yield _Piece(tuple(run), low, high)
+            run = [stmt] if isinstance(stmt, Store) else []
+            if isinstance(stmt, For):
+                yield replace(stmt, body=tuple(self.pieces(stmt.body, low, high, start)))  # type: ignore[arg-type]
+            elif isinstance(stmt, If):
+                yield from self.branch(stmt, low, high, start)
+        if run:
+            yield _Piece(tuple(run), low, high)
+
+    def may_join(self, a: Stmt, b: Stmt) -> bool:
+        """Whether one loop may do both: not what all iterations add to one place, nor neighbours in an array."""
+        assert isinstance(a, Store)
+        assert isinstance(b, Store)
+        shared = any(x.buffer not in self.own and not _names(x.index, self.loop.var) for x in (a, b))
+        return not shared and (a.buffer != b.buffer or a.index == b.index)
+
+    def branch(self, stmt: If, low: Dim, high: Dim, start: Dim) -> Iterator[_Piece | For | If]:
+        same, ranged = self.asked(stmt.cond)
+        for margin in ranged:
+            step, rest = margin.split(self.loop.var)  # type: ignore[misc]
+            if step.value == 1:
+                low = maximum(low, -rest - start)
+            else:
+                high = minimum(high, rest - start + 1)
+        then = tuple(self.pieces(stmt.then, low, high, start))
+        if not same:
+            yield from then
+            return
+        cond = same[0]
+        for part in same[1:]:
+            cond = Op("logical_and", (cond, part), "bool")
+        yield If(cond, then, tuple(self.pieces(stmt.orelse, low, high, start)))  # type: ignore[arg-type]
+
+    def rows(self, leaves: list[_Piece]) -> dict[str, str]:
+        """The variables that one piece leaves to another, or to itself, and the rows that take their place."""
+        found: dict[str, str] = {}
+        for name in sorted(self.own):
+            using = [p.body for p in leaves if any(a.buffer == name for a in accesses(p.body))]
+            if len(using) > 1 or not set_first(name, using[0]):
+                found[name] = self.state.names.fresh(f"{name}_row")
+                table = self.state.table
+                table[found[name]] = Buffer(found[name], table[name].dtype, (Dim.of(STRIP),), "temp")
+        return found
+
+
+def _leaves(tree: tuple) -> Iterator[_Piece]:
+    for node in tree:
+        if isinstance(node, _Piece):
+            yield node
+        elif isinstance(node, For):
+            yield from _leaves(node.body)
+        else:
+            yield from _leaves((*node.then, *node.orelse))
+
+
+def _names(index: Index, var: str) -> bool:
+    return any(var in d.symbols() for d in index)
+
+
+def _step(index: Index, shape: tuple[Dim, ...], var: str) -> int | None:
+    """By how many elements a place moves with the variable, if that is a known number."""
+    if any(d.split(var) is None for d in index):
+        return None
+    return stride(index, shape, var).value
+
+
+__all__ = ["windows"]
