@@ -120,9 +120,12 @@ def _cost(inside: Body, loop: For, known: _Known) -> float:
 
 
 def is_window(inside: Body, var: str, variables: set[str]) -> bool:
-    """Whether the variable is only ever added to another one, as in x[i*s + a]: such loops are short."""
-    seen = {frozenset(d.symbols() & variables) for a in accesses(inside) for d in a.index or () if var in d.symbols()}
-    return bool(seen) and frozenset({var}) not in seen
+    """Whether the variable is only ever added to another one, which stands without it elsewhere: x[i*s + a] beside
+    y[i]. Such loops are short."""
+    seen = {frozenset(d.symbols() & variables) for a in accesses(inside) for d in a.index or ()}
+    with_it = [s for s in seen if var in s]
+    others = frozenset.intersection(*with_it) - {var} if with_it else frozenset()
+    return any(other in s and var not in s for other in others for s in seen)
 
 
 def _stride(index: tuple[Dim, ...], var: str, shape: tuple[Dim, ...]) -> int | None:

@@ -114,7 +114,7 @@ class _Loop:
                 continue
             if self.is_window(other):
                 continue
-            if {_step(i, s, other.var) for i, s in places} - {0}:
+            if {_step(i, s, other.var) for i, s in places} & {1, -1}:
                 return False
         return True
 
@@ -178,11 +178,12 @@ class _Loop:
         if access.index is None or any(True for d in access.index for _ in dim_loads(d)):
             return False
         others = [a for a in self.all if self.root(a.buffer) == self.root(access.buffer)]
-        if access.mode != "w":
-            return all(a.mode == access.mode for a in others)
         inner = {s.var for s in self.inner}
         mixed = any(self.loop.var in d.symbols() and d.symbols() & inner for d in access.index)
-        return not mixed and len(others) == 1 and injective(access.index, self.loop.var, self.facts)
+        alike = all(a.buffer == access.buffer and a.index == access.index for a in others)
+        if alike and not mixed and injective(access.index, self.loop.var, self.facts):
+            return True
+        return access.mode != "w" and all(a.mode == access.mode for a in others)
 
     def root(self, name: str) -> str:
         return self.state.table[name].alias or name

@@ -1,0 +1,228 @@
+"""Loops over windows, as people write them: in the order of the formula, with a branch for the border."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from nets import built_from, kernels_in
+from thorough import agrees, same_bits
+
+from layerc.adjoint.gradient import gradient_file
+from layerc.transpile.ir import For
+from layerc.transpile.layers import check_file
+from layerc.transpile.passes.tree import in_vectors, walk
+
+SOURCE = '''
+import numpy as np
+from layerc import Param, layer, real
+
+
+@layer
+def lp_pool(x: real["C H W"]) -> real["C H-2 W-2"]:
+    """Windows that overlap."""
+    c, h, w = x.shape
+    y = np.zeros((c, h - 2, w - 2))
+    for k in range(c):
+        for i in range(h - 2):
+            for j in range(w - 2):
+                total = 0.0
+                for a in range(3):
+                    for b in range(3):
+                        total += np.abs(x[k, i + a, j + b]) ** 3
+                y[k, i, j] = np.sqrt(total + 1e-3)
+    return y
+
+
+@layer
+def depthwise(x: real["C H W"], weight: Param[real["C A B"]]) -> real["C H W"]:
+    """A border of zeros, by a branch; windows of an extent that is known at the call."""
+    c, h, w = x.shape
+    y = np.zeros((c, h, w))
+    for k in range(c):
+        for i in range(h):
+            for j in range(w):
+                total = 0.0
+                for a in range(weight.shape[1]):
+                    for b in range(weight.shape[2]):
+                        r, s = i + a - 1, j + b - 1
+                        if 0 <= r < h and 0 <= s < w:
+                            total += weight[k, a, b] * x[k, r, s]
+                y[k, i, j] = total
+    return y
+
+
+@layer
+def convolution(x: real["C H W"], weight: Param[real["D C 3 3"]], bias: Param[real["D"]]) -> real["D H W"]:
+    """Over all channels."""
+    c, h, w = x.shape
+    d = weight.shape[0]
+    y = np.zeros((d, h, w))
+    for o in range(d):
+        for i in range(h):
+            for j in range(w):
+                y[o, i, j] = bias[o]
+                for k in range(c):
+                    for a in range(3):
+                        for b in range(3):
+                            if i + a >= 1 and i + a < h + 1 and j + b >= 1 and j + b <= w:
+                                y[o, i, j] += weight[o, k, a, b] * x[k, i + a - 1, j + b - 1]
+    return y
+
+
+@layer
+def average(x: real["C H W"]) -> real["C H//2 W//2"]:
+    """Windows side by side."""
+    c, h, w = x.shape
+    y = np.zeros((c, h // 2, w // 2))
+    for k in range(c):
+        for i in range(h // 2):
+            for j in range(w // 2):
+                for a in range(2):
+                    for b in range(2):
+                        y[k, i, j] += np.exp(x[k, 2 * i + a, 2 * j + b]) / 4
+    return y
+
+
+@layer
+def largest(x: real["C W"]) -> real["C W"]:
+    """The largest of five, less at the ends."""
+    c, w = x.shape
+    y = np.zeros((c, w))
+    for k in range(c):
+        for j in range(w):
+            top = -np.inf
+            for b in range(-2, 3):
+                if 0 <= j + b < w:
+                    top = max(top, x[k, j + b])
+            y[k, j] = top
+    return y
+
+
+@layer
+def delayed(x: real["C T"], weight: Param[real["C K"]], *, step: int = 3) -> real["C T"]:
+    """A causal filter with gaps."""
+    y = np.zeros_like(x)
+    for c in range(x.shape[0]):
+        for t in range(x.shape[1]):
+            for k in range(weight.shape[1]):
+                if t - step * k >= 0:
+                    y[c, t] += np.tanh(weight[c, k] * x[c, t - step * k])
+    return y
+
+
+@layer
+def spread_out(x: real["T"], weight: Param[real["K"]]) -> real["T+K-1"]:
+    """Each input adds to several outputs."""
+    y = np.zeros(x.shape[0] + weight.shape[0] - 1)
+    for t in range(x.shape[0]):
+        strength = np.sin(x[t])
+        for k in range(weight.shape[0]):
+            y[t + k] += strength * weight[k]
+    return y
+
+
+@layer
+def between(x: real["H W"]) -> real["H W"]:
+    """A branch with two ways: what is outside is the border's."""
+    h, w = x.shape
+    y = np.zeros((h, w))
+    for i in range(h):
+        for j in range(w):
+            total = 0.0
+            for b in range(3):
+                s = j + b - 1
+                if 0 <= s < w:
+                    v = x[i, s]
+                else:
+                    v = x[i, j]
+                total += v * v
+            y[i, j] = total * x[i, j]
+    return y
+
+
+@layer
+def recurring(x: real["H W"]) -> real["H W"]:
+    """An iteration needs what the one before it left."""
+    h, w = x.shape
+    y = np.copy(x)
+    for i in range(h):
+        for j in range(w):
+            for b in range(2):
+                if j - b - 1 >= 0:
+                    y[i, j] += 0.3 * np.sin(y[i, j - b - 1])
+    return y
+'''
+
+SHAPES = {
+    "lp_pool": ["2 n+2 m+2"],
+    "depthwise": ["2 n m", "2 3 3"],
+    "convolution": ["2 n m", "3 2 3 3", "3"],
+    "average": ["2 n m"],
+    "largest": ["2 m"],
+    "delayed": ["2 m", "2 4"],
+    "spread_out": ["m", "4"],
+    "between": ["n m"],
+    "recurring": ["n m"],
+}
+PARAMETERS = {("depthwise", 1), ("convolution", 1), ("convolution", 2), ("delayed", 1), ("spread_out", 1)}
+
+
+def draw(name: str, examples: int, n: int, m: int, dtype: type) -> list[np.ndarray]:
+    rng = np.random.default_rng(n + 31 * m)
+    found = []
+    for position, text in enumerate(SHAPES[name]):
+        shape = tuple(eval(axis, {"n": n, "m": m}) for axis in text.split())
+        found.append(rng.standard_normal(shape if (name, position) in PARAMETERS else (examples, *shape)).astype(dtype))
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("windows")
+
+
+@pytest.fixture(scope="module")
+def package(folder):
+    return built_from(folder, "windows_of", SOURCE)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize(
+    ("examples", "n", "m"), [(1, 1, 1), (2, 3, 2), (1, 2, 63), (3, 4, 67), (18, 3, 131), (0, 2, 3)]
+)
+def test_values_and_gradients(package, name, examples, n, m):
+    values = draw(name, examples, n, m, np.float64)
+    agrees(getattr(package, name), values, np.random.default_rng(m), 1e-10, 2e-5)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_bits_do_not_hang_on_threads(package, name):
+    same_bits(getattr(package, name), draw(name, 3, 40, 150, np.float32))
+
+
+@pytest.mark.parametrize("name", ["lp_pool", "depthwise", "convolution", "spread_out"])
+def test_gradients_run_along_memory(package, folder, name):
+    """A strip of a row at a time: loops over windows are outside of the loops in vectors."""
+    for (layer, method), kernel in kernels_in(folder / "windows_of.py").items():
+        if layer == name and method.startswith(("backward", "pullback")):
+            strips = [s for s in walk(kernel.body) if isinstance(s, For) and s.var.startswith("strip")]
+            inner = [s for s in walk(tuple(strips)) if isinstance(s, For) and in_vectors(s)]
+            assert strips, method
+            assert inner, method
+            assert all((s.hi - s.lo).value is None for s in inner), "a short loop is innermost"
+
+
+def test_source_reads_as_one_would_write_it() -> None:
+    """One variable for a running sum, and no cotangent handed from one to another."""
+    text = gradient_file(check_file(Path("windows_of.py"), SOURCE))
+    one = text[text.index("def d_depthwise(") :].partition("\n\n\n")[0]
+    code = [line.strip() for line in one.split("\n") if "#" not in line]
+    assert code[-4:] == [
+        "if (0 <= r and r < h) and (0 <= s and s < w):",
+        "d_weight[k, a, b] += d_total * x[k, r, s]",
+        "d_x[k, r, s] += d_total * weight[k, a, b]",
+        "return d_x, d_weight",
+    ]
+    assert "total_2" not in text[text.index("def d_lp_pool(") :].partition("\n\n\n")[0]
