@@ -64,7 +64,7 @@ class Loops:
             forward, again, room = self._taped(forward, again, carried)
         saving, restores, counter = self._saving(forward, sorted(carried))
         saving = [*room, *saving]
-        again = without_stores(again, rebound([*inside, *again]))
+        again = without_stores(again, rebound([*inside, *again]) | carried)
         cots.emit(self._backward(stmt, counter, [*restores, *again, *inner.out]))
         return [*made, *saving]
 

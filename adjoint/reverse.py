@@ -138,7 +138,8 @@ class Reverser(Loops, Stores, Undo, Lists):
     # -- branches ----------------------------------------------------------------------------------------------
     def _if(self, stmt: If, cots: Cotangents, before: set[str]) -> list[Stmt]:
         changed = rebound((stmt,))
-        if self.nest is None and stored((stmt,)) & self.undone - changed:
+        entering = stored((stmt,)) & self.undone & before
+        if entering & changed or (self.nest is None and entering):
             raise CannotUndo
         results = {
             n for n in changed if n in self.active and (n in cots.variables or cots.pending.get(n) or not cots.owns(n))

@@ -77,6 +77,9 @@ def _step(expr: Expr) -> Expr | None:
             return construct.call("divide", a, b)
         case Call(op="power", args=[a, Const(value=1)]) if a.type == expr.type:
             return a
+        case Call(op="where", args=[Call(op="equal", args=[Const(value=x), Const(value=y)]), a, b]):
+            picked = a if x == y else b
+            return picked if picked.type == expr.type else None
         case Call(op="where", args=[Const(value=chosen), a, b]):
             picked = a if chosen else b
             return picked if picked.type == expr.type else None

@@ -229,7 +229,7 @@ def empty(x: real["N"], *, steps: int = 0) -> real["N"]:
 
 VERSIONS = '''
 import numpy as np
-from layerc import layer, real
+from layerc import Param, layer, real
 
 
 @layer
@@ -272,6 +272,67 @@ def anywhere(x: real["N"]) -> real["N"]:
         p[i] = (2 * i + 1) % x.shape[0]
         y[p[i]] = np.sin(y[p[i]]) * y[0]
     return y
+
+
+@layer
+def anew(x: real["N"]) -> real["N"]:
+    """Written into, and then another array by the same name."""
+    y = x * 1.0
+    for i in range(3):
+        y[:1] += x[0] * y[0]
+        y = np.sin(y) * y[0] + x
+    return x * y
+
+
+@layer
+def anew_until(x: real["N"], w: Param[real[""]]) -> real["N"]:
+    y, k = 1.0 * x, 0
+    while k < 5:
+        y[0] += np.sum(y) * 0.1
+        y = np.sin(y * w) + x
+        k += 1
+    return y
+
+
+@layer
+def anew_somewhere(x: real["N"]) -> real["N"]:
+    y = x * 1.0
+    for i in range(x.shape[0]):
+        if x[i] > 0:
+            y[i] += x[0] * y[0] * y[i]
+            y = np.sin(y) + x
+        else:
+            y[0] *= y[i]
+    if x[0] > 0:
+        y[0] *= y[0]
+        y = np.cos(y) * x
+        y[0] *= y[0]
+    return x * y
+
+
+@layer
+def anew_inside(x: real["N"]) -> real["N"]:
+    """In a loop whose own array is taken back."""
+    m = x * 1.0
+    for k in range(3):
+        u = m * x[0]
+        if x[0] > 0:
+            u[0] *= u[0]
+            u = np.sin(u)
+            u[0] *= u[0]
+        m[0] *= np.sum(u)
+        m[:] += np.tanh(m)
+    return m
+
+
+@layer
+def nothing_left(x: real[""]) -> real[""]:
+    """Loops through which the cotangent goes as it is."""
+    y = x
+    for i in range(2):
+        for j in range(3):
+            y -= np.sin(1.5)
+    return y
 '''
 
 SHAPES = {
@@ -285,6 +346,8 @@ SHAPES = {
     "floyd": ["n n"],
     "local": ["3 n"],
     "before": ["n n 2", "n"],
+    "anew_until": ["n", ""],
+    "nothing_left": [""],
 }
 NAMES = [line[4 : line.index("(")] for line in TAKEN_BACK.split("\n") if line.startswith("def ")]
 OTHERS = [line[4 : line.index("(")] for line in VERSIONS.split("\n") if line.startswith("def ")]

@@ -46,7 +46,7 @@ def merged(function: Function) -> Function:
 
 def merged_block(body: Sequence[Stmt], in_gradient: bool = False) -> tuple[Stmt, ...]:
     """The body of a function. `in_gradient`: `v = 0; v += e` may be `v = e`, which differs where e is -0, and a branch
-    that is left without statements need not ask."""
+    or a loop that is left without statements is nothing."""
     if any(isinstance(s, Pull) for s in walk_stmts(tuple(body))):
         return tuple(body)
     block = list(body)
@@ -82,12 +82,15 @@ class _Merge:
 
     def block(self, body: Sequence[Stmt]) -> list[Stmt]:
         found = [map_stmt(s, lambda e: e, lambda b: tuple(self.block(b)), lambda n: n) for s in body]
-        found = self.without_tails(found)
+        found = [s for s in self.without_tails(found) if not self.is_idle(s)]
         position = 0
         while position < len(found):
             changed = self.at(found, position)
             found, position = (changed, max(0, position - 1)) if changed is not None else (found, position + 1)
         return found
+
+    def is_idle(self, stmt: Stmt) -> bool:
+        return self.in_gradient and isinstance(stmt, For) and not _real(stmt.body)
 
     def at(self, body: list[Stmt], position: int) -> list[Stmt] | None:
         """The block with less, if the statement here is to be spared."""

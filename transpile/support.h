@@ -46,7 +46,7 @@ LC_USED static inline unsigned lc_round_as(unsigned mode)
 }
 LC_USED static inline void lc_round_again(unsigned own)
 {
-    if (lc_thread()) own &= ~0x8000u;
+    if ((own & 0x8000u) && lc_thread()) own &= ~0x8000u;
     if (own != _mm_getcsr()) lc_gradual(own);
 }
 #else

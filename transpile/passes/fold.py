@@ -12,7 +12,7 @@ import math
 from dataclasses import replace
 
 from ..dims import Dim
-from ..ir import Cast, Const, Expr, If, Int, Kernel, Op, Stmt
+from ..ir import FLOATS, Cast, Const, Expr, If, Int, Kernel, Op, Stmt
 from .tree import Body, map_expr, map_own, map_stmts
 
 _INTEGER = {"add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "multiply": lambda a, b: a * b}
@@ -54,6 +54,8 @@ def simplify(expr: Expr) -> Expr:
             return Const(known, "bool")
         case Op("multiply" | "divide", (a, Const(value)), dtype) if value == 1 and _type(a) == dtype:
             return a
+        case Op("divide", (a, Const(float(value))), dtype) if dtype in FLOATS and _is_power_of_two(value):
+            return Op("multiply", (a, Const(1 / value, dtype)), dtype)  # as exact
         case Op("multiply", (Const(value), b), dtype) if value == 1 and _type(b) == dtype:
             return b
         case Op("subtract", (a, Const(value)), dtype) if _is_zero(value, 1) and _type(a) == dtype:
@@ -125,6 +127,10 @@ def _known(op: str, a: Expr, b: Expr) -> bool | None:
         case Const(u, t), Const(v, s) if t == s:
             return bool(_COMPARE[op](u, v))
     return None
+
+
+def _is_power_of_two(value: float) -> bool:
+    return 2.0**-64 <= abs(value) <= 2.0**64 and abs(math.frexp(value)[0]) == 0.5
 
 
 def _is_zero(value: float, sign: int) -> bool:

@@ -26,6 +26,7 @@ from .tree import Access, Body, Names, accesses, map_bodies, rename_buffers, sub
 
 ROWS = 4
 MOST_STORES = 8  # in the body, before copying
+MOST_STREAMS = 24  # of all copies: more have no registers to be pointed at by
 MOST_COPIES = 24  # in the body, as loops inside it have been copied: each makes five of it, and gcc has to read all
 
 
@@ -56,7 +57,12 @@ class _State:
                 new = replace(stmt, body=self.body(stmt.body, memory.inside(stmt)))
                 grown = sum(isinstance(s, Store) for s in walk(new.body)) > MOST_COPIES
                 short = is_window(stmt.body, stmt.var, self.variables)
-                rows = 1 if grown or short or written((stmt,)) & self.shared else factor(stmt, self.private(stmt, stmt))
+                many = ROWS * _streams(new) > MOST_STREAMS
+                rows = (
+                    1
+                    if grown or short or many or written((stmt,)) & self.shared
+                    else factor(stmt, self.private(stmt, stmt))
+                )
                 found += self.unrolled(new, stmt, rows, memory) if rows > 1 else (new,)
             else:
                 found.append(map_bodies(stmt, lambda inner: self.body(inner, memory)))
@@ -103,6 +109,14 @@ class _State:
                 stmt = replace(stmt, var=var, body=substitute(stmt.body, {stmt.var: Dim.of(var)}))
             found.append(map_bodies(stmt, self.with_loops))
         return tuple(found)
+
+
+def _streams(loop: For) -> int:
+    """How many places in memory the innermost loop goes along in each iteration of this one."""
+    inside = list(accesses(loop.body))
+    deepest = max((len(a.loops) for a in inside), default=0)
+    along = {(a.buffer, a.index) for a in inside if len(a.loops) == deepest > 0 and _names(a, a.loops[-1].var)}
+    return sum(any(loop.var in d.symbols() for d in index or ()) for _, index in along)
 
 
 def _alike(first: For, second: For, memory: Memory) -> bool:

@@ -7,20 +7,46 @@ division. A gradient, whose terms are rounded many times, is as good without the
 instead of 1/2): rough_quotient(x[i], 1 / (s * f), f), a third of the instructions. What decides something stays exact
 there, too: a gradient that asks which element the forward took must find it. Before `inline`: a value that is scaled
 is then cheap to compute again.
+
+What the outer loops of a nest do not change is inverted before it, in a gradient:
+
+    for i: for j: d[i,j] = dy[i,j] / s[j]    ->    for j: v[j] = 1 / (s[j] * f), ...;    for i: for j: d[i,j] = ... v[j]
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
-from ..ir import Const, Expr, For, Kernel, Op, Stmt, Store
+from ..dims import Dim
+from ..ir import Buffer, Const, Expr, For, Kernel, Load, Op, Stmt, Store
 from .decide import deciding, decisions
-from .tree import Body, loads, map_bodies, map_expr, map_stmts, parts, roots, symbols, walk, written
+from .order import rebuild, stores
+from .tree import (
+    Body,
+    Names,
+    dim_loads,
+    loads,
+    map_bodies,
+    map_expr,
+    map_stmts,
+    parts,
+    roots,
+    subst_expr,
+    symbols,
+    walk,
+    written,
+)
 
 
 def quotient(kernel: Kernel) -> Kernel:
     root = roots(kernel)
     body = _body(kernel.body, None, root)
+    if kernel.flush:
+        nests = _Nests(kernel, root)
+        body = nests.body(body)
+        kernel = replace(kernel, buffers=(*kernel.buffers, *nests.made))
+        root = roots(kernel)
     if kernel.flush and any(_is_quotient(part) for s in walk(body) if isinstance(s, Store) for part in parts(s.value)):
         exact = deciding(kernel)
         body = map_stmts(body, lambda stmt: (_rough(stmt, root, exact),))
@@ -52,6 +78,74 @@ def _stmt(stmt: Stmt, loop: For | None, root: dict[str, str]) -> Stmt:
         return expr
 
     return replace(stmt, value=map_expr(stmt.value, turned))
+
+
+class _Nests:
+    """Nests of loops around one store, which divides by what the inner ones alone change."""
+
+    def __init__(self, kernel: Kernel, root: dict[str, str]) -> None:
+        self.root, self.names, self.exact = root, Names.of(kernel), deciding(kernel)
+        self.made: list[Buffer] = []
+
+    def body(self, body: Body) -> Body:
+        found: list[Stmt] = []
+        for stmt in body:
+            nest = stores(stmt)
+            if nest is None:
+                found.append(map_bodies(stmt, self.body))
+            else:
+                before, inside = self.inverted(*nest)
+                found += [*before, rebuild(nest[0], inside)]
+        return tuple(found)
+
+    def inverted(self, loops: list[For], inside: Body) -> tuple[list[Stmt], Body]:
+        changed = {self.root.get(name, name) for name in written(inside)}
+        known: dict[tuple[Expr, str], tuple[Expr, Expr]] = {}
+        before: list[Stmt] = []
+
+        def turned(decided: set[Expr], expr: Expr) -> Expr:
+            match expr:
+                case Op("divide", (above, below), dtype) if expr not in decided and (
+                    own := self.own(below, loops, changed)
+                ):
+                    if (below, dtype) not in known:
+                        known[below, dtype], made = self.before(below, own, dtype)
+                        before.append(made)
+                    return Op("rough_quotient", (above, *known[below, dtype]), dtype)
+            return expr
+
+        def one(stmt: Stmt) -> Body:
+            if not isinstance(stmt, Store) or self.root[stmt.buffer] in self.exact:
+                return (stmt,)
+            return (replace(stmt, value=map_expr(stmt.value, partial(turned, decisions(stmt.value)))),)
+
+        return before, map_stmts(inside, one)
+
+    def own(self, below: Expr, loops: list[For], changed: set[str]) -> list[For]:
+        """The loops that change the divisor, if the innermost is one, and one outside of it is not."""
+        own = [loop for loop in loops if loop.var in symbols(below)]
+        variables = {loop.var for loop in loops}
+        if not own or own[-1] is not loops[-1] or len(own) == len(loops) or isinstance(below, Const):
+            return []
+        if any(loop.lo != Dim.of(0) or loop.hi.symbols() & variables or any(dim_loads(loop.hi)) for loop in own):
+            return []
+        return [] if any(self.root.get(x.buffer, x.buffer) in changed for x in loads(below)) else own
+
+    def before(self, below: Expr, own: list[For], dtype: str) -> tuple[tuple[Expr, Expr], Stmt]:
+        """What stands for the divisor in the nest, its inverse and its factor, and the loops that make them."""
+        fresh = {loop.var: self.names.fresh(loop.var) for loop in own}
+        place = tuple(Dim.of(fresh[loop.var]) for loop in own)
+        there = tuple(Dim.of(loop.var) for loop in own)
+        shape = tuple(loop.hi for loop in own)
+        made = [Buffer(self.names.fresh(n), dtype, shape, "temp") for n in ("inverse", "factor")]
+        self.made += made
+        divisor = subst_expr(below, {v: Dim.of(n) for v, n in fresh.items()})
+        factor = Op("scale", (divisor,), dtype)
+        inverse = Op("divide", (Const(1.0, dtype), Op("multiply", (divisor, factor), dtype)), dtype)
+        body: Body = (Store(made[0].name, place, inverse), Store(made[1].name, place, factor))
+        loops = [replace(loop, var=fresh[loop.var]) for loop in own]
+        one, other = (Load(b.name, there, dtype) for b in made)
+        return (one, other), rebuild(loops, body)
 
 
 def _rough(stmt: Stmt, root: dict[str, str], exact: set[str]) -> Stmt:
