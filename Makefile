@@ -13,7 +13,7 @@ ready = .venv/.ready-$(PLACE)-$(1)
 
 COMPARE_ARGS ?=
 
-.PHONY: help setup demo aot compare test test-all lint oracles bench bench-nets bench-compile fuzz sanitize docs wheel layers clean distclean
+.PHONY: help setup demo aot compare test test-all lint oracles bench bench-kinds bench-nets bench-compile fuzz sanitize docs wheel layers clean distclean
 
 help:  ## this list
 	@sed -nE 's/^([a-z%-]+):.*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -48,6 +48,9 @@ oracles: $(call ready,test) $(call ready,oracles) layers  ## compare with PyTorc
 
 bench: $(call ready,bench) layers  ## measure against PyTorch, JAX and Numba (installs them)
 	$(PY) benchmarks/run.py $(BENCH_ARGS)
+
+bench-kinds: $(call ready,bench) layers  ## more cases, of the kinds that layer authors write
+	$(PY) benchmarks/run.py --suite kinds $(BENCH_ARGS)
 
 bench-nets: $(call ready,bench) layers  ## nets beside PyTorch and ONNX Runtime
 	$(PY) benchmarks/nets.py $(BENCH_ARGS)

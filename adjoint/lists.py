@@ -10,6 +10,7 @@ from ..transpile.errors import Mistake
 from ..transpile.program import (
     Assign,
     Call,
+    Expr,
     For,
     Name,
     Pop,
@@ -18,6 +19,7 @@ from ..transpile.program import (
     Type,
     While,
     blocks,
+    stored,
     walk_stmts,
 )
 from .blocks import rebound
@@ -70,6 +72,7 @@ class Lists:
                         f"{pop.list.id} is made outside the loop or branch around this one: it has no gradient",
                         "write into an array: saved[i] = value",
                     )
+        written = stored(stmt.body) - self.versioned
         before: list[Stmt] = []
         filling: list[Stmt] = []
         replay: list[Stmt] = []
@@ -78,7 +81,10 @@ class Lists:
             if isinstance(inner_stmt, Pop):
                 saved, make = self._list(inner_stmt.name, inner_stmt.type)
                 before.append(make)
-                filling.append(Push(saved, Name(inner_stmt.name, inner_stmt.type)))
+                value: Expr = Name(inner_stmt.name, inner_stmt.type)
+                if inner_stmt.name in written:  # the list holds the array itself
+                    value = construct.call("copy", value)
+                filling.append(Push(saved, value))
                 self.replayed[saved.id] = inner_stmt.list
                 inner_stmt = replace(inner_stmt, list=saved)
             replay.append(inner_stmt)

@@ -1,133 +1,19 @@
-"""The cases, one row each. A new case is one row here, one twin in twins_torch.py and one in twins_jax.py.
+"""The cases of `make bench`, one row each.
 
-A row names its twins by function name. Where a peer's user could write the layer in several honest ways, all
-are listed; every one must agree with layerc, all are timed, and the peer is credited with its fastest.
+A new case is one row here, one twin in twins_torch.py and one in twins_jax.py.
+`make bench-kinds` has more of them: kinds_cases.py.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from math import prod
-from typing import NamedTuple
-
-import numpy as np
-from settings import SEED
+from case import Case, Draw, Traffic, function, labels, module, normal, uniform
+from kinds_cases import KINDS
 
 # A peer computes what the layer computes. Another way to the same numbers (distances through a product of matrices,
 # a derivative by the implicit function theorem) is a case of its own, in which layerc's layer goes that way too.
-LAYERS = "examples/layers.py"
 OTHER_WAYS = "benchmarks/other_ways.py"
 FAMILIAR = "benchmarks/familiar.py"
 # torch twins whose loop stays in Python: they compile what is inside it
-COMPILES_ITSELF = {"kepler_compiled_step", "kepler_implicit_compiled_step"}
-
-
-@dataclass(frozen=True)
-class Draw:
-    """An argument of a case: its shape, and how its values come from a generator."""
-
-    shape: tuple[int, ...]
-    values: Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
-
-
-def normal(*shape: int, scale: float = 1.0) -> Draw:
-    return Draw(shape, lambda rng, s: (scale * rng.standard_normal(s)).astype(np.float32))
-
-
-def uniform(low: float, high: float, *shape: int) -> Draw:
-    return Draw(shape, lambda rng, s: rng.uniform(low, high, s).astype(np.float32))
-
-
-def labels(classes: int, *shape: int) -> Draw:
-    """Integer arguments have no gradient, in layerc and in every peer."""
-    return Draw(shape, lambda rng, s: rng.integers(0, classes, s).astype(np.int32))
-
-
-class Bound(NamedTuple):
-    """A layer bound to its arguments: what is timed. Results are the peer's own arrays, and finished."""
-
-    forward: Callable[[], object]
-    gradient: Callable[..., tuple[tuple, tuple]]  # (*dy) -> (outputs, gradients in the order of arguments)
-
-
-def as_tuple(y) -> tuple:
-    return y if isinstance(y, tuple) else (y,)
-
-
-def function(name: str) -> Callable:
-    """The layerc callable of a function layer: `L.name(*args)`, `L.name.vjp(*args)`."""
-
-    def bind(package, arguments: dict[str, np.ndarray]) -> Bound:
-        layer, values = getattr(package, name), tuple(arguments.values())
-
-        def gradient(*dy):
-            y, pullback = layer.vjp(*values)
-            return as_tuple(y), pullback(*dy)
-
-        return Bound(lambda: layer(*values), gradient)
-
-    return bind
-
-
-def module(name: str, inputs: int = 1, batched: bool = False) -> Callable:
-    """The layerc callable of a class layer; arguments after the first `inputs` are its params, by name."""
-
-    def bind(package, arguments: dict[str, np.ndarray]) -> Bound:
-        names, values = list(arguments)[inputs:], tuple(arguments.values())[:inputs]
-        layer = getattr(package, name)(name="bench")
-        layer.initialize(*(v.shape if batched else v.shape[1:] for v in values), dtype=values[0].dtype)
-        for parameter in names:
-            layer.params[parameter] = arguments[parameter]
-
-        def gradient(*dy):
-            y, pullback = layer.vjp(*values)
-            g = pullback(*dy)
-            return as_tuple(y), (*g.inputs, *(g.params[n] for n in names))
-
-        return Bound(lambda: layer(*values), gradient)
-
-    return bind
-
-
-class Traffic(NamedTuple):
-    """Arrays of the first argument's size that must cross memory at least, each counted once per pass."""
-
-    forward: int
-    gradient: int  # forward and backward together
-
-
-@dataclass(frozen=True)
-class Case:
-    name: str
-    arguments: dict[str, Draw]  # inputs, then params: the order of the gradients
-    layerc: Callable  # (package, arguments) -> Bound
-    torch: tuple[str, ...] = ()
-    jax: tuple[str, ...] = ()
-    compiled: tuple[str, ...] | None = None  # for torch.compile, where not those of eager torch
-    own: str | None = None  # torch's own kernel
-    outputs: tuple[tuple[int, ...], ...] | None = None  # shapes, where not one like the first argument
-    traffic: Traffic | None = None
-    source: str = LAYERS
-    call: bool = False  # measured by calls.py only
-
-    def draw(self) -> dict[str, np.ndarray]:
-        """The arguments: the same in every process."""
-        rng = np.random.default_rng(SEED)
-        return {name: a.values(rng, a.shape) for name, a in self.arguments.items()}
-
-    def cotangents(self) -> list[np.ndarray]:
-        """Random gradients of the outputs: the same in every process."""
-        rng = np.random.default_rng(SEED + 1)
-        shapes = self.outputs or (next(iter(self.arguments.values())).shape,)
-        return [np.asarray(rng.standard_normal(shape), np.float32) for shape in shapes]
-
-    @property
-    def shape_text(self) -> str:
-        return " ".join(f"{n}:{'x'.join(map(str, a.shape)) or 'scalar'}" for n, a in self.arguments.items())
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the first argument, float32."""
-        return 4 * prod(next(iter(self.arguments.values())).shape)
+COMPILES_ITSELF = {"kepler_compiled_step", "kepler_implicit_compiled_step", "lambert_w"}
+SUITES = ("bench", "kinds")
 
 
 def srelu(*shape: int) -> dict[str, Draw]:
@@ -273,6 +159,7 @@ CASES = {
             own="warp_own",
             source=FAMILIAR,
         ),
-        Case("mish_16", {"x": normal(16)}, **MISH, call=True),
+        Case("mish_16", {"x": normal(16)}, **MISH, suite="calls"),
+        *KINDS,
     )
 }

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import quiet
 from agree import catches_scaling, compare
-from cases import CASES, Case
+from case import Case
+from cases import CASES
 from peers import PEERS, Absent
 from progress import Progress
 from worker import PeerFailed, Worker

@@ -16,7 +16,8 @@ from pathlib import Path
 from types import FunctionType
 
 import numpy as np
-from cases import COMPILES_ITSELF, Bound, Case, as_tuple
+from case import Bound, Case, as_tuple
+from cases import COMPILES_ITSELF
 from settings import ROOT, THREADS
 
 
@@ -55,6 +56,11 @@ def require(name: str):
     if importlib.util.find_spec(name) is None:
         raise Absent(f"{name} is not installed")
     return importlib.import_module(name)
+
+
+def _twins(*modules: str) -> dict:
+    """Functions of these modules, by name."""
+    return {name: f for module in modules for name, f in vars(importlib.import_module(module)).items()}
 
 
 class Layerc(Peer):
@@ -130,7 +136,7 @@ class TorchEager(Peer):
         self.torch = require("torch")
         self.torch.set_num_threads(THREADS)
         self.torch.set_num_interop_threads(1)
-        self.twins = importlib.import_module("twins_torch")
+        self.twins = _twins("twins_torch", "kinds_torch")
         return {
             "torch": self.torch.__version__,
             "threads": self.torch.get_num_threads(),
@@ -150,7 +156,7 @@ class TorchEager(Peer):
         return tensors, leaves
 
     def twin(self, name: str):
-        return getattr(self.twins, name)
+        return self.twins[name]
 
     def bind(self, case, variant):
         torch, twin = self.torch, self.twin(variant)
@@ -212,7 +218,7 @@ class TorchCompile(TorchEager):
         if not variant.endswith(self.JOINT):
             return super().bind(case, variant)
         torch, name = self.torch, variant.removesuffix(self.JOINT)
-        twin = getattr(self.twins, name)
+        twin = self.twins[name]
         tensors, _ = self.arguments(case)
 
         def both(tensors, dy):
@@ -249,7 +255,7 @@ class Jax(Peer):
 
     def start(self):
         self.jax = require("jax")
-        self.twins = importlib.import_module("twins_jax")
+        self.twins = _twins("twins_jax", "kinds_jax")
         self.jax.jit(lambda x: x + 1)(np.float32(1)).block_until_ready()  # loads XLA
         return {
             "jax": self.jax.__version__,
@@ -261,7 +267,7 @@ class Jax(Peer):
         return [self.jax.block_until_ready(self.jax.numpy.array(a)) for a in arrays]
 
     def bind(self, case, variant):
-        jax, twin = self.jax, getattr(self.twins, variant)
+        jax, twin = self.jax, self.twins[variant]
         arrays = self.native(list(case.draw().values()))
         floating = [a.dtype == np.float32 for a in arrays]
 

@@ -1,6 +1,6 @@
-"""`make bench`: layerc beside PyTorch, torch.compile and JAX, forward and every gradient, in one run.
+"""`make bench`, `make bench-kinds`: layerc beside PyTorch and JAX, forward and every gradient, in one run.
 
-    python benchmarks/run.py [--cases srelu,mish] [--peers torch,own,compile,jax] [--quick]
+    python benchmarks/run.py [--suite kinds] [--cases srelu,mish] [--peers torch,own,compile,jax] [--quick]
 
 Exit status: 0 measured; 1 a peer and layerc disagree, or layerc is absent or failed; 2 usage.
 """
@@ -17,7 +17,7 @@ import machine  # noqa: E402
 import measure  # noqa: E402
 import report  # noqa: E402
 import tables  # noqa: E402
-from cases import CASES  # noqa: E402
+from cases import CASES, SUITES  # noqa: E402
 from peers import ASKABLE, PEERS  # noqa: E402
 from progress import Progress  # noqa: E402
 
@@ -37,15 +37,21 @@ def names_of(allowed) -> callable:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    every = [name for name, case in CASES.items() if not case.call]
-    parser.add_argument("--cases", type=names_of(CASES), default=every, help="comma-separated (default: all)")
+    parser.add_argument("--suite", choices=SUITES, default=SUITES[0], help="which cases, and what the report is called")
+    parser.add_argument("--cases", type=names_of(CASES), help="comma-separated (default: all of the suite)")
     parser.add_argument("--peers", type=names_of(ASKABLE), default=list(ASKABLE), help=",".join(ASKABLE))
     parser.add_argument("--quick", action="store_true", help="fewer rounds, shorter turns")
     parser.add_argument("--limit", type=float, help="seconds for a peer's first call (default 60)")
     parser.add_argument("--patience", type=float, help="seconds to wait for other processes (default 120)")
     parser.add_argument("--stand-in", action="store_true", help="NumPy in layerc's place, to try the harness")
     parser.add_argument("--out", type=Path, default=RESULTS, help="directory of the report")
-    return parser.parse_args()
+    args = parser.parse_args()
+    args.cases = args.cases or of_suite(args.suite)
+    return args
+
+
+def of_suite(suite: str) -> list[str]:
+    return [name for name, case in CASES.items() if case.suite == suite]
 
 
 def options(args: argparse.Namespace) -> measure.Options:
@@ -64,14 +70,13 @@ def run(args: argparse.Namespace, cases: list[str]) -> dict:
 
 
 def file_name(args: argparse.Namespace, result: dict) -> str:
-    """Only a whole run is called `bench`: what is quoted is not overwritten by less."""
+    """Only a whole run is called as its suite: what is quoted is not overwritten by less."""
     if result["failures"] or not report.reference(result):
         return "failed"
     if args.stand_in:
         return "stand_in"
-    every = {name for name, case in CASES.items() if not case.call}
-    whole = set(args.cases) >= every and set(args.peers) == set(ASKABLE) and not args.quick
-    return "bench" if whole else "partial"
+    whole = set(args.cases) >= set(of_suite(args.suite)) and set(args.peers) == set(ASKABLE) and not args.quick
+    return args.suite if whole else "partial"
 
 
 def main() -> int:

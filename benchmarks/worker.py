@@ -9,7 +9,8 @@ import traceback
 from dataclasses import dataclass
 
 import numpy as np
-from cases import CASES, Bound
+from case import Bound
+from cases import CASES
 from peers import PEERS, Absent, Peer
 from quiet import Disturbance, Foreign, pace
 from settings import pin_threads

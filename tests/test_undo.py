@@ -404,6 +404,48 @@ def test_what_cannot_be_taken_back_has_versions(others, name, examples, n):
     agrees(getattr(others, name), draw(name, examples, n, np.float64), np.random.default_rng(n), 1e-10, 2e-6)
 
 
+TWICE = '''
+import numpy as np
+from layerc import layer, real
+
+
+@layer
+def popped(a: real["K"]) -> real["K"]:
+    """The gradient pops arrays and writes into them."""
+    k = 0
+    while k < 2:
+        k += 1
+        for i in range(3):
+            a[:] *= np.tanh(a + i)
+        a *= np.arctan(a)
+        j = 0
+        while j < 1:
+            j += 1
+            a = np.sin(a)
+    return a
+
+
+@layer
+def rows(x: real["M N"]) -> real["M N"]:
+    m = x * 1.0
+    for i in range(x.shape[0]):
+        m[i] = m[i] / (2.0 + m[i, 0] * m[i, 0])
+        for k in range(x.shape[0]):
+            if k != i:
+                m[k] -= m[k, 0] * m[i]
+    return m
+'''
+
+
+def test_second_derivatives(tmp_path) -> None:
+    text = gradient_file(check_file(Path("twice.py"), TWICE))
+    package = built_from(tmp_path, "twice_of", text)
+    rng = np.random.default_rng(4)
+    shapes = {"d_popped": [(4,), (4,)], "d_rows": [(3, 2), (3, 2)]}
+    for name, of in shapes.items():
+        agrees(getattr(package, name), [rng.standard_normal(shape) for shape in of], rng, 1e-10, 2e-6)
+
+
 def test_source() -> None:
     """Nothing is saved but what a write goes over and scalars; nothing is run again."""
     text = gradient_file(check_file(Path("taken_back.py"), TAKEN_BACK))
