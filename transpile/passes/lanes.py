@@ -24,8 +24,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from ..dims import Dim, largest, maximum, minimum, product
+from ..dims import Atom, Dim, largest, maximum, minimum, product
 from ..ir import (
     Buffer,
     Cast,
@@ -46,7 +47,7 @@ from ..ir import (
     While,
 )
 from .depend import Memory
-from .predicate import conjunction, harmless, masked, only_within, unmasked
+from .predicate import conjunction, harmless, masked, only_within
 from .tree import (
     Access,
     Body,
@@ -57,6 +58,7 @@ from .tree import (
     has,
     loads,
     map_all,
+    map_bodies,
     own_dims,
     own_exprs,
     parts,
@@ -76,12 +78,13 @@ MAP_SHARE = 16  # flops in map loops that one flop in a chain of dependent ones 
 
 
 def lanes(kernel: Kernel) -> Kernel:
-    if kernel.batch is None:
-        return kernel
     body: list[Stmt] = []
     for stmt in kernel.body:
-        if isinstance(stmt, For) and stmt.hi == Dim.of(kernel.batch) and stmt.kind == "map":
-            made = _split(stmt, kernel)
+        if isinstance(stmt, For) and stmt.kind == "map":
+            made = None
+            if kernel.batch is not None and stmt.hi == Dim.of(kernel.batch):
+                made = _split(stmt, kernel)
+            made = _along_elements(stmt, kernel, made) or made
             if made is not None:
                 loops, kernel = made
                 body += loops
@@ -118,40 +121,110 @@ def _split(loop: For, kernel: Kernel) -> tuple[list[Stmt], Kernel] | None:
         return None
     full = Dim.of(kernel.batch or "") // LANES
     if not mixed:
-        body = (*state.arrive(), *state.mostly_own(loop.body), *state.leave())
+        body = (*state.arrive(), *state.empty_stacks(), *state.mostly_own(loop.body), *state.leave())
         first = For(state.group, Dim.of(0), full, body, "map")
         kernel = replace(kernel, buffers=(*kernel.buffers, *state.made))
         return [first, replace(loop, lo=full * LANES, kind="seq")], kernel  # a few examples: not worth threads
     worth = state.worth()
     if worth is None or worth.value == 0:
         return None
-    body = (*state.arrive(), *state.body(loop.body, None), *state.leave())
+    body = (*state.arrive(), *state.empty_stacks(), *state.body(loop.body, None), *state.leave())
     pair: list[Stmt] = [For(state.group, Dim.of(0), full, body, "map"), replace(loop, lo=full * LANES, kind="seq")]
     if worth.value is None:  # told by the extents of a call
         pair = [If(Op("greater", (Int(worth), Const(0, "i64")), "bool"), tuple(pair), (state.alone(),))]
     return pair, replace(kernel, buffers=(*kernel.buffers, *state.made))
 
 
+def _along_elements(
+    nest: For, kernel: Kernel, batched: tuple[list[Stmt], Kernel] | None
+) -> tuple[list[Stmt], Kernel] | None:
+    """The nest with lanes along the loops over elements in it that have a `while` for each: neighbours in memory, where
+    there are as many; else what `batched` is."""
+    found = list(_elements(nest, ()))
+    if (
+        not found
+        or (batched is not None and found[0][0] is nest)
+        or sum(_recurrences(loop) for loop, _ in found) != _recurrences(nest)
+    ):
+        return None
+    extents = {loop.hi for loop, _ in found}
+    variables = {s.var for s in walk((nest,)) if isinstance(s, For)}
+    if len(extents) > 1 or any(d.symbols() & variables or any(dim_loads(d)) for d in extents):
+        return None
+    (extent,) = extents
+    if extent.value is not None and extent.value < LANES:
+        return None
+    both = batched is not None and extent.value is None
+    if both:
+        assert batched is not None
+        kernel = batched[1]
+        apart = _State(kernel, nest)
+        nest = apart.alone()
+        kernel = replace(kernel, buffers=(*kernel.buffers, *apart.made), body=(*batched[0], nest))
+        found = list(_elements(nest, ()))
+    body: Body = (nest,)
+    for loop, around in found:
+        state = _State(kernel, loop, around)
+        if not state.possible():
+            return None
+        full = extent // LANES
+        inside = (*state.empty_stacks(), *state.body(loop.body, None))
+        together = For(state.group, Dim.of(0), full, inside, "map")
+        body = _in_place_of(loop, (together, replace(loop, lo=full * LANES, kind="seq")), body)
+        kernel = replace(kernel, buffers=(*kernel.buffers, *state.made))
+    if both:
+        assert batched is not None
+        enough = Op("greater", (Int(extent), Const(LANES - 1, "i64")), "bool")
+        return [If(enough, body, tuple(batched[0]))], kernel
+    return list(body), kernel
+
+
+def _elements(nest: For, around: tuple[For, ...]) -> Iterator[tuple[For, tuple[For, ...]]]:
+    """The map loops inside a nest of them that have a `while` for each iteration, and no map loop inside; with those
+    around."""
+    inside = [s for s in walk(nest.body) if isinstance(s, For) and s.kind == "map"]
+    if not inside and any(isinstance(s, While) for s in nest.body) and nest.lo == Dim.of(0):
+        yield nest, around
+    for stmt in nest.body:
+        if isinstance(stmt, For) and stmt.kind == "map":
+            yield from _elements(stmt, (*around, nest))
+
+
+def _in_place_of(loop: For, new: Body, body: Body) -> Body:
+    return tuple(
+        s for stmt in body for s in (new if stmt is loop else (map_bodies(stmt, partial(_in_place_of, loop, new)),))
+    )
+
+
+def _recurrences(nest: For) -> int:
+    return sum(is_recurrence(s) for s in walk(nest.body))
+
+
 @dataclass
 class _State:
     kernel: Kernel
     loop: For
+    around: tuple[For, ...] = ()
     made: list[Buffer] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.names = Names.of(self.kernel)
         self.group = self.names.fresh("group")
         self.table = {b.name: b for b in self.kernel.buffers}
-        self.memory = Memory.of(self.kernel).inside(self.loop)
+        self.memory = Memory.of(self.kernel)
+        for loop in (*self.around, self.loop):
+            self.memory = self.memory.inside(loop)
+        self.free: set[str] = set()  # used in one iteration only: may hold anything for an example that is done
         self.packed: dict[str, str] = {}  # input or output -> its wide copy
         self.wide: dict[str, str] = {}  # private temporary -> its copy with an axis of lanes
         for name in sorted({a.buffer for a in accesses(self.loop.body)}):
-            if self.table[name].kind == "temp":
+            if self.table[name].kind in ("temp", "list"):
                 self.wide[name] = self.add(name, self.table[name].dtype, (*self.table[name].shape, Dim.of(LANES)))
 
     def add(self, base: str, dtype: str, shape: tuple[Dim, ...]) -> str:
         name = self.names.fresh(base)
-        self.made.append(Buffer(name, dtype, shape, "temp"))
+        kind = "list" if base in self.table and self.table[base].kind == "list" else "temp"
+        self.made.append(Buffer(name, dtype, shape, kind))
         self.table[name] = self.made[-1]
         return name
 
@@ -204,7 +277,7 @@ class _State:
 
     def alone(self) -> For:
         """The loop as it was, with temporaries of its own."""
-        temporaries = sorted(n for n in touched(self.loop.body) if self.table[n].kind == "temp")
+        temporaries = sorted(n for n in touched(self.loop.body) if self.table[n].kind in ("temp", "list"))
         own = {n: self.add(n, self.table[n].dtype, self.table[n].shape) for n in temporaries}
         return replace(self.loop, body=rename_buffers(self.loop.body, own))
 
@@ -238,7 +311,9 @@ class _State:
     def possible(self) -> bool:
         """All examples take the same way through the loops, and what is computed for one that is done does
         no harm."""
-        if has(self.loop.body, Grow, Product):
+        if has(self.loop.body, Product) or not all(
+            self.is_stack(s) for s in walk(self.loop.body) if isinstance(s, Grow)
+        ):
             return False
         outside = [a.buffer for a in accesses(self.kernel.body)]
         inside = [a.buffer for a in accesses(self.loop.body)]
@@ -248,21 +323,23 @@ class _State:
 
     def uniform(self, body: Body, memory: Memory, masked: bool) -> bool:
         for stmt in body:
-            if any(True for d in own_dims(stmt) for _ in dim_loads(d)):
+            if any(True for d in own_dims(stmt) for _ in dim_loads(d)) and not self.is_counted(stmt):
                 return False
             for expr in own_exprs(stmt):
                 if any(isinstance(p, Int) and any(True for _ in dim_loads(p.dim)) for p in parts(expr)):
                     return False
-                if masked and not harmless(expr, memory):
+                if masked and not harmless(expr, memory, self.stacks()):
                     return False
             match stmt:
                 case Check(cond, _, info):
-                    if masked or not self.same_for_all(cond) or not self._steady(info):
+                    whole = not masked and self.same_for_all(cond)
+                    if not (whole or self.kernel.flush) or not self._steady(info):
                         return False
                 case For(lo=lo, hi=hi):
-                    if masked or self.loop.var in lo.symbols() | hi.symbols():
+                    for_each = any(dim_loads(hi))
+                    if (masked and not for_each) or self.loop.var in lo.symbols() | hi.symbols():
                         return False
-                    if not self.uniform(stmt.body, memory.inside(stmt), masked):
+                    if not self.uniform(stmt.body, memory.inside(stmt), for_each):
                         return False
                 case If() if not masked and self.is_of_one(stmt):
                     pass
@@ -272,6 +349,34 @@ class _State:
                     if not all(self.uniform(b, memory, masked or not self.same_for_all(cond)) for b in bodies(stmt)):
                         return False
         return True
+
+    def stacks(self) -> set[str]:
+        return {name for name in self.wide if self.table[name].kind == "list"}
+
+    def is_stack(self, stmt: Grow) -> bool:
+        """Whether a list holds numbers, and only its end is touched: a lane that is done has an end, too."""
+        list_ = self.table[stmt.buffer]
+        end = list_.shape[0]
+        mine = [a for a in accesses(self.loop.body) if a.buffer == stmt.buffer and a.index is not None]
+        if stmt.lent or len(list_.shape) != 1 or stmt.count != end + 1:
+            return False
+        return all(a.index == (end,) for a in mine) and all(load.buffer in self.wide for load in dim_loads(end))
+
+    def empty_stacks(self) -> Body:
+        """A lane that never comes to its list has an end of it nevertheless."""
+        ends = {load.buffer for name in self.stacks() for load in dim_loads(self.table[name].shape[0])}
+        return _joined(tuple(self.lane(Store(end, (), Const(0, "i64"))) for end in sorted(ends)))
+
+    def is_counted(self, stmt: Stmt) -> bool:
+        """Whether what it reads of memory to know a place, or an end, each lane can have for itself."""
+        match stmt:
+            case Grow():
+                return True
+            case Store(buffer):
+                return buffer in self.stacks()
+            case For(lo=lo, hi=hi, kind="seq"):
+                return not any(dim_loads(lo)) and all(x.buffer in self.wide for x in dim_loads(hi))
+        return False
 
     def same_for_all(self, cond: Expr) -> bool:
         """Whether all examples go the same way."""
@@ -299,15 +404,22 @@ class _State:
 
     def stmt(self, stmt: Stmt, mask: Expr | None) -> Body:
         match stmt:
-            case Comment() | Check():
+            case Comment():
                 return (stmt,)
+            case Check(cond):
+                return (stmt,) if self.same_for_all(cond) else self.checked_for_all(stmt, mask)
+            case Grow(buffer, count):
+                before, most = self.extreme(Int(count + 1), "max", Const(0, "i64"))  # the end is room, too
+                return (*before, Grow(self.wide[buffer], Dim.of(Atom("load", (most,)))))
+            case For(hi=hi) if any(dim_loads(hi)):
+                return self.as_often_as_any(stmt, mask)
             case Store(buffer, index, _, op) if op and index and self.is_shared(stmt):
                 part = self.fresh(buffer, self.table[buffer].dtype)
                 term = masked(stmt, mask, self.table).value
                 whole = Store(buffer, index, Load(part, (), self.table[buffer].dtype), op)
                 return (self.lane(Store(part, (), term)), self.lane(whole))
-            case Store():
-                return (self.lane(masked(stmt, mask, self.table)),)
+            case Store(buffer):
+                return (self.lane(stmt if buffer in self.free else masked(stmt, mask, self.table)),)
             case For(body=inside):
                 return (replace(stmt, body=self.body(inside, mask)),)
             case If(cond, then, orelse) if self.same_for_all(cond):
@@ -326,22 +438,45 @@ class _State:
         raise TypeError(stmt)
 
     def loop_until_all_done(self, before: Body, cond: Expr, inside: Body, mask: Expr | None) -> Body:
-        live, some = self.flag("live"), self.add("some", "i64", ())
+        live = self.flag("live")
         running = Load(live, (), "bool")
-        # What is used in one iteration only may hold anything for an example that is done.
-        free = {n for n in self.wide if only_within(n, before, cond, inside, self.loop)}
+        self.free |= {n for n in self.wide if only_within(n, inside, self.loop)}
         start = self.lane(Store(live, (), mask or Const(True, "bool")))
+        any_left, some = self.extreme(Cast(running, "i64"), "max", Const(0, "i64"))
         test = (
-            *self.body(unmasked(before, free, running, self.table), None),
+            *self.body(before, running),
             self.lane(Store(live, (), conjunction(running, cond))),
-            Store(some, (), Const(0, "i64")),
-            self.lane(Store(some, (), Cast(running, "i64"), "max")),
+            *any_left,
         )
-        go_on = Op("greater", (Load(some, (), "i64"), Const(0, "i64")), "bool")
+        go_on = Op("greater", (some, Const(0, "i64")), "bool")
         return (
             start,
-            While(_joined(test), go_on, self.body(unmasked(inside, free, running, self.table), None)),
+            While(_joined(test), go_on, self.body(inside, running)),
         )
+
+    def as_often_as_any(self, loop: For, mask: Expr | None) -> Body:
+        """A loop that each lane runs as often as it has to."""
+        none = Const(-(2**63), "i64")
+        times = Int(loop.hi) if mask is None else Op("where", (mask, Int(loop.hi), none), "i64")
+        before, most = self.extreme(times, "max", none)
+        live = self.flag("live")
+        once_more = Op("less", (Int(Dim.of(loop.var)), Int(loop.hi)), "bool")
+        running = self.lane(Store(live, (), conjunction(mask, once_more)))
+        self.free |= {n for n in self.wide if only_within(n, loop.body, self.loop)}
+        inside = self.body(loop.body, Load(live, (), "bool"))
+        return (*before, replace(loop, hi=Dim.of(Atom("load", (most,))), body=_joined((running, *inside))))
+
+    def checked_for_all(self, stmt: Check, mask: Expr | None) -> Body:
+        cond = stmt.cond
+        if mask is not None:
+            cond = Op("logical_or", (cond, Op("logical_not", (mask,), "bool")), "bool")
+        before, least = self.extreme(Cast(cond, "i64"), "min", Const(1, "i64"))
+        return (*before, replace(stmt, cond=Op("greater", (least, Const(0, "i64")), "bool")))
+
+    def extreme(self, value: Expr, op: str, start: Const) -> tuple[Body, Load]:
+        """The largest or the least of what the lanes have, and of `start`."""
+        name = self.add("some", "i64", ())
+        return (Store(name, (), start), self.lane(Store(name, (), value, op))), Load(name, (), "i64")
 
     def flag(self, base: str) -> str:
         return self.fresh(base, "bool")

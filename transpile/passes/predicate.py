@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
-from ..ir import Buffer, Expr, For, If, Load, Op, Stmt, Store, While
+from ..ir import Buffer, Expr, For, Load, Op, Store
 from .accumulate import neutral
 from .depend import Memory
 from .tree import Body, accesses, own_accesses, parts
@@ -24,26 +25,7 @@ def masked(stmt: Store, mask: Expr | None, table: dict[str, Buffer]) -> Store:
     return replace(stmt, value=Op("where", (mask, stmt.value, other), dtype))
 
 
-def unmasked(body: Body, free: set[str], mask: Expr, table: dict[str, Buffer]) -> Body:
-    """The stores of a loop's body, masked where it matters."""
-    found: list[Stmt] = []
-    for stmt in body:
-        match stmt:
-            case Store(buffer) if buffer not in free:
-                stmt = masked(stmt, mask, table)
-            case If(cond, then, orelse):
-                stmt = If(cond, unmasked(then, free, mask, table), unmasked(orelse, free, mask, table))
-            case While(before, cond, inside):
-                stmt = While(
-                    unmasked(before, free, mask, table),
-                    conjunction(mask, cond),
-                    unmasked(inside, free, mask, table),
-                )
-        found.append(stmt)
-    return tuple(found)
-
-
-def only_within(name: str, before: Body, cond: Expr, inside: Body, loop: For) -> bool:
+def only_within(name: str, inside: Body, loop: For) -> bool:
     """Stored by a plain store in the body, then used in it only."""
     uses = sum(a.buffer == name for a in accesses(loop.body))
     own = [(n, mode) for s in inside for n, _, mode in own_accesses(s) if n == name and isinstance(s, Store)]
@@ -58,14 +40,15 @@ def _first_stores(body: Body, name: str) -> bool:
     return False
 
 
-def harmless(expr: Expr, memory: Memory) -> bool:
+def harmless(expr: Expr, memory: Memory, ends: Collection[str] = ()) -> bool:
+    """Whether it may be computed for nobody. `ends`: lists that are read at their end only, where there is room."""
     for part in parts(expr):
         match part:
-            case Load() if not memory.in_bounds(part):
+            case Load(buffer) if buffer not in ends and not memory.in_bounds(part):
                 return False
             case Op("floor_divide" | "mod" | "power", _, dtype) if dtype in INTEGERS:
                 return False
     return True
 
 
-__all__ = ["conjunction", "harmless", "masked", "only_within", "unmasked"]
+__all__ = ["conjunction", "harmless", "masked", "only_within"]

@@ -1,0 +1,195 @@
+"""A `while` for each element: sixteen neighbours run together, in the gradient too, whose lists they share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from nets import built_from, kernels_in
+from thorough import agrees, same_bits
+
+from layerc.transpile.dims import Dim
+from layerc.transpile.ir import For
+from layerc.transpile.passes.lanes import LANES
+from layerc.transpile.passes.tree import walk
+
+TEXT = '''
+import numpy as np
+from layerc import Param, layer, real
+
+
+@layer
+def lambert(x: real["D"]) -> real["D"]:
+    """As many steps as each element takes."""
+    y = np.zeros_like(x)
+    for i in range(x.shape[0]):
+        w, step, trips = np.log1p(x[i]), 1.0, 0
+        while abs(step) > 1e-3 * (1.0 + abs(w)) and trips < 20:
+            e = np.exp(w)
+            f = w * e - x[i]
+            step = f / (e * (w + 1.0) - (w + 2.0) * f / (2.0 * w + 2.0))
+            w = w - step
+            trips += 1
+        y[i] = w
+    return y
+
+
+@layer
+def none_for_some(x: real["D"], a: Param[real[""]]) -> real["D"]:
+    """Some elements do not enter; a parameter adds up over all."""
+    y = x.copy()
+    for i in range(x.shape[0]):
+        v, k = x[i], 0
+        while v > 0.3 and k < 6:
+            v = a * v * np.cos(v)
+            k += 1
+        y[i] = v + k
+    return y
+
+
+@layer
+def places(x: real["H W"]) -> real["H W"]:
+    """Two axes, two loops one after the other, a condition inside."""
+    h, w = x.shape
+    y = np.zeros((h, w))
+    for i in range(h):
+        for j in range(w):
+            u = 0.3 * x[i, j]
+            k = 0
+            while u * u < 0.5 and k < 5:
+                if u > 0:
+                    u = u * 1.5 + 0.01
+                else:
+                    u = u * 1.25 - 0.02
+                k += 1
+            t = 0
+            while t < k:
+                u = np.sin(u) + x[i, j]
+                t += 1
+            y[i, j] = u * x[i, j]
+    return y
+
+
+@layer
+def orbits(re: real["D"], im: real["D"]) -> real["D"]:
+    """How fast a point escapes (Mandelbrot), smoothed."""
+    y = np.zeros_like(re)
+    for i in range(re.shape[0]):
+        a, b, k = 0.0, 0.0, 0
+        while a * a + b * b < 4.0 and k < 9:
+            a, b = a * a - b * b + re[i], 2.0 * a * b + im[i]
+            k += 1
+        y[i] = k + np.log(1.0 + a * a + b * b)
+    return y
+
+
+@layer(batched=True)
+def all_at_once(x: real["N"]) -> real["N"]:
+    y = np.zeros_like(x)
+    for i in range(x.shape[0]):
+        v, k = x[i], 0
+        while abs(v) > 0.1 and k < 4:
+            v = v - np.tanh(v)
+            k += 1
+        y[i] = v
+    return y
+
+
+@layer
+def nested(x: real["D"]) -> real["D"]:
+    """A loop in a loop, each with its own number of trips."""
+    y = np.zeros_like(x)
+    for i in range(x.shape[0]):
+        v, k = x[i], 0
+        while k < 3 and abs(v) < 2.0:
+            j = 0
+            while j < k + 1 and v < 1.0:
+                v = v + 0.3 * np.exp(-v * v)
+                j += 1
+            v = v * 1.1
+            k += 1
+        y[i] = v
+    return y
+
+
+@layer
+def remembered(x: real["D"]) -> real["D"]:
+    """A list of one's own."""
+    y = np.zeros_like(x)
+    for i in range(x.shape[0]):
+        v, k = 1.0 + x[i] * x[i], 0
+        seen = []
+        while v > 0.2 and k < 7:
+            seen.append(np.sin(v))
+            v = v * 0.6
+            k += 1
+        s = v
+        while k > 0:
+            s = s * 0.5 + seen.pop()
+            k -= 1
+        y[i] = s
+    return y
+'''
+
+SHAPES = {"none_for_some": ["d", ""], "places": ["3 d"], "orbits": ["d", "d"]}
+NAMES = [line[4 : line.index("(")] for line in TEXT.split("\n") if line.startswith("def ")]
+
+
+def draw(name: str, examples: int, d: int, dtype: type) -> list[np.ndarray]:
+    rng = np.random.default_rng(100 * examples + d)
+    found = []
+    for text in SHAPES.get(name, ["d"]):
+        shape = tuple(d if axis == "d" else int(axis) for axis in text.split())
+        value = rng.standard_normal(shape if text == "" or name == "all_at_once" else (examples, *shape))
+        found.append(np.asarray(np.abs(value) * 3 if name == "lambert" else value, dtype))
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("elements")
+
+
+@pytest.fixture(scope="module")
+def package(folder):
+    return built_from(folder, "elements_of", TEXT)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("examples", "d"), [(1, 16), (2, 1), (3, 15), (2, 17), (1, 33), (17, 3), (3, 0), (0, 20)])
+def test_values_and_gradients(package, name, examples, d):
+    agrees(getattr(package, name), draw(name, examples, d, np.float64), np.random.default_rng(d), 1e-10, 3e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bits_do_not_hang_on_threads(package, name):
+    for dtype in (np.float32, np.float64):
+        for examples, d in ((1, 200), (40, 37)):
+            same_bits(getattr(package, name), draw(name, examples, d, dtype))
+
+
+@pytest.mark.parametrize("name", ["lambert", "nested", "remembered", "all_at_once"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_element_does_not_know_its_neighbours(package, name, dtype):
+    """The same bits wherever it stands: in lanes, in what is left over, beside NaN. (Not where two products are
+    subtracted: of which of them the difference is fused with, the C compiler decides.)"""
+    layer, values = getattr(package, name), draw(name, 3, 53, dtype)
+    order = np.random.default_rng(1).permutation(53)
+    for what in (lambda *a: layer(*a), lambda *a: layer.vjp(*a)[1](np.cos(a[0]))):
+        straight, shuffled = what(*values), what(*(v[..., order] for v in values))
+        pairs = zip(*((r if isinstance(r, tuple) else (r,)) for r in (straight, shuffled)), strict=True)
+        assert all(np.array_equal(a[..., order], b) for a, b in pairs)
+    beside = [v.copy() for v in values]
+    beside[0][..., 5] = np.nan
+    assert np.array_equal(np.delete(layer(*beside), 5, -1), np.delete(layer(*values), 5, -1))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_they_run_together(package, folder, name):
+    """Forward and gradient, but for a forward that might pop from an empty list: faults are told in order."""
+    of = [k for (layer, _), k in kernels_in(folder / "elements_of.py").items() if layer == name]
+    assert len(of) >= 2
+    for kernel in of if name != "remembered" else of[1:]:
+        wide = [s for s in walk(kernel.body) if isinstance(s, For) and s.hi == Dim.of(LANES)]
+        assert wide, kernel.name
+        lists = [b for b in kernel.buffers if b.kind == "list"]
+        assert not lists or any(b.shape[1:] == (Dim.of(LANES),) for b in lists), kernel.name
