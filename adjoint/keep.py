@@ -45,6 +45,7 @@ from ..transpile.program import (
 )
 from ..transpile.renaming import rename_block
 from ..transpile.values import Fresh
+from .aliases import unaliased
 from .outputs import cut
 from .sizes import extents_of
 from .tape import Taped, lists, taped
@@ -106,7 +107,7 @@ def _kept(
     groups = groups_of([p.shape_text for p in primal.params])
     told = {n for n in made & set(types) if sum(d.symbol in groups for d in types[n].shape) < 2}
     allowed = told - assigned(tuple(after)) - taken - _counters(before)
-    earlier = _earlier(head)
+    earlier = _earlier(head, _left_out(before, head))
     while True:
         found = _Choice(head, {n: types[n] for n in allowed}, _sizes(primal), earlier).of(live_before(after))
         found |= tape.names if tape else set()
@@ -126,7 +127,7 @@ def _kept(
     values = tuple(construct.cast(Name(n, types[n]), t.dtype) for n, t in memory.items())
     forward = replace(
         primal,
-        body=clean([*before, replace(final, values=(*final.values, *values))], checks=True),
+        body=unaliased(clean([*before, replace(final, values=(*final.values, *values))], checks=True)),
         results=(*primal.results, *(Result(n, "memory", t, texts[n]) for n, t in memory.items())),
     )
     body = clean([*again, *after])
@@ -179,10 +180,17 @@ def _on_copies(rest: Sequence[Stmt], crossing: set[str], fresh: Fresh) -> tuple[
     return back, [*made, *rename_block(rest, copies)]
 
 
-def _earlier(head: Sequence[Stmt]) -> dict[int, set[str]]:
-    """What each statement reads and a later one changes: where that crosses, it is not what was read."""
+def _left_out(before: Sequence[Stmt], head: Sequence[Stmt]) -> set[str]:
+    """Arrays that the forward goes on to write into where the gradient does not, as it reads them no more."""
+    done = {(s.base.id, s.span) for s in walk_stmts(tuple(head)) if isinstance(s, Store)}
+    return {s.base.id for s in walk_stmts(tuple(before)) if isinstance(s, Store) and (s.base.id, s.span) not in done}
+
+
+def _earlier(head: Sequence[Stmt], later: set[str]) -> dict[int, set[str]]:
+    """What each statement reads and a later one changes, or one behind the head (`later`): where that crosses, it is
+    not what was read."""
     found: dict[int, set[str]] = {}
-    later: set[str] = set()
+    later = set(later)
     for stmt in reversed(head):
         found[id(stmt)] = read((stmt,)) & later
         later |= assigned((stmt,))

@@ -75,9 +75,11 @@ def contrastive(a: real["D"], b: real["D"], same: i32, *, margin: float = 0.5) -
 
 # -- dynamic programming ------------------------------------------------------------------------------------------
 @layer
-def ctc(log_p: real["T K"], label: i32["L"]) -> real[""]:
-    """Connectionist temporal classification (Graves et al. 2006), blank 0: all labels, all steps."""
-    steps, length = log_p.shape[0], label.shape[0]
+def ctc(x: real["T K"], label: i32["L"]) -> real[""]:
+    """Connectionist temporal classification (Graves et al. 2006) of a softmax, blank 0: all labels, all steps."""
+    shifted = x - np.max(x, axis=1, keepdims=True)
+    log_p = shifted - np.log(np.sum(np.exp(shifted), axis=1, keepdims=True))
+    steps, length = x.shape[0], label.shape[0]
     states = 2 * length + 1
     alpha = np.full(states, -1e30)
     alpha[0] = log_p[0, 0]

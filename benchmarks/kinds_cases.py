@@ -17,14 +17,6 @@ def positive_definite(n: int, d: int) -> Draw:
     return Draw((n, d, d), values)
 
 
-def log_softmax(*shape: int) -> Draw:
-    def values(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        x = rng.standard_normal(shape)
-        return (x - np.log(np.sum(np.exp(x), axis=-1, keepdims=True))).astype(np.float32)
-
-    return Draw(shape, values)
-
-
 def lengths(low: int, high: int, *shape: int) -> Draw:
     return Draw(shape, lambda rng, s: rng.integers(low, high, s).astype(np.int32))
 
@@ -57,7 +49,7 @@ KINDS = (
     ),
     kind(
         "ctc",
-        {"log_p": log_softmax(32, 100, 32), "label": lengths(1, 32, 32, 20)},
+        {"x": normal(32, 100, 32), "label": lengths(1, 32, 32, 20)},
         own="ctc_own",
         outputs=((32,),),
     ),

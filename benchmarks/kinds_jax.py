@@ -54,7 +54,8 @@ def contrastive(a, b, same):
 
 
 # -- dynamic programming ------------------------------------------------------------------------------------------
-def ctc(log_p, label):
+def ctc(x, label):
+    log_p = jax.nn.log_softmax(x, 2)
     n, length = label.shape
     states = jnp.zeros((n, 2 * length + 1), label.dtype).at[:, 1::2].set(label)
     skip = jnp.zeros(states.shape, bool).at[:, 3::2].set(label[:, 1:] != label[:, :-1])

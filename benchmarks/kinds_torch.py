@@ -79,8 +79,9 @@ def contrastive_own(a, b, same):
 
 
 # -- dynamic programming ------------------------------------------------------------------------------------------
-def ctc(log_p, label):
+def ctc(x, label):
     """All states of a step at once."""
+    log_p = torch.log_softmax(x, 2)
     n, steps, _ = log_p.shape
     length = label.shape[1]
     states = torch.zeros(n, 2 * length + 1, dtype=torch.long)
@@ -97,8 +98,9 @@ def ctc(log_p, label):
     return -torch.logaddexp(alpha[:, -1], alpha[:, -2])
 
 
-def ctc_own(log_p, label):
-    n, steps, _ = log_p.shape
+def ctc_own(x, label):
+    n, steps, _ = x.shape
+    log_p = torch.log_softmax(x, 2)
     lengths = torch.full((n,), steps), torch.full((n,), label.shape[1])
     return F.ctc_loss(log_p.transpose(0, 1), label.long(), *lengths, reduction="none")
 

@@ -53,6 +53,33 @@ def test_the_pair_is_the_gradient(name: str) -> None:
         np.testing.assert_array_equal(one, other)
 
 
+ALIASES = """
+@layer
+def f(x: real["N"]) -> real["N"]:
+    y = x.copy()
+    z = y.copy()
+    z[0] *= z[0]
+    if z[0] > 0:
+        for i in range(x.shape[0]):
+            z[1::2] -= np.sin(y[1::2])
+            z = np.tanh(z[::-1]) + 0.1 * x
+    return z
+"""
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_what_crosses_is_not_written_into_by_another_name(n: int) -> None:
+    """The pair as it is printed, run by NumPy, whose assignments are aliases."""
+    source = "import numpy as np\nfrom layerc import layer, real\n" + ALIASES
+    module = check_file(Path("f.py"), source)
+    pair = kept(module.layers[0], source, "f.py")
+    assert pair is not None
+    values: dict[str, Any] = {"x": np.linspace(0.4, 1.7, n), "dy": np.linspace(-1, 1.5, n)}
+    values |= dict(zip((r.name for r in pair.forward.results), run(pair.forward, values), strict=True))
+    (one,), (other,) = run(pair.pullback, values), run(gradient(module.layers[0], source, "f.py"), values)
+    np.testing.assert_array_equal(one, other)
+
+
 def keeps(body: str, params: str = 'x: real["N D"]') -> tuple[str, ...]:
     source = f"import numpy as np\nfrom layerc import layer, real\n\n\n@layer\ndef f({params}):\n"
     module = check_file(Path("f.py"), source + "".join(f"    {line}\n" for line in body.split("\n")))

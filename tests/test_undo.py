@@ -333,6 +333,58 @@ def nothing_left(x: real[""]) -> real[""]:
         for j in range(3):
             y -= np.sin(1.5)
     return y
+
+
+@layer
+def carried_inside(x: real["N"]) -> real["N"]:
+    """What an iteration hands on is an array that is also written into."""
+    m = x * 1.0
+    for k in range(3):
+        u = m * x[0]
+        for i in range(x.shape[0]):
+            u[i] *= u[0]
+            u = np.sin(u)
+            u[0] *= u[i]
+        m[0] *= np.sum(u)
+        m[:] += np.tanh(m)
+    return m
+
+
+@layer
+def slices(x: real["N"]) -> real["N"]:
+    """What a write to a slice goes over, outside of all loops."""
+    y = x * x
+    y[1:] = np.sin(y[:-1]) * y[1:]
+    y[:] = y * y + y[0]
+    y[0] = np.tanh(y[0]) * y[-1]
+    y *= y
+    return y
+
+
+@layer
+def summed(x: real["N"]) -> real["N"]:
+    """What is made of an array before a write that no derivative needs."""
+    z = np.cumsum(x)
+    t = np.exp(z)
+    z += t
+    return z
+
+
+@layer
+def last(x: real["N"]) -> real["N"]:
+    z = x * 0.5
+    for i in range(2):
+        z[-1] -= np.tanh(x[0])
+    z[-1] -= np.tanh(z[-1])
+    return z
+
+
+@layer
+def first(x: real["N"]) -> real["N"]:
+    z = np.cumsum(x)
+    t = np.tanh(z[0])
+    z[0] -= t
+    return z
 '''
 
 SHAPES = {

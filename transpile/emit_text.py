@@ -96,11 +96,13 @@ def literal(value: bool | int | float, dtype: str) -> str:
     return f"({text})" if number < 0 else text
 
 
+_BEYOND_F32 = 2.0**128 - 2.0**103  # rounds to infinity
+
+
 def _shortest_f32(number: float) -> str:
     """The float32 nearest to the number, in the fewest digits that name it."""
-    try:
-        rounded = struct.unpack("f", struct.pack("f", number))[0]
-    except OverflowError:
+    rounded = struct.unpack("=f", struct.pack("=f", number))[0] if abs(number) < _BEYOND_F32 else math.inf
+    if math.isinf(rounded):
         return "INFINITY" if number > 0 else "(-INFINITY)"
     for digits in range(1, 10):
         text = f"{rounded:.{digits}g}"

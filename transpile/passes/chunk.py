@@ -23,13 +23,13 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
-from ..dims import Dim, Facts, maximum, minimum, nonnegative, product
+from ..dims import Dim, maximum, minimum, nonnegative, product
 from ..ir import Buffer, Comment, Const, For, If, Int, Kernel, Load, Op, Product, Stmt, Store
 from .accumulate import neutral
 from .columns import columns
-from .depend import Memory, injective
+from .depend import Memory, apart
 from .fuse import fuse_body
-from .tree import Access, Body, Names, accesses, map_bodies, rename_buffers, roots, touched, walk
+from .tree import Body, Names, accesses, map_bodies, rename_buffers, roots, touched, walk
 from .verify import shared_places
 from .work import WORTH, work
 
@@ -197,10 +197,10 @@ class _State:
         """Buffer -> operation, of what different iterations accumulate into; None where iterations cannot
         be told apart."""
         found: dict[str, str] = {}
-        for a in accesses(loop.body):
-            if not a.writes or a.mode == "w":
-                continue
-            if a.index is None or injective(a.index, loop.var, self.facts(a)) or self.is_private(a.buffer, loop):
+        adding = [a for a in accesses(loop.body) if a.writes and a.mode != "w" and not self.is_private(a.buffer, loop)]
+        memory = self.memory.inside(loop)
+        for a in adding:
+            if a.index is None or all(apart(a, b, loop.var, memory) for b in adding if memory.same_place(a, b)):
                 continue
             if found.setdefault(a.buffer, a.mode) != a.mode or self.goes_by_others(a.buffer, loop):
                 return None
@@ -217,10 +217,6 @@ class _State:
         """Whether iterations store to one place: such a loop runs once at most, though nobody could prove it."""
         names = set(shared_places(loop.body, frozenset({loop.var}))) - set(shared)
         return not all(self.is_private(name, loop) for name in names)
-
-    def facts(self, a: Access) -> Facts:
-        """The ranges of the variables around an access inside the loop that is split."""
-        return {**self.memory.facts, **{loop.var: (loop.lo, loop.hi - 1) for loop in a.loops}}
 
     def is_private(self, name: str, loop: For) -> bool:
         root = self.root.get(name, name)

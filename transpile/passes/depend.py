@@ -160,9 +160,30 @@ def _positive(step: Dim, facts: Facts) -> bool:
     )
 
 
+def apart(a: Access, b: Access, var: str, memory: Memory) -> bool:
+    """Whether two accesses in the body of the loop `var` touch one place in the same iteration of it only, whatever the
+    loops inside do: y[j + b] and y[j + b] meet, where b runs inside."""
+    if a.index is None or b.index is None or a.buffer != b.buffer:
+        return False
+    inner = {loop.var for loop in (*a.loops, *b.loops)}
+    if a.index == b.index and injective(tuple(d for d in a.index if not d.symbols() & inner), var, memory.facts):
+        return True
+    return directions(a, elsewhere(b), var, memory) <= {0}
+
+
+def elsewhere(access: Access) -> Access:
+    """The access in other iterations of the loops inside."""
+    other = {loop.var: Dim.of(f"{loop.var}'") for loop in access.loops}
+    loops = tuple(
+        replace(loop, var=f"{loop.var}'", lo=loop.lo.subs(other), hi=loop.hi.subs(other)) for loop in access.loops
+    )
+    index = None if access.index is None else tuple(d.subs(other) for d in access.index)
+    return replace(access, index=index, loops=loops)
+
+
 def injective(index: tuple[Dim, ...], var: str, facts: Facts) -> bool:
-    """Whether different values of var give different places. An extent as coefficient counts as nonzero: an
-    array with an empty axis has no place at all."""
+    """Whether different values of var give different places, while all else stands still. An extent as coefficient
+    counts as nonzero: an array with an empty axis has no place at all."""
     for dim in index:
         parts = dim.split(var)
         if parts is not None and not _reads_memory(dim) and any(_positive(c, facts) for c in (parts[0], -parts[0])):

@@ -16,8 +16,8 @@ from dataclasses import replace
 from ..dims import Dim
 from ..ir import Buffer, Expr, For, Kernel, Load, Op, Stmt, Store, While
 from .contract import stored_first
-from .depend import Memory, conflict, directions
-from .tree import Access, Body, accesses, buffers, dim_loads, loads, map_bodies, substitute, walk
+from .depend import Memory, conflict, directions, elsewhere
+from .tree import Access, Body, accesses, buffers, dim_loads, loads, map_bodies, substitute
 
 _ACCUMULATE = {"add": "add", "multiply": "mul", "maximum": "max", "minimum": "min"}
 
@@ -80,8 +80,7 @@ def independent_iterations(loop: For, kernel: Kernel, memory: Memory) -> bool:
             private.add(a.buffer)
         if a.buffer not in private:
             first.setdefault(memory.root[a.buffer], set()).add(a)
-    inner = {s.var: Dim.of(f"{s.var}'") for s in walk(loop.body) if isinstance(s, For)}
-    for b in set(accesses(_apart(loop.body, inner))):
+    for b in {elsewhere(a) for a in accesses(loop.body)}:
         for a in first.get(memory.root[b.buffer], ()):
             if b.buffer not in private and conflict(a, b) and not directions(a, b, loop.var, memory) <= {0}:
                 return False
@@ -105,14 +104,3 @@ def _around(body: Body, name: str) -> Body:
         case [While(before, cond, inside)] if name not in {a.buffer for a in accesses((While(before, cond, ()),))}:
             return _around(inside, name)
     return body
-
-
-def _apart(body: Body, inner: dict[str, Dim]) -> Body:
-    """The same statements in another iteration: the loops inside have other variables."""
-
-    def change(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, For):
-            stmt = replace(stmt, var=f"{stmt.var}'")
-        return map_bodies(stmt, lambda b: tuple(change(s) for s in b))
-
-    return tuple(change(s) for s in substitute(body, inner))

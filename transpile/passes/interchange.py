@@ -98,6 +98,7 @@ class _State:
         """Whether each iteration writes to places of its own, and all add to one place in the order in which they
         did."""
         within = {**facts, **{x.var: (x.lo, x.hi - 1) for x in (nest.middle, nest.inner)}}
+        inside_of = {nest.middle.var, nest.inner.var}
         for a in accesses(nest.loop.body):
             if not a.writes:
                 continue
@@ -106,7 +107,7 @@ class _State:
             if not a.index:
                 if not self.is_own(a.buffer, nest):
                     return False
-            elif not injective(a.index, nest.loop.var, within):
+            elif not injective(tuple(d for d in a.index if not d.symbols() & inside_of), nest.loop.var, within):
                 inside = any(a.buffer == b.buffer and a.index == b.index for b in accesses(nest.inner.body))
                 if a.mode == "w" or not inside or not injective(a.index, nest.inner.var, within):
                     return False
