@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from layerc.transpile import emit, passes
-from layerc.transpile.emit_text import CNames
+from layerc.transpile.emit_text import CNames, literal
 
 KERNELS = zoo.all_kernels()
 
@@ -178,3 +178,15 @@ def test_no_name_is_a_macro_of_the_headers():
     names = CNames(macros | {"int64_t", "size_t", "offsetof"})
     left = set(names.table.values()) & (macros | names.table.keys())
     assert not left, left
+
+
+@pytest.mark.parametrize("value", [1e39, 1e300, 2.0**128 - 2.0**103])
+def test_numbers_beyond_float32_are_infinite(value):
+    assert [literal(v, "f32") for v in (value, -value)] == ["INFINITY", "(-INFINITY)"]
+    assert "INF" not in literal(value, "f64")
+
+
+def test_the_largest_float32_is_a_number():
+    largest = float(np.finfo(np.float32).max)
+    assert np.float32(literal(largest, "f32").rstrip("f")) == np.float32(largest)
+    assert np.float32(literal(largest * (1 + 2.0**-26), "f32").rstrip("f")) == np.float32(largest)

@@ -153,6 +153,22 @@ def recurring(x: real["H W"]) -> real["H W"]:
                 if j - b - 1 >= 0:
                     y[i, j] += 0.3 * np.sin(y[i, j - b - 1])
     return y
+
+
+@layer
+def otherwise(x: real["T"], w: Param[real["K"]]) -> real["T"]:
+    """What falls outside goes elsewhere."""
+    n = x.shape[0]
+    y = np.zeros(n)
+    for j in range(n):
+        t = np.sin(x[j])
+        for b in range(w.shape[0]):
+            r = j + b - 1
+            if 0 <= r < n:
+                y[r] += t * w[b]
+            else:
+                y[j] += t
+    return y
 '''
 
 SHAPES = {
@@ -165,8 +181,16 @@ SHAPES = {
     "spread_out": ["m", "4"],
     "between": ["n m"],
     "recurring": ["n m"],
+    "otherwise": ["m", "4"],
 }
-PARAMETERS = {("depthwise", 1), ("convolution", 1), ("convolution", 2), ("delayed", 1), ("spread_out", 1)}
+PARAMETERS = {
+    ("depthwise", 1),
+    ("convolution", 1),
+    ("convolution", 2),
+    ("delayed", 1),
+    ("spread_out", 1),
+    ("otherwise", 1),
+}
 
 
 def draw(name: str, examples: int, n: int, m: int, dtype: type) -> list[np.ndarray]:
