@@ -36,6 +36,7 @@ from .share import share
 from .split import split
 from .strands import strands
 from .strides import strides
+from .tables import tables
 from .tidy import tidy
 from .unroll import unroll
 from .verify import IRError, verify
@@ -57,6 +58,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("regroup", regroup),  # what is seen in groups is gone over in groups
     ("linear", linear),  # what is linear in an earlier sum is summed beside it
     ("quotient", quotient),  # what divides a whole loop is inverted once
+    ("tables", tables),  # what is dear is asked of each element once
     ("inline", inline),  # what is cheap is computed where it is used
     ("direct", direct),  # a product is computed where its values go
     ("order", order),  # the innermost loop runs along memory

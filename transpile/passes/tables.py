@@ -1,0 +1,181 @@
+"""What loops would compute again and again of the same elements is computed once, in a table before them.
+
+    for i: for j:                                        for r in 0..H: for s in 0..W: t[r,s] = pow(x[r,s], p)
+        for a in 0..3: for b in 0..3:              ->    for i: for j:
+            y[i,j] += pow(x[i + a, j + b], p)                for a in 0..3: for b in 0..3: y[i,j] += t[i + a, j + b]
+
+An expression of one element of each array, at the same place i + a, j + b in all of them, is a function of that place:
+here four loops ask for what two axes hold. So is exp(c[j]) in loops over i and j. Only what is dear has a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..dims import Dim
+from ..ir import Buffer, Cast, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
+from ..operations import flops
+from .depend import Memory
+from .order import rebuild
+from .predicate import harmless
+from .tree import Body, Names, bodies, dim_loads, loads, map_all, map_bodies, map_expr, parts, roots, written
+
+DEAR = 10  # flops: a function of the mathematical library
+
+
+def tables(kernel: Kernel) -> Kernel:
+    state = _State(kernel)
+    body = state.body(kernel.body, ())
+    return replace(kernel, body=body, buffers=(*kernel.buffers, *state.made))
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """An expression in a nest, the places that it is a function of with the extents of their axes, and the loops
+    around it."""
+
+    expr: Expr
+    axes: dict[Dim, Dim]
+    loops: tuple[For, ...]
+
+
+@dataclass
+class _State:
+    kernel: Kernel
+    made: list[Buffer] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.names, self.root = Names.of(self.kernel), roots(self.kernel)
+        self.memory = Memory.of(self.kernel)
+
+    def body(self, body: Body, around: tuple[For, ...]) -> Body:
+        found: list[Stmt] = []
+        for stmt in body:
+            if isinstance(stmt, For):
+                before, stmt = self.tabulated(stmt, around)
+                found += [*before, replace(stmt, body=self.body(stmt.body, (*around, stmt)))]
+            else:
+                found.append(map_bodies(stmt, lambda b: self.body(b, around)))
+        return tuple(found)
+
+    def tabulated(self, stmt: For, around: tuple[For, ...]) -> tuple[list[Stmt], For]:
+        """The loops that fill tables, and the nest that reads them."""
+        known: dict[Expr, Expr] = {}
+        filled: dict[Expr, str] = {}
+        before: list[Stmt] = []
+        changed = {self.root[name] for name in written((stmt,))}
+        for found in self.candidates((stmt,), around, len(around), changed):
+            if found.expr in known or not self.belongs(found, len(around)):
+                continue
+            key = _at(found.expr, {d: Dim.of(f"axis {k}") for k, d in enumerate(found.axes)})
+            if key not in filled:
+                made = self.table(found, around)
+                if made is None:
+                    continue
+                filled[key], loops = made
+                before.append(loops)
+            known[found.expr] = Load(filled[key], tuple(found.axes), _type(found.expr))
+        if not known:
+            return [], stmt
+        (nest,) = map_all((stmt,), lambda e: known.get(e, e))
+        assert isinstance(nest, For)
+        return before, nest
+
+    def table(self, found: _Candidate, around: tuple[For, ...]) -> tuple[str, Stmt] | None:
+        """Its name, and the loops that fill it: for every place that there is."""
+        fresh = {d: self.names.fresh("r") for d in found.axes}
+        value = _at(found.expr, {d: Dim.of(v) for d, v in fresh.items()})
+        loops = [For(fresh[d], Dim.of(0), extent, (), "map") for d, extent in found.axes.items()]
+        memory = self.memory
+        for loop in (*around, *loops):
+            memory = memory.inside(loop)
+        if not harmless(value, memory):
+            return None
+        table = Buffer(self.names.fresh("table"), _type(found.expr), tuple(found.axes.values()), "temp")
+        self.made.append(table)
+        self.root[table.name], self.memory = table.name, self.memory.beside((table,))
+        place = tuple(Dim.of(v) for v in fresh.values())
+        return table.name, rebuild(loops, (Store(table.name, place, value),))
+
+    def belongs(self, found: _Candidate, level: int) -> bool:
+        """Whether the loops from here inwards ask for a place more often than those further in would."""
+        further = range(level + 1, len(found.loops))
+        inner = [_again(c, k) for k in further if (c := self.candidate(found.expr, found.loops, k)) is not None]
+        return _again(found, level) > max(inner, default=0)
+
+    def candidates(self, body: Body, loops: tuple[For, ...], level: int, changed: set[str]) -> Iterator[_Candidate]:
+        """The dear expressions of a nest that the loops from `level` inwards name in places only, of what it does not
+        change."""
+        for stmt in body:
+            if isinstance(stmt, Store):
+                yield from self.of_expr(stmt.value, loops, level, changed)
+            if isinstance(stmt, If) and any(True for _ in loads(stmt.cond)):
+                continue  # perhaps seldom asked for
+            inner = (*loops, stmt) if isinstance(stmt, For) else loops
+            for block in bodies(stmt):
+                yield from self.candidates(block, inner, level, changed)
+
+    def of_expr(self, expr: Expr, loops: tuple[For, ...], level: int, changed: set[str]) -> Iterator[_Candidate]:
+        if sum(flops(e.op) for e in parts(expr) if isinstance(e, Op)) < DEAR:
+            return
+        found = self.candidate(expr, loops, level)
+        stays = not any(self.root[x.buffer] in changed for x in loads(expr))
+        if found is not None and stays and _again(found, level):
+            yield found
+        elif isinstance(expr, Op):
+            for arg in expr.args:
+                yield from self.of_expr(arg, loops, level, changed)
+        elif isinstance(expr, Cast):
+            yield from self.of_expr(expr.value, loops, level, changed)
+
+    def candidate(self, expr: Expr, loops: tuple[For, ...], level: int) -> _Candidate | None:
+        variables = {loop.var for loop in loops[level:]}
+        axes: dict[Dim, Dim] = {}
+        for part in parts(expr):
+            if isinstance(part, Int) and part.dim.symbols() & variables:
+                return None
+            if not isinstance(part, Load):
+                continue
+            for dim, extent in zip(part.index, self.memory.shape[part.buffer], strict=True):
+                if any(True for _ in dim_loads(dim)):
+                    return None
+                if dim.symbols() & variables and axes.setdefault(dim, extent) != extent:
+                    return None
+        return _Candidate(expr, axes, loops) if axes else None
+
+
+def _again(found: _Candidate, level: int) -> int:
+    """How many of the loops from `level` inwards come to places where others have been. What the innermost one does not
+    change is left out of it anyway."""
+    loops = found.loops[level:]
+    named = set().union(*(d.symbols() for d in found.axes))
+    if loops[-1].var not in named:
+        return 0
+    return sum(loop.var not in named for loop in loops) + sum(_overlap(d, loops) for d in found.axes)
+
+
+def _overlap(place: Dim, loops: Sequence[For]) -> bool:
+    """i + a with three a's: each place is come to three times. 2*i + a with two a's: once."""
+    steps = []
+    for loop in loops:
+        if loop.var in place.symbols():
+            split, trips = place.split(loop.var), (loop.hi - loop.lo).value
+            if split is None or split[0].value is None:
+                return False
+            steps.append((abs(split[0].value), trips))
+    steps.sort(key=lambda step: step[0])
+    return len(steps) > 1 and any(n is None or n * step > steps[-1][0] for step, n in steps[:-1])
+
+
+def _at(expr: Expr, places: dict[Dim, Dim]) -> Expr:
+    """The expression of an element at other places."""
+
+    def moved(e: Expr) -> Expr:
+        return Load(e.buffer, tuple(places.get(d, d) for d in e.index), e.dtype) if isinstance(e, Load) else e
+
+    return map_expr(expr, moved)
+
+
+def _type(expr: Expr) -> str:
+    return "i64" if isinstance(expr, Int) else expr.dtype
