@@ -1,6 +1,6 @@
 """Copies the tables of the last whole benchmark run into README.md and docs/performance.md, between their bench marks.
 
-python benchmarks/readme.py        after `make bench`, `bench-nets`, `bench-compile`; nothing is typed by hand
+python benchmarks/readme.py        after `make bench`, `bench-kinds`, `bench-nets`, `bench-compile`; nothing is typed
 """
 
 import json
@@ -28,6 +28,10 @@ def main() -> int:
     _put(ROOT / "README.md", "bench", [ratios], [_where(run), again])
     rest = [block for block in report.sections(run) if block.title not in ("Machine", "Twins tried", ratios.title)]
     _put(ROOT / "docs" / "performance.md", "bench", [ratios, *rest], [*report.machine_lines(run), again])
+    if (path := RESULTS / "kinds.json").exists():
+        run = json.loads(path.read_text())
+        again = "again: `make bench-kinds && python benchmarks/readme.py`"
+        _put(ROOT / "docs" / "performance.md", "kinds", report.sections(run)[:3], [_where(run), again])
     for name, written in (("nets", nets.blocks), ("convolutions", convolutions.blocks)):
         if (path := RESULTS / f"{name}.json").exists():
             run = json.loads(path.read_text())

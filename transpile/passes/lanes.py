@@ -1,4 +1,5 @@
-"""Scalar recurrences are vectorised across the batch: sixteen examples walk through the loops together.
+"""Scalar recurrences are vectorised across the batch, or along the elements of an example that have a `while` each:
+sixteen walk through the loops together.
 
     for b in 0..batch:                         for g in 0..batch//16:
         h = 0                                      for l in 0..16: h[l] = 0
@@ -23,55 +24,15 @@ those are vectorised as they are.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
-from ..dims import Atom, Dim, largest, maximum, minimum, product
-from ..ir import (
-    Buffer,
-    Cast,
-    Check,
-    Comment,
-    Const,
-    Expr,
-    For,
-    Grow,
-    If,
-    Int,
-    Kernel,
-    Load,
-    Op,
-    Product,
-    Stmt,
-    Store,
-    While,
-)
-from .depend import Memory
-from .predicate import conjunction, harmless, masked, only_within
-from .tree import (
-    Access,
-    Body,
-    Names,
-    accesses,
-    bodies,
-    dim_loads,
-    has,
-    loads,
-    map_all,
-    map_bodies,
-    own_dims,
-    own_exprs,
-    parts,
-    rename_buffers,
-    substitute,
-    symbols,
-    touched,
-    walk,
-)
+from ..dims import Dim, largest, maximum, minimum, product
+from ..ir import Const, For, If, Int, Kernel, Op, Stmt, Store, While
+from .together import LANES, NARROW, Together, is_recurrence
+from .tree import Body, bodies, dim_loads, map_bodies, walk
 from .work import work
 
-LANES = 16
-NARROW = 12  # a loop known to be this short fills no vector
 MOST_TERMS = 64  # a lane adds one by one: more would round worse than NumPy's sums in pairs
 MOST_BYTES = 2**26  # of a thread's arrays with an axis of lanes
 MAP_SHARE = 16  # flops in map loops that one flop in a chain of dependent ones is worth
@@ -93,29 +54,12 @@ def lanes(kernel: Kernel) -> Kernel:
     return replace(kernel, body=tuple(body))
 
 
-def is_recurrence(stmt: Stmt) -> bool:
-    """A sequential loop that does something besides running map loops; or whose map loops are short."""
-    if not (isinstance(stmt, While) or (isinstance(stmt, For) and stmt.kind == "seq")) or has((stmt,), Product):
-        return False
-    maps = [s for s in walk((stmt,)) if isinstance(s, For) and s.kind == "map"]
-    return _chain(bodies(stmt)) or all((s.hi - s.lo).value is not None and (s.hi - s.lo).value <= NARROW for s in maps)
-
-
-def _chain(lists: tuple[Body, ...]) -> bool:
-    """Whether something is stored outside of all map loops."""
-    return any(
-        isinstance(s, Store) or (not (isinstance(s, For) and s.kind == "map") and _chain(bodies(s)))
-        for body in lists
-        for s in body
-    )
-
-
 def _split(loop: For, kernel: Kernel) -> tuple[list[Stmt], Kernel] | None:
     recurrences = [s for s in walk(loop.body) if is_recurrence(s)]
     if not recurrences:
         return None
     mixed = any(isinstance(s, For) and s.kind == "map" for s in walk(tuple(recurrences)))
-    state = _State(kernel, loop)
+    state = Together(kernel, loop)
     state.lay_out(recurrences, mixed)
     if not state.possible():
         return None
@@ -125,7 +69,7 @@ def _split(loop: For, kernel: Kernel) -> tuple[list[Stmt], Kernel] | None:
         first = For(state.group, Dim.of(0), full, body, "map")
         kernel = replace(kernel, buffers=(*kernel.buffers, *state.made))
         return [first, replace(loop, lo=full * LANES, kind="seq")], kernel  # a few examples: not worth threads
-    worth = state.worth()
+    worth = _worth(state)
     if worth is None or worth.value == 0:
         return None
     body = (*state.arrive(), *state.empty_stacks(), *state.body(loop.body, None), *state.leave())
@@ -158,13 +102,13 @@ def _along_elements(
     if both:
         assert batched is not None
         kernel = batched[1]
-        apart = _State(kernel, nest)
+        apart = Together(kernel, nest)
         nest = apart.alone()
         kernel = replace(kernel, buffers=(*kernel.buffers, *apart.made), body=(*batched[0], nest))
         found = list(_elements(nest, ()))
     body: Body = (nest,)
     for loop, around in found:
-        state = _State(kernel, loop, around)
+        state = Together(kernel, loop, around)
         if not state.possible():
             return None
         full = extent // LANES
@@ -200,362 +144,31 @@ def _recurrences(nest: For) -> int:
     return sum(is_recurrence(s) for s in walk(nest.body))
 
 
-@dataclass
-class _State:
-    kernel: Kernel
-    loop: For
-    around: tuple[For, ...] = ()
-    made: list[Buffer] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.names = Names.of(self.kernel)
-        self.group = self.names.fresh("group")
-        self.table = {b.name: b for b in self.kernel.buffers}
-        self.memory = Memory.of(self.kernel)
-        for loop in (*self.around, self.loop):
-            self.memory = self.memory.inside(loop)
-        self.free: set[str] = set()  # used in one iteration only: may hold anything for an example that is done
-        self.packed: dict[str, str] = {}  # input or output -> its wide copy
-        self.wide: dict[str, str] = {}  # private temporary -> its copy with an axis of lanes
-        for name in sorted({a.buffer for a in accesses(self.loop.body)}):
-            if self.table[name].kind in ("temp", "list"):
-                self.wide[name] = self.add(name, self.table[name].dtype, (*self.table[name].shape, Dim.of(LANES)))
-
-    def add(self, base: str, dtype: str, shape: tuple[Dim, ...]) -> str:
-        name = self.names.fresh(base)
-        kind = "list" if base in self.table and self.table[base].kind == "list" else "temp"
-        self.made.append(Buffer(name, dtype, shape, kind))
-        self.table[name] = self.made[-1]
-        return name
-
-    # -- arrays of the caller, with the lanes innermost ------------------------------------------------------
-    def lay_out(self, recurrences: list[Stmt], mixed: bool) -> None:
-        """Give inputs and outputs that have an axis for the batch, and more, a wide copy: those that a recurrence walks
-        along; all, where map loops inside of one read them again and again."""
-        walked = {a.buffer for stmt in recurrences for a in accesses((stmt,)) if _walks(a)}
-        inside, outside = list(accesses(self.loop.body)), [a.buffer for a in accesses(self.kernel.body)]
-        for name in sorted({a.buffer for a in inside}):
-            buffer, mine = self.table[name], [a for a in inside if a.buffer == name]
-            if buffer.kind not in ("in", "out") or len(buffer.shape) < 2 or not (mixed or name in walked):
-                continue
-            if buffer.kind == "out" and outside.count(name) != len(mine):
-                continue
-            if all(a.index and a.index[0] == Dim.of(self.loop.var) and self._steady(a.index[1:]) for a in mine):
-                wide = self.add(name, buffer.dtype, (*buffer.shape[1:], Dim.of(LANES)))
-                self.wide[name] = self.packed[name] = wide
-
-    def _steady(self, index: tuple[Dim, ...]) -> bool:
-        return not _names(index, self.loop.var)
-
-    def arrive(self) -> Body:
-        return tuple(s for name in self.packed if self.table[name].kind == "in" for s in self._copy(name, True))
-
-    def leave(self) -> Body:
-        return tuple(s for name in self.packed if self.table[name].kind == "out" for s in self._copy(name, False))
-
-    def _copy(self, name: str, inward: bool) -> Body:
-        buffer, wide = self.table[name], self.packed[name]
-        *outer, last = (Dim.of(self.names.fresh("n")) for _ in buffer.shape[1:])
-        block, lane, rest = (Dim.of(self.names.fresh(n)) for n in ("block", "l", "l"))
-
-        def move(column: Dim, lane: Dim) -> Stmt:
-            here, there = (Dim.of(self.group) * LANES + lane, *outer, column), (*outer, column, lane)
-            if inward:
-                return Store(wide, there, Load(name, here, buffer.dtype))
-            return Store(name, here, Load(wide, there, buffer.dtype))
-
-        # Squares of 16 x 16: the rows of an array are often so far apart that they evict each other from the cache.
-        full = buffer.shape[-1] // LANES
-        square: Stmt = _map(last, LANES, move(block * LANES + last, lane))
-        body: Body = (_map(block, full, _map(lane, LANES, square)),)
-        if full * LANES != buffer.shape[-1]:
-            column = Dim.of(self.names.fresh("n"))
-            body += (For(str(column), full * LANES, buffer.shape[-1], (_map(rest, LANES, move(column, rest)),), "map"),)
-        for var, extent in reversed(list(zip(outer, buffer.shape[1:-1], strict=True))):
-            body = (For(str(var), Dim.of(0), extent, body, "map"),)
-        return body
-
-    def alone(self) -> For:
-        """The loop as it was, with temporaries of its own."""
-        temporaries = sorted(n for n in touched(self.loop.body) if self.table[n].kind in ("temp", "list"))
-        own = {n: self.add(n, self.table[n].dtype, self.table[n].shape) for n in temporaries}
-        return replace(self.loop, body=rename_buffers(self.loop.body, own))
-
-    def worth(self) -> Dim | None:
-        """More than 0 where lanes are faster, and add as exactly; None where nothing is known."""
-        good = [_flag(MOST_BYTES - sum((product(b.shape) * 8 for b in self.made), Dim.of(0)))]
-        alone, together = Dim.of(0), Dim.of(0)
-        try:
-            for stmt, loops in _nested(self.loop.body):
-                facts: dict[str, tuple[Dim, Dim]] = {}
-                for loop in loops:
-                    facts[loop.var] = (largest(loop.lo, facts), largest(loop.hi - 1, facts))
-                times = [largest(loop.hi - loop.lo, facts) for loop in loops]
-                effort = product(times) * work(stmt, self.table)
-                maps = [t for t, loop in zip(times, loops) if loop.kind == "map"]
-                few = _flag(Dim.of(NARROW) - maps[-1]) if maps else Dim.of(1)  # iterations: no vector's worth
-                alone, together = alone + effort * few, together + effort * (Dim.of(1) - few)
-                if stmt.op in ("add", "mul"):
-                    used = set().union(*(d.symbols() for d in stmt.index)) if stmt.index else set()
-                    terms = [t for t, loop in zip(times, loops) if loop.kind == "map" and loop.var not in used]
-                    good.append(_flag(MOST_TERMS - product(terms)))
-        except ValueError:
-            return None
-        if alone.terms:
-            good.append(_flag(alone * MAP_SHARE - together))
-        told = product(dict.fromkeys(good))
-        inside = {self.loop.var, *(s.var for s in walk(self.loop.body) if isinstance(s, For))}
-        return None if told.symbols() & inside else told
-
-    # -- may it be done --------------------------------------------------------------------------------------
-    def possible(self) -> bool:
-        """All examples take the same way through the loops, and what is computed for one that is done does
-        no harm."""
-        if has(self.loop.body, Product) or not all(
-            self.is_stack(s) for s in walk(self.loop.body) if isinstance(s, Grow)
-        ):
-            return False
-        outside = [a.buffer for a in accesses(self.kernel.body)]
-        inside = [a.buffer for a in accesses(self.loop.body)]
-        if any(outside.count(n) != inside.count(n) for n in self.wide) or any(self.table[n].alias for n in self.wide):
-            return False
-        return self.uniform(self.loop.body, self.memory, masked=False)
-
-    def uniform(self, body: Body, memory: Memory, masked: bool) -> bool:
-        for stmt in body:
-            if any(True for d in own_dims(stmt) for _ in dim_loads(d)) and not self.is_counted(stmt):
-                return False
-            for expr in own_exprs(stmt):
-                if any(isinstance(p, Int) and any(True for _ in dim_loads(p.dim)) for p in parts(expr)):
-                    return False
-                if masked and not harmless(expr, memory, self.stacks()):
-                    return False
-            match stmt:
-                case Check(cond, _, info):
-                    whole = not masked and self.same_for_all(cond)
-                    if not (whole or self.kernel.flush) or not self._steady(info):
-                        return False
-                case For(lo=lo, hi=hi):
-                    for_each = any(dim_loads(hi))
-                    if (masked and not for_each) or self.loop.var in lo.symbols() | hi.symbols():
-                        return False
-                    if not self.uniform(stmt.body, memory.inside(stmt), for_each):
-                        return False
-                case If() if not masked and self.is_of_one(stmt):
-                    pass
-                case Store(op=None) if masked and self.is_shared(stmt):
-                    return False  # the others would store what was there, perhaps before it is stored
-                case If(cond=cond) | While(cond=cond):
-                    if not all(self.uniform(b, memory, masked or not self.same_for_all(cond)) for b in bodies(stmt)):
-                        return False
-        return True
-
-    def stacks(self) -> set[str]:
-        return {name for name in self.wide if self.table[name].kind == "list"}
-
-    def is_stack(self, stmt: Grow) -> bool:
-        """Whether a list holds numbers, and only its end is touched: a lane that is done has an end, too."""
-        list_ = self.table[stmt.buffer]
-        end = list_.shape[0]
-        mine = [a for a in accesses(self.loop.body) if a.buffer == stmt.buffer and a.index is not None]
-        if stmt.lent or len(list_.shape) != 1 or stmt.count != end + 1:
-            return False
-        return all(a.index == (end,) for a in mine) and all(load.buffer in self.wide for load in dim_loads(end))
-
-    def empty_stacks(self) -> Body:
-        """A lane that never comes to its list has an end of it nevertheless."""
-        ends = {load.buffer for name in self.stacks() for load in dim_loads(self.table[name].shape[0])}
-        return _joined(tuple(self.lane(Store(end, (), Const(0, "i64"))) for end in sorted(ends)))
-
-    def is_counted(self, stmt: Stmt) -> bool:
-        """Whether what it reads of memory to know a place, or an end, each lane can have for itself."""
-        match stmt:
-            case Grow():
-                return True
-            case Store(buffer):
-                return buffer in self.stacks()
-            case For(lo=lo, hi=hi, kind="seq"):
-                return not any(dim_loads(lo)) and all(x.buffer in self.wide for x in dim_loads(hi))
-        return False
-
-    def same_for_all(self, cond: Expr) -> bool:
-        """Whether all examples go the same way."""
-        return self.loop.var not in symbols(cond) and not any(
-            load.buffer in self.wide or self.table[load.buffer].kind != "in" for load in loads(cond)
-        )
-
-    # -- doing it --------------------------------------------------------------------------------------------
-    def mostly_own(self, body: Body) -> Body:
-        """Nests that are vectorised along their own axes stay so: one example after another."""
-        inside: list[Stmt] = []
-        for stmt in body:
-            if isinstance(stmt, For) and stmt.kind == "map" and not any(is_recurrence(s) for s in walk((stmt,))):
-                var = self.names.fresh("l")
-                inside.append(For(var, Dim.of(0), Dim.of(LANES), (self.one(stmt, var),), "map"))
-            else:
-                inside += self.body((stmt,), None)
-        return _joined(tuple(inside))
-
-    def body(self, body: Body, mask: Expr | None) -> Body:
-        found: list[Stmt] = []
-        for stmt in body:
-            found += self.stmt(stmt, mask)
-        return _joined(tuple(found))
-
-    def stmt(self, stmt: Stmt, mask: Expr | None) -> Body:
-        match stmt:
-            case Comment():
-                return (stmt,)
-            case Check(cond):
-                return (stmt,) if self.same_for_all(cond) else self.checked_for_all(stmt, mask)
-            case Grow(buffer, count):
-                before, most = self.extreme(Int(count + 1), "max", Const(0, "i64"))  # the end is room, too
-                return (*before, Grow(self.wide[buffer], Dim.of(Atom("load", (most,)))))
-            case For(hi=hi) if any(dim_loads(hi)):
-                return self.as_often_as_any(stmt, mask)
-            case Store(buffer, index, _, op) if op and index and self.is_shared(stmt):
-                part = self.fresh(buffer, self.table[buffer].dtype)
-                term = masked(stmt, mask, self.table).value
-                whole = Store(buffer, index, Load(part, (), self.table[buffer].dtype), op)
-                return (self.lane(Store(part, (), term)), self.lane(whole))
-            case Store(buffer):
-                return (self.lane(stmt if buffer in self.free else masked(stmt, mask, self.table)),)
-            case For(body=inside):
-                return (replace(stmt, body=self.body(inside, mask)),)
-            case If(cond, then, orelse) if self.same_for_all(cond):
-                return (If(cond, self.body(then, mask), self.body(orelse, mask)),)
-            case While(before, cond, inside) if self.same_for_all(cond):
-                return (While(self.body(before, mask), cond, self.body(inside, mask)),)
-            case If() if self.is_of_one(stmt):
-                return (self.lane(stmt),)
-            case If(cond, then, orelse):
-                taken = self.flag("taken")
-                yes = conjunction(mask, Load(taken, (), "bool"))
-                no = conjunction(mask, Op("logical_not", (Load(taken, (), "bool"),), "bool"))
-                return (self.lane(Store(taken, (), cond)), *self.body(then, yes), *self.body(orelse, no))
-            case While(before, cond, inside):
-                return self.loop_until_all_done(before, cond, inside, mask)
-        raise TypeError(stmt)
-
-    def loop_until_all_done(self, before: Body, cond: Expr, inside: Body, mask: Expr | None) -> Body:
-        live = self.flag("live")
-        running = Load(live, (), "bool")
-        self.free |= {n for n in self.wide if only_within(n, inside, self.loop)}
-        start = self.lane(Store(live, (), mask or Const(True, "bool")))
-        any_left, some = self.extreme(Cast(running, "i64"), "max", Const(0, "i64"))
-        test = (
-            *self.body(before, running),
-            self.lane(Store(live, (), conjunction(running, cond))),
-            *any_left,
-        )
-        go_on = Op("greater", (some, Const(0, "i64")), "bool")
-        return (
-            start,
-            While(_joined(test), go_on, self.body(inside, running)),
-        )
-
-    def as_often_as_any(self, loop: For, mask: Expr | None) -> Body:
-        """A loop that each lane runs as often as it has to."""
-        none = Const(-(2**63), "i64")
-        times = Int(loop.hi) if mask is None else Op("where", (mask, Int(loop.hi), none), "i64")
-        before, most = self.extreme(times, "max", none)
-        live = self.flag("live")
-        once_more = Op("less", (Int(Dim.of(loop.var)), Int(loop.hi)), "bool")
-        running = self.lane(Store(live, (), conjunction(mask, once_more)))
-        self.free |= {n for n in self.wide if only_within(n, loop.body, self.loop)}
-        inside = self.body(loop.body, Load(live, (), "bool"))
-        return (*before, replace(loop, hi=Dim.of(Atom("load", (most,))), body=_joined((running, *inside))))
-
-    def checked_for_all(self, stmt: Check, mask: Expr | None) -> Body:
-        cond = stmt.cond
-        if mask is not None:
-            cond = Op("logical_or", (cond, Op("logical_not", (mask,), "bool")), "bool")
-        before, least = self.extreme(Cast(cond, "i64"), "min", Const(1, "i64"))
-        return (*before, replace(stmt, cond=Op("greater", (least, Const(0, "i64")), "bool")))
-
-    def extreme(self, value: Expr, op: str, start: Const) -> tuple[Body, Load]:
-        """The largest or the least of what the lanes have, and of `start`."""
-        name = self.add("some", "i64", ())
-        return (Store(name, (), start), self.lane(Store(name, (), value, op))), Load(name, (), "i64")
-
-    def flag(self, base: str) -> str:
-        return self.fresh(base, "bool")
-
-    def fresh(self, base: str, dtype: str) -> str:
-        """A variable for each lane."""
-        name = self.names.fresh(base)
-        self.table[name] = Buffer(name, dtype, (), "temp")
-        self.wide[name] = self.add(name, dtype, (Dim.of(LANES),))
-        return name
-
-    def is_shared(self, stmt: Store) -> bool:
-        """Whether all lanes accumulate into one place: that is a loop of its own, or it would keep others scalar."""
-        return stmt.buffer not in self.wide and self._steady(stmt.index)
-
-    def is_of_one(self, stmt: If) -> bool:
-        """Whether it only stores to places that no example has for itself: the states that the first one leaves."""
-        stores = (*stmt.then, *stmt.orelse)
-        return all(isinstance(s, Store) and s.op is None and self.is_shared(s) for s in stores)
-
-    def lane(self, stmt: Store | If) -> For:
-        var = self.names.fresh("l")
-        return For(var, Dim.of(0), Dim.of(LANES), (self.one(stmt, var),), "map")
-
-    def one(self, stmt: Stmt, var: str) -> Stmt:
-        """The statement for the example of a lane."""
-        lane = Dim.of(var)
-
-        def place(buffer: str, index: tuple[Dim, ...]) -> tuple[Dim, ...]:
-            return (*(index[1:] if buffer in self.packed else index), lane)
-
-        def load(e: Expr) -> Expr:
-            return (
-                Load(self.wide[e.buffer], place(e.buffer, e.index), e.dtype)
-                if isinstance(e, Load) and e.buffer in self.wide
-                else e
-            )
-
-        def store(s: Stmt) -> Stmt:
-            if isinstance(s, Store) and s.buffer in self.wide:
-                s = replace(s, buffer=self.wide[s.buffer], index=place(s.buffer, s.index))
-            return replace(s, body=tuple(store(x) for x in s.body)) if isinstance(s, For) else s
-
-        body = substitute((stmt,), {self.loop.var: Dim.of(self.group) * LANES + lane})
-        return store(map_all(body, load)[0])
-
-
-def _joined(body: Body) -> Body:
-    """Neighbouring lane loops are one."""
-    found: list[Stmt] = []
-    for stmt in body:
-        last = found[-1] if found else None
-        if _is_lane(stmt) and _is_lane(last):
-            assert isinstance(stmt, For)
-            assert isinstance(last, For)
-            found[-1] = replace(last, body=last.body + substitute(stmt.body, {stmt.var: Dim.of(last.var)}))
-        else:
-            found.append(stmt)
-    return tuple(found)
-
-
-def _is_lane(stmt: Stmt | None) -> bool:
-    if not isinstance(stmt, For) or stmt.hi.value != LANES:
-        return False
-    return all(isinstance(s, Store) and (not s.index or _names(s.index, stmt.var)) for s in stmt.body)
-
-
-def _names(index: tuple[Dim, ...], var: str) -> bool:
-    return any(var in d.symbols() for d in index)
-
-
-def _map(var: Dim, extent: Dim | int, stmt: Stmt) -> For:
-    return For(str(var), Dim.of(0), Dim.of(0) + extent, (stmt,), "map")
-
-
-def _walks(access: Access) -> bool:
-    """Whether neighbours in memory come one after the other: sixteen examples would be picked from far apart."""
-    along = {loop.var for loop in access.loops if loop.kind == "seq"}
-    return any(last.symbols() & along for last in (access.index or ())[-1:])
+def _worth(state: Together) -> Dim | None:
+    """More than 0 where lanes are faster, and add as exactly; None where nothing is known."""
+    good = [_flag(MOST_BYTES - sum((product(b.shape) * 8 for b in state.made), Dim.of(0)))]
+    alone, together = Dim.of(0), Dim.of(0)
+    try:
+        for stmt, loops in _nested(state.loop.body):
+            facts: dict[str, tuple[Dim, Dim]] = {}
+            for loop in loops:
+                facts[loop.var] = (largest(loop.lo, facts), largest(loop.hi - 1, facts))
+            times = [largest(loop.hi - loop.lo, facts) for loop in loops]
+            effort = product(times) * work(stmt, state.table)
+            maps = [t for t, loop in zip(times, loops) if loop.kind == "map"]
+            few = _flag(Dim.of(NARROW) - maps[-1]) if maps else Dim.of(1)  # iterations: no vector's worth
+            alone, together = alone + effort * few, together + effort * (Dim.of(1) - few)
+            if stmt.op in ("add", "mul"):
+                used = set().union(*(d.symbols() for d in stmt.index)) if stmt.index else set()
+                terms = [t for t, loop in zip(times, loops) if loop.kind == "map" and loop.var not in used]
+                good.append(_flag(MOST_TERMS - product(terms)))
+    except ValueError:
+        return None
+    if alone.terms:
+        good.append(_flag(alone * MAP_SHARE - together))
+    told = product(dict.fromkeys(good))
+    inside = {state.loop.var, *(s.var for s in walk(state.loop.body) if isinstance(s, For))}
+    return None if told.symbols() & inside else told
 
 
 def _nested(body: Body, loops: tuple[For, ...] = ()) -> Iterator[tuple[Store, tuple[For, ...]]]:
