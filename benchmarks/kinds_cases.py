@@ -27,6 +27,7 @@ def kind(name: str, arguments: dict[str, Draw], torch: str | None = "", jax: str
     return Case(name, arguments, function(name), **twins, source=SOURCE, suite="kinds", **rest)
 
 
+UNROLLED = ()  # torch.compile writes every step out: graphs of a hundred steps take minutes to compile
 PIXELS = normal(16, 64, 28, 28)
 LAST = normal(16, 28, 28, 64)
 CHANNELS = {"weight": normal(64), "bias": normal(64)}
@@ -51,14 +52,16 @@ KINDS = (
         "ctc",
         {"x": normal(32, 100, 32), "label": lengths(1, 32, 32, 20)},
         own="ctc_own",
+        compiled=UNROLLED,
         outputs=((32,),),
     ),
     kind(
         "hmm",
         {"emission": normal(32, 128, 16), "transition": normal(16, 16), "initial": normal(16)},
+        compiled=UNROLLED,
         outputs=((32,),),
     ),
-    kind("biquad", {"x": normal(64, 1024), "b": normal(3), "a": uniform(-0.3, 0.3, 2)}),
+    kind("biquad", {"x": normal(64, 1024), "b": normal(3), "a": uniform(-0.3, 0.3, 2)}, compiled=UNROLLED),
     kind(
         "lstm",
         {
@@ -68,6 +71,7 @@ KINDS = (
             "bias": normal(256),
         },
         own="lstm_own",
+        compiled=UNROLLED,
     ),
     kind("linear_attention", {k: normal(32, 128, 32) for k in "qkv"}),
     kind("cholesky", {"a": positive_definite(4096, 8)}, own="cholesky_own"),
