@@ -185,10 +185,10 @@ def test_an_element_does_not_know_its_neighbours(package, name, dtype):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_they_run_together(package, folder, name):
-    """Forward and gradient, but for a forward that might pop from an empty list: faults are told in order."""
+    """Forward and gradient."""
     of = [k for (layer, _), k in kernels_in(folder / "elements_of.py").items() if layer == name]
     assert len(of) >= 2
-    for kernel in of if name != "remembered" else of[1:]:
+    for kernel in of:
         wide = [s for s in walk(kernel.body) if isinstance(s, For) and s.hi == Dim.of(LANES)]
         assert wide, kernel.name
         lists = [b for b in kernel.buffers if b.kind == "list"]

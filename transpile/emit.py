@@ -17,6 +17,7 @@ from .dims import Atom, Dim, minimum, product
 from .emit_rows import extreme_of, row_of
 from .emit_simd import pragma
 from .emit_storage import Region, Storage, plan, stored_first
+from .emit_tails import Tail, tail_of, within
 from .emit_text import C_TYPES, Speller, bare
 from .ir import Buffer, Check, Comment, Expr, For, Grow, If, Kernel, Load, Op, Product, Stmt, Store, While
 from .operations import ROWS
@@ -63,10 +64,11 @@ def _draws(kernel: Kernel) -> bool:
 
 
 def templates(functions: str) -> list[str]:
-    """rows.h and gemm.h, for each float type that the text of functions calls theirs for."""
+    """rows.h, parts.h and gemm.h, for each float type that the text of functions calls theirs for."""
     made = []
     for file, names in (
         ("rows.h", ("lc_copy", "lc_add", "lc_largest", "lc_least")),
+        ("parts.h", ("lc_put", "lc_some")),
         ("gemm.h", ("lc_product",)),
     ):
         text = (Path(__file__).parent / file).read_text(encoding="utf-8")
@@ -166,6 +168,8 @@ class _Function:
         self.exit = _Exit("lc_done", "lc_fault")
         self.regions = 0
         self.panels = ""  # where the products of this region pack their operands
+        self.sums: set[str] = set()  # what a part of a vector adds to, and
+        self.rest = ""  # how many of its lanes count
 
     def put(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -382,6 +386,8 @@ class _Function:
         if buffer.name in waiting:
             waiting.discard(buffer.name)
             head = ("const " if buffer.name in self.constant else "") + self.spell.variable(buffer.dtype) + " "
+        if buffer.name in self.sums:
+            value = within(stmt.op, self.rest, value)
         if stmt.op in ("max", "min"):
             self.put(f"{place} = {_extreme(stmt.op, self.spell.ctype(buffer.dtype))}({place}, {value});")
         else:
@@ -396,15 +402,61 @@ class _Function:
         self.bounds(loop)
         if self.row(loop):
             return
-        if line := pragma(loop, outer, self.spell.facts):
+        line = pragma(loop, outer, self.spell.facts)
+        if line:
             for name in sorted(self.spell.local, key=len, reverse=True):
                 if self.spell.names[name] != name:
                     line = line.replace(name, self.spell.names[name])
+        tail = tail_of(loop, self.spell.table, self.root, self.dtype) if line else None
+        if line and tail:
+            sums = {s.buffer for s in loop.body if isinstance(s, Store) and not s.index and outer(s.buffer) is not None}
+            self.vectors(loop, path, line, tail, sums)
+            return
+        if line:
             self.put(line)
         self.open(loop)
         self.inside(loop.body, path)
         self.put("}")
         del self.spell.facts[loop.var]
+
+    def vectors(self, loop: For, path: tuple, line: str, tail: Tail, sums: set[str]) -> None:
+        """A loop over whole vectors, and what it leaves as a part of one."""
+        spell, kind, lanes = self.spell, self.dtype, f"lc_wide_{self.dtype}"
+        var = spell.names.add(loop.var)
+        count, whole, rest = (spell.names.add(self.fresh.fresh(f"{loop.var}_{n}")) for n in ("count", "whole", "rest"))
+        lo = spell.dim(loop.lo)
+        spell.facts[loop.var] = spell.facts[whole] = (loop.lo, loop.hi - 1)
+        self.put(f"const int64_t {count} = lc_larger({bare(spell.dim(loop.hi - loop.lo))}, 0);")
+        self.put(f"const int64_t {whole} = {'' if lo == '0' else f'{lo} + '}({count} & -{lanes});")
+        self.put(line)
+        self.put(f"for (int64_t {var} = {lo}; {var} < {whole}; {var}++) {{")
+        self.inside(loop.body, path)
+        self.put("}")
+        self.put(f"const int {rest} = (int)({count} & ({lanes} - 1));")
+        self.put(f"if ({rest}) {{")
+        self.depth += 1
+        back = []
+        for place in tail.places:
+            part = spell.names.add(self.fresh.fresh(f"{place.buffer}_part"))
+            there = self.address(place.subs({loop.var: Dim.of(whole)}))
+            self.put(f"{spell.ctype(place.dtype)} {part}[{lanes}] __attribute__((aligned(64)));")
+            if place in tail.read:
+                self.put(f"lc_some_{kind}({part}, {there}, {rest});")
+            if place in tail.stored:
+                back.append(f"lc_put_{kind}({there}, {part}, {rest});")
+            spell.lent[spell.place(place.buffer, place.index)] = f"{part}[lc_lane]"
+        self.put(line)
+        self.put(f"for (int lc_lane = 0; lc_lane < {lanes}; lc_lane++) {{")
+        if tail.counts:
+            self.put(f"    const int64_t {var} = {whole} + lc_lane;")
+        self.sums, self.rest = sums, rest
+        self.inside(loop.body, path)
+        self.sums, spell.lent = set(), {}
+        self.put("}")
+        for text in back:
+            self.put(text)
+        self.close()
+        del spell.facts[loop.var], spell.facts[whole]
 
     def row(self, loop: For) -> bool:
         """Whether the loop is written as a row."""

@@ -127,6 +127,7 @@ class Speller:
         self.names = CNames([*kernel.dims, *self.scalars, *self.table])
         self.bound: dict[Dim, str] = {}  # integers that have a variable at this place
         self.local: set[str] = set()  # rank-0 buffers that are C variables
+        self.lent: dict[str, str] = {}  # what stands for a place of an array
         # A configuration integer may be negative; an extent may not.
         self.facts: dict[str, tuple[Dim, Dim]] = dict.fromkeys(self.scalars, ANY)
 
@@ -193,7 +194,8 @@ class Speller:
         text = self.names[root.name]
         if root.name in self.local:
             return text
-        return f"{text}[{self.offset(index, self.table[name].shape)}]"
+        text = f"{text}[{self.offset(index, self.table[name].shape)}]"
+        return self.lent.get(text, text)
 
     def offset(self, index: tuple[Dim, ...], shape: tuple[Dim, ...]) -> str:
         """Row-major position in Horner's form; axes that are the digits of one flat number are that

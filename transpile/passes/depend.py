@@ -28,6 +28,7 @@ class Memory:
     shape: Mapping[str, tuple[Dim, ...]]
     facts: Facts
     named: frozenset[str] = frozenset()  # the variables that extents of buffers name
+    known: tuple[Dim, ...] = ()  # what else is not negative
 
     @staticmethod
     def of(kernel: Kernel) -> Memory:
@@ -44,13 +45,22 @@ class Memory:
     def inside(self, loop: For) -> Memory:
         return replace(self, facts={**self.facts, loop.var: (loop.lo, loop.hi - 1)})
 
+    def where(self, margins: Iterable[Dim]) -> Memory:
+        """Where these are not negative."""
+        return replace(self, known=(*self.known, *margins))
+
+    def natural(self, dim: Dim) -> bool:
+        return nonnegative(dim, self.facts) or any(nonnegative(dim - k, self.facts) for k in self.known)
+
     def same_place(self, a: Access, b: Access) -> bool:
         return self.root.get(a.buffer, a.buffer) == self.root.get(b.buffer, b.buffer)
 
+    def in_range(self, place: Dim, extent: Dim) -> bool:
+        return self.natural(place) and self.natural(extent - 1 - place)
+
     def in_bounds(self, load: Load) -> bool:
         """Whether a load is proven to stay inside its buffer, wherever in its loops it is made."""
-        shape = self.shape[load.buffer]
-        return all(nonnegative(i, self.facts) and nonnegative(n - 1 - i, self.facts) for i, n in zip(load.index, shape))
+        return all(self.in_range(i, n) for i, n in zip(load.index, self.shape[load.buffer]))
 
 
 def conflict(a: Access, b: Access) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from ..ir import Buffer, Expr, For, Load, Op, Store
+from ..dims import Atom, Dim
+from ..ir import Buffer, Const, Expr, For, Load, Op, Store
 from .accumulate import neutral
 from .depend import Memory
 from .tree import Body, accesses, own_accesses, parts
@@ -40,15 +41,31 @@ def _first_stores(body: Body, name: str) -> bool:
     return False
 
 
-def harmless(expr: Expr, memory: Memory, ends: Collection[str] = ()) -> bool:
-    """Whether it may be computed for nobody. `ends`: lists that are read at their end only, where there is room."""
+def harmless(expr: Expr, memory: Memory, ends: Collection[str] = (), safe: Collection[str] = ()) -> bool:
+    """Whether it may be computed for nobody. `ends`: lists that are read at their end only, where there is room; `safe`:
+    see `is_within`."""
     for part in parts(expr):
         match part:
-            case Load(buffer) if buffer not in ends and not memory.in_bounds(part):
+            case Load(buffer, index) if index and buffer not in ends and not is_within(buffer, index, memory, safe):
                 return False
+            case Op("floor_divide" | "mod", (_, Const(value)), _) if value > 0:
+                pass
             case Op("floor_divide" | "mod" | "power", _, dtype) if dtype in INTEGERS:
                 return False
     return True
 
 
-__all__ = ["conjunction", "harmless", "masked", "only_within"]
+def is_within(buffer: str, index: tuple[Dim, ...], memory: Memory, safe: Collection[str]) -> bool:
+    """Whether it is a place of the array for sure. `safe`: variables that are such a place where somebody asks for it,
+    else 0."""
+    return all(_is_safe(i, safe) or memory.in_range(i, n) for i, n in zip(index, memory.shape[buffer]))
+
+
+def _is_safe(dim: Dim, safe: Collection[str]) -> bool:
+    match dim.symbol:
+        case Atom("load", (Load(name, ()),)):
+            return name in safe
+    return False
+
+
+__all__ = ["conjunction", "harmless", "is_within", "masked", "only_within"]

@@ -29,7 +29,9 @@ from ..ir import (
     While,
 )
 from .depend import Memory
-from .predicate import conjunction, harmless, masked, only_within
+from .guards import margins
+from .predicate import conjunction, harmless, is_within, masked, only_within
+from .ranges import conjuncts
 from .tree import (
     Access,
     Body,
@@ -40,6 +42,7 @@ from .tree import (
     has,
     loads,
     map_all,
+    map_dim,
     own_dims,
     own_exprs,
     parts,
@@ -71,6 +74,7 @@ class Together:
         for loop in (*self.around, self.loop):
             self.memory = self.memory.inside(loop)
         self.free: set[str] = set()  # used in one iteration only: may hold anything for an example that is done
+        self.zero: set[str] = set()  # places: 0 for an example that has none
         self.packed: dict[str, str] = {}  # input or output -> its wide copy
         self.wide: dict[str, str] = {}  # private temporary -> its copy with an axis of lanes
         for name in sorted({a.buffer for a in accesses(self.loop.body)}):
@@ -151,34 +155,48 @@ class Together:
             return False
         return self.uniform(self.loop.body, self.memory, masked=False)
 
-    def uniform(self, body: Body, memory: Memory, masked: bool) -> bool:
+    def uniform(self, body: Body, memory: Memory, masked: bool, safe: frozenset[str] = frozenset()) -> bool:
+        """`safe`: places that are 0 for an example to which the branch does not apply."""
         for stmt in body:
             if any(True for d in own_dims(stmt) for _ in dim_loads(d)) and not self.is_counted(stmt):
                 return False
+            if masked and isinstance(stmt, Store) and stmt.buffer not in self.stacks():
+                if any(any(dim_loads(d)) for d in stmt.index) and not is_within(stmt.buffer, stmt.index, memory, safe):
+                    return False
             for expr in own_exprs(stmt):
                 if any(isinstance(p, Int) and any(True for _ in dim_loads(p.dim)) for p in parts(expr)):
                     return False
-                if masked and not harmless(expr, memory, self.stacks()):
+                if masked and not harmless(expr, memory, self.stacks(), safe):
                     return False
             match stmt:
-                case Check(cond, _, info):
-                    whole = not masked and self.same_for_all(cond)
-                    if not (whole or self.kernel.flush) or not self._steady(info):
-                        return False
+                case Check(_, _, info) if not self._steady(info):
+                    return False
                 case For(lo=lo, hi=hi):
                     for_each = any(dim_loads(hi))
                     if (masked and not for_each) or self.loop.var in lo.symbols() | hi.symbols():
                         return False
-                    if not self.uniform(stmt.body, memory.inside(stmt), for_each):
+                    if not self.uniform(stmt.body, memory.inside(stmt), for_each, frozenset() if for_each else safe):
                         return False
                 case If() if not masked and self.is_of_one(stmt):
                     pass
                 case Store(op=None) if masked and self.is_shared(stmt):
                     return False  # the others would store what was there, perhaps before it is stored
-                case If(cond=cond) | While(cond=cond):
+                case If(cond, then, orelse) if self.same_for_all(cond):
+                    known = memory.where(margin for part in conjuncts(cond) for margin in margins(part))
+                    if not self.uniform(then, known, masked, safe) or not self.uniform(orelse, memory, masked, safe):
+                        return False
+                case If():
+                    if not all(self.uniform(b, memory, True, safe | self.places(b)) for b in bodies(stmt)):
+                        return False
+                case While(cond=cond):
                     if not all(self.uniform(b, memory, masked or not self.same_for_all(cond)) for b in bodies(stmt)):
                         return False
         return True
+
+    def places(self, body: Body) -> frozenset[str]:
+        """Integers that statements of a branch, and no others, have for themselves: places, mostly."""
+        names = {s.buffer for s in body if isinstance(s, Store) and not s.index and s.buffer in self.wide}
+        return frozenset(n for n in names if self.table[n].dtype == "i64" and only_within(n, body, self.loop))
 
     def stacks(self) -> set[str]:
         return {name for name in self.wide if self.table[name].kind == "list"}
@@ -202,11 +220,18 @@ class Together:
         match stmt:
             case Grow():
                 return True
-            case Store(buffer):
-                return buffer in self.stacks()
+            case Check(_, _, info):
+                return all(self.is_own(load) for d in info for load in dim_loads(d))
+            case Store(buffer, index):
+                mine = buffer in self.wide or index[:1] == (Dim.of(self.loop.var),)
+                return buffer in self.stacks() or (mine and all(self.is_own(x) for d in index for x in dim_loads(d)))
             case For(lo=lo, hi=hi, kind="seq"):
                 return not any(dim_loads(lo)) and all(x.buffer in self.wide for x in dim_loads(hi))
         return False
+
+    def is_own(self, load: Load) -> bool:
+        """Whether each lane has a number of its own for it."""
+        return load.buffer in self.wide and not load.index
 
     def same_for_all(self, cond: Expr) -> bool:
         """Whether all examples go the same way."""
@@ -248,6 +273,9 @@ class Together:
                 term = masked(stmt, mask, self.table).value
                 whole = Store(buffer, index, Load(part, (), self.table[buffer].dtype), op)
                 return (self.lane(Store(part, (), term)), self.lane(whole))
+            case Store(buffer, value=value) if buffer in self.zero and mask is not None:
+                value = Op("where", (mask, value, Const(0, "i64")), "i64")
+                return (self.lane(replace(stmt, value=value)),)
             case Store(buffer):
                 return (self.lane(stmt if buffer in self.free else masked(stmt, mask, self.table)),)
             case For(body=inside):
@@ -262,10 +290,22 @@ class Together:
                 taken = self.flag("taken")
                 yes = conjunction(mask, Load(taken, (), "bool"))
                 no = conjunction(mask, Op("logical_not", (Load(taken, (), "bool"),), "bool"))
-                return (self.lane(Store(taken, (), cond)), *self.body(then, yes), *self.body(orelse, no))
+                ways = (*self.way(then, yes), *self.way(orelse, no))
+                return (self.lane(Store(taken, (), cond)), *ways)
             case While(before, cond, inside):
                 return self.loop_until_all_done(before, cond, inside, mask)
         raise TypeError(stmt)
+
+    def way(self, body: Body, mask: Expr) -> Body:
+        """What some examples do. With places that are read from memory it is done if there are any: then an array has
+        a place 0, where the others look."""
+        places = self.places(body)
+        read = {load.buffer for a in accesses(body) for d in a.index or () for load in dim_loads(d)}
+        if not places & read:
+            return self.body(body, mask)
+        self.zero |= places
+        before, some = self.extreme(Cast(mask, "i64"), "max", Const(0, "i64"))
+        return (*before, If(Op("greater", (some, Const(0, "i64")), "bool"), self.body(body, mask)))
 
     def loop_until_all_done(self, before: Body, cond: Expr, inside: Body, mask: Expr | None) -> Body:
         live = self.flag("live")
@@ -297,11 +337,23 @@ class Together:
         return (*before, replace(loop, hi=Dim.of(Atom("load", (most,))), body=_joined((running, *inside))))
 
     def checked_for_all(self, stmt: Check, mask: Expr | None) -> Body:
+        """Of those that fail the first is named, as where they go one by one: but not if it would fail later."""
+        none = Const(2**63 - 1, "i64")
         cond = stmt.cond
         if mask is not None:
             cond = Op("logical_or", (cond, Op("logical_not", (mask,), "bool")), "bool")
-        before, least = self.extreme(Cast(cond, "i64"), "min", Const(1, "i64"))
-        return (*before, replace(stmt, cond=Op("greater", (least, Const(0, "i64")), "bool")))
+        failing = Op("where", (cond, none, Int(Dim.of(self.loop.var))), "i64")
+        before, first = self.extreme(failing, "min", none)
+        lane = Dim.of(Atom("load", (first,))) - Dim.of(self.group) * LANES
+
+        def there(load: Expr) -> Expr:
+            if isinstance(load, Load) and load.buffer in self.wide:
+                assert load.buffer not in self.packed
+                return Load(self.wide[load.buffer], (*load.index, lane), load.dtype)
+            return load
+
+        info = tuple(map_dim(d, there) for d in stmt.info)
+        return (*before, replace(stmt, cond=Op("equal", (first, none), "bool"), info=info))
 
     def extreme(self, value: Expr, op: str, start: Const) -> tuple[Body, Load]:
         """The largest or the least of what the lanes have, and of `start`."""

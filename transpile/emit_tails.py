@@ -1,0 +1,88 @@
+"""What a vectorised loop leaves, fewer iterations than a vector has lanes: one vector more, of which a part counts.
+
+gcc writes such a rest as a loop by element: up to fifteen times a dear body, of a row that may be as short itself.
+`parts.h` has masks for loads and stores, so that lanes beyond the end touch no memory; they compute with zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .dims import Dim
+from .ir import FLOATS, Buffer, For, Int, Load, Op, Store
+from .operations import flops
+from .passes.rows import moves_by_one
+from .passes.tree import own_accesses, parts
+
+LANES = 16  # of the widest vectors: a length that is a multiple leaves nothing
+WORTH = 8  # flops of a body that is as dear as the masks
+_TRAPS = frozenset(("floor_divide", "mod"))  # of integers: what does not count would divide by 0
+_BYTES = {"f32": 4, "i32": 4, "f64": 8, "i64": 8}
+_NEUTRAL = {"add": "0", "mul": "1", "max": "-INFINITY", "min": "INFINITY"}
+
+
+@dataclass(frozen=True)
+class Tail:
+    """The places that a loop walks along; which of them it reads and stores; whether it computes with its counter."""
+
+    places: tuple[Load, ...]
+    read: frozenset[Load]
+    stored: frozenset[Load]
+    counts: bool
+
+
+def tail_of(loop: For, table: Mapping[str, Buffer], root: Mapping[str, str], real: str) -> Tail | None:
+    """Of a vectorised loop, if its last iterations can be part of a vector: each array stands still or goes by one
+    element, and one that is stored is touched at one place only."""
+    size = (loop.hi - loop.lo).value
+    if size is not None and (size < LANES or size % LANES == 0):
+        return None
+    body = [s for s in loop.body if isinstance(s, Store)]
+    found = [part for s in body for part in parts(s.value)]
+    if len(body) < len(loop.body) or sum(flops(p.op) for p in found if isinstance(p, Op)) < WORTH:
+        return None
+    if any(isinstance(p, Op) and p.op in _TRAPS and p.dtype not in FLOATS for p in found):
+        return None
+    touched, read, stored = _touched(body, table)
+    if any(sum(root[place.buffer] == root[name] for name, _ in touched) > 1 for place in stored):
+        return None
+    moving = [place for place in touched.values() if loop.var in place.free()]
+    if not all(_walks(place, loop.var, table[place.buffer], real) for place in moving) or not stored <= set(moving):
+        return None
+    counts = any(isinstance(p, Int) and loop.var in p.dim.symbols() for p in found)
+    return Tail(tuple(moving), frozenset(read), frozenset(stored), counts)
+
+
+def _touched(
+    body: list[Store], table: Mapping[str, Buffer]
+) -> tuple[dict[tuple[str, tuple[Dim, ...]], Load], set[Load], set[Load]]:
+    """The places of arrays, those that are read before they are stored, and those that are stored."""
+    found: dict[tuple[str, tuple[Dim, ...]], Load] = {}
+    read: set[Load] = set()
+    stored: set[Load] = set()
+    for stmt in body:
+        for name, index, mode in own_accesses(stmt):
+            if not index:
+                continue
+            place = found.setdefault((name, index), Load(name, index, table[name].dtype))
+            if mode != "w" and place not in stored:
+                read.add(place)
+        if stmt.index:
+            stored.add(found[stmt.buffer, stmt.index])
+    return found, read, stored
+
+
+def _walks(place: Load, var: str, buffer: Buffer, real: str) -> bool:
+    kind = real if buffer.dtype == "real" else buffer.dtype
+    return _BYTES.get(kind) == _BYTES[real] and moves_by_one(place.index, buffer.shape, var)
+
+
+def within(op: str | None, rest: str, value: str) -> str:
+    """What a lane adds to a sum, or whatever is accumulated; one that does not count changes nothing."""
+    if op == "or":
+        return f"(lc_lane < {rest}) & ({value})"
+    if op == "and":
+        return f"(lc_lane >= {rest}) | ({value})"
+    assert op is not None
+    return f"lc_lane < {rest} ? {value} : {_NEUTRAL[op]}"

@@ -1,0 +1,25 @@
+/* Part of a vector: what a loop over vectors leaves. lc_some loads the first n elements, and zeros; lc_put stores the first
+   n; nothing else is touched. LC_REAL is the type, LC_AS(name) a name for it. Where there are no masks a vector has one
+   lane, so that nothing is left. */
+#if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
+#define LC_PART_f32(name) __builtin_ia32_##name##ups512_mask
+#define LC_PART_f64(name) __builtin_ia32_##name##upd512_mask
+typedef LC_REAL LC_AS(lc_part) __attribute__((vector_size(64), may_alias));
+enum { LC_AS(lc_wide) = 64 / sizeof(LC_REAL) };
+
+LC_USED static inline void LC_AS(lc_some)(void *to, const void *from, int n)
+{
+    *(LC_AS(lc_part) *)to = LC_AS(LC_PART)(load)(from, (LC_AS(lc_part)){0}, (1u << n) - 1);
+}
+
+LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n)
+{
+    LC_AS(LC_PART)(store)(to, *(const LC_AS(lc_part) *)from, (1u << n) - 1);
+}
+#undef LC_PART_f32
+#undef LC_PART_f64
+#else
+enum { LC_AS(lc_wide) = 1 };
+LC_USED static inline void LC_AS(lc_some)(void *to, const void *from, int n) { memcpy(to, from, (size_t)n * sizeof(LC_REAL)); }
+LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n) { memcpy(to, from, (size_t)n * sizeof(LC_REAL)); }
+#endif
