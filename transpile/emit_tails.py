@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .dims import Dim
+from .dims import Atom, Dim
 from .ir import FLOATS, Buffer, For, Int, Load, Op, Store
 from .operations import flops
 from .passes.rows import moves_by_one
 from .passes.tree import own_accesses, parts
 
 LANES = 16  # of the widest vectors: a length that is a multiple leaves nothing
-WORTH = 8  # flops of a body that is as dear as the masks
+WORTH = 12  # flops of a body that is as dear as the masks
 _TRAPS = frozenset(("floor_divide", "mod"))  # of integers: what does not count would divide by 0
 _BYTES = {"f32": 4, "i32": 4, "f64": 8, "i64": 8}
 _NEUTRAL = {"add": "0", "mul": "1", "max": "-INFINITY", "min": "INFINITY"}
@@ -36,7 +36,7 @@ def tail_of(loop: For, table: Mapping[str, Buffer], root: Mapping[str, str], rea
     """Of a vectorised loop, if its last iterations can be part of a vector: each array stands still or goes by one
     element, and one that is stored is touched at one place only."""
     size = (loop.hi - loop.lo).value
-    if size is not None and (size < LANES or size % LANES == 0):
+    if (size is not None and (size < LANES or size % LANES == 0)) or is_long(loop.hi):
         return None
     body = [s for s in loop.body if isinstance(s, Store)]
     found = [part for s in body for part in parts(s.value)]
@@ -52,6 +52,12 @@ def tail_of(loop: For, table: Mapping[str, Buffer], root: Mapping[str, str], rea
         return None
     counts = any(isinstance(p, Int) and loop.var in p.dim.symbols() for p in found)
     return Tail(tuple(moving), frozenset(read), frozenset(stored), counts)
+
+
+def is_long(end: Dim) -> bool:
+    """Whether a loop to there goes over more than one axis, or a share of a thread: what it leaves does not count."""
+    inside = [arg for a in end.atoms() if isinstance(a, Atom) for arg in a.args if isinstance(arg, Dim)]
+    return any(len(monomial) > 1 for dim in (end, *inside) for monomial, _ in dim.terms)
 
 
 def _touched(

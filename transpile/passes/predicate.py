@@ -42,8 +42,8 @@ def _first_stores(body: Body, name: str) -> bool:
 
 
 def harmless(expr: Expr, memory: Memory, ends: Collection[str] = (), safe: Collection[str] = ()) -> bool:
-    """Whether it may be computed for nobody. `ends`: lists that are read at their end only, where there is room; `safe`:
-    see `is_within`."""
+    """Whether it may be computed for nobody. `ends`: lists that are read at their end only, where there is room.
+    `safe`: see `is_within`."""
     for part in parts(expr):
         match part:
             case Load(buffer, index) if index and buffer not in ends and not is_within(buffer, index, memory, safe):
