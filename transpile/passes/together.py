@@ -32,6 +32,7 @@ from .depend import Memory
 from .guards import margins
 from .predicate import conjunction, harmless, is_within, masked, only_within
 from .ranges import conjuncts
+from .share import dtype_of
 from .tree import (
     Access,
     Body,
@@ -80,13 +81,18 @@ class Together:
         for name in sorted({a.buffer for a in accesses(self.loop.body)}):
             buffer = self.table[name]
             if buffer.kind in ("temp", "list"):
-                self.wide[name] = self.add(name, buffer.dtype, (*buffer.shape, Dim.of(LANES)), buffer.kind)
+                self.wide[name] = self.add_wide(name, buffer.dtype, buffer.shape, buffer.kind)
 
     def add(self, base: str, dtype: str, shape: tuple[Dim, ...], kind: str = "temp") -> str:
         name = self.names.fresh(base)
         self.made.append(Buffer(name, dtype, shape, kind))
         self.table[name] = self.made[-1]
         return name
+
+    def add_wide(self, base: str, dtype: str, shape: tuple[Dim, ...], kind: str = "temp") -> str:
+        """With an axis of lanes. Truths are as wide as numbers: a loop over sixteen bytes and floats fills a quarter of
+        a vector."""
+        return self.add(base, "i32" if dtype == "bool" else dtype, (*shape, Dim.of(LANES)), kind)
 
     # -- arrays of the caller, with the lanes innermost ------------------------------------------------------
     def lay_out(self, recurrences: list[Stmt], mixed: bool) -> None:
@@ -101,7 +107,7 @@ class Together:
             if buffer.kind == "out" and outside.count(name) != len(mine):
                 continue
             if all(a.index and a.index[0] == Dim.of(self.loop.var) and self._steady(a.index[1:]) for a in mine):
-                wide = self.add(name, buffer.dtype, (*buffer.shape[1:], Dim.of(LANES)))
+                wide = self.add_wide(name, buffer.dtype, buffer.shape[1:])
                 self.wide[name] = self.packed[name] = wide
 
     def _steady(self, index: tuple[Dim, ...]) -> bool:
@@ -121,8 +127,8 @@ class Together:
         def move(column: Dim, lane: Dim) -> Stmt:
             here, there = (Dim.of(self.group) * LANES + lane, *outer, column), (*outer, column, lane)
             if inward:
-                return Store(wide, there, Load(name, here, buffer.dtype))
-            return Store(name, here, Load(wide, there, buffer.dtype))
+                return Store(wide, there, self.as_number(Load(name, here, buffer.dtype)))
+            return Store(name, here, self.load(wide, there, buffer.dtype))
 
         # Squares of 16 x 16: the rows of an array are often so far apart that they evict each other from the cache.
         full = buffer.shape[-1] // LANES
@@ -140,6 +146,14 @@ class Together:
         temporaries = sorted(n for n in touched(self.loop.body) if self.table[n].kind in ("temp", "list"))
         own = {n: self.add(n, self.table[n].dtype, self.table[n].shape, self.table[n].kind) for n in temporaries}
         return replace(self.loop, body=rename_buffers(self.loop.body, own))
+
+    def load(self, wide: str, index: tuple[Dim, ...], dtype: str) -> Expr:
+        there = Load(wide, index, self.table[wide].dtype)
+        return Cast(there, "bool") if dtype == "bool" else there
+
+    def as_number(self, value: Expr) -> Expr:
+        """As lanes of truths hold it."""
+        return Cast(value, "i32") if dtype_of(value) == "bool" else value
 
     # -- may it be done --------------------------------------------------------------------------------------
     def possible(self) -> bool:
@@ -367,7 +381,7 @@ class Together:
         """A variable for each lane."""
         name = self.names.fresh(base)
         self.table[name] = Buffer(name, dtype, (), "temp")
-        self.wide[name] = self.add(name, dtype, (Dim.of(LANES),))
+        self.wide[name] = self.add_wide(name, dtype, ())
         return name
 
     def is_shared(self, stmt: Store) -> bool:
@@ -391,15 +405,14 @@ class Together:
             return (*(index[1:] if buffer in self.packed else index), lane)
 
         def load(e: Expr) -> Expr:
-            return (
-                Load(self.wide[e.buffer], place(e.buffer, e.index), e.dtype)
-                if isinstance(e, Load) and e.buffer in self.wide
-                else e
-            )
+            if not isinstance(e, Load) or e.buffer not in self.wide:
+                return e
+            return self.load(self.wide[e.buffer], place(e.buffer, e.index), e.dtype)
 
         def store(s: Stmt) -> Stmt:
             if isinstance(s, Store) and s.buffer in self.wide:
-                s = replace(s, buffer=self.wide[s.buffer], index=place(s.buffer, s.index))
+                value = self.as_number(s.value) if self.table[s.buffer].dtype == "bool" else s.value
+                s = replace(s, buffer=self.wide[s.buffer], index=place(s.buffer, s.index), value=value)
             return replace(s, body=tuple(store(x) for x in s.body)) if isinstance(s, For) else s
 
         body = substitute((stmt,), {self.loop.var: Dim.of(self.group) * LANES + lane})
