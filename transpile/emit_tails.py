@@ -40,7 +40,8 @@ def tail_of(loop: For, table: Mapping[str, Buffer], root: Mapping[str, str], rea
         return None
     body = [s for s in loop.body if isinstance(s, Store)]
     found = [part for s in body for part in parts(s.value)]
-    if len(body) < len(loop.body) or sum(flops(p.op) for p in found if isinstance(p, Op)) < WORTH:
+    cost = sum(flops(p.op) for p in found if isinstance(p, Op)) + sum(s.op is not None for s in body)
+    if len(body) < len(loop.body) or cost < WORTH:
         return None
     if any(isinstance(p, Op) and p.op in _TRAPS and p.dtype not in FLOATS for p in found):
         return None

@@ -26,6 +26,7 @@ from .lanes import lanes
 from .linear import linear
 from .near import near
 from .order import order, reorder
+from .overlap import overlap
 from .products import products
 from .quotient import quotient
 from .ranges import ranges
@@ -70,6 +71,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("contract", contract),  # what lives for one iteration needs no array
     ("unroll", unroll),  # small windows are written out
     ("reorder", reorder),  # ... so that the loop over windows runs along memory
+    ("overlap", overlap),  # what windows add to one row is one loop
     ("strands", strands),  # rows that do not touch each other recur on their own
     ("flatten", flatten),  # loops over contiguous memory are one
     ("accumulate", accumulate),  # sums run in registers, and in blocks

@@ -1,0 +1,178 @@
+"""Windows that add to one row: one loop over what they share, with what is added up in a register."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from nets import built_from, kernels_in
+from thorough import agrees, same_bits
+
+from layerc.transpile.ir import For, Store
+from layerc.transpile.passes.tree import in_vectors, walk
+
+TEXT = '''
+import numpy as np
+from layerc import Param, layer, real
+
+
+@layer
+def filtered(x: real["C H W"], weight: Param[real["C 3 3"]]) -> real["C H W"]:
+    """Zeros around."""
+    c, h, w = x.shape
+    y = np.zeros((c, h, w))
+    for k in range(c):
+        for i in range(h):
+            for j in range(w):
+                for a in range(3):
+                    for b in range(3):
+                        if 0 <= i + a - 1 < h and 0 <= j + b - 1 < w:
+                            y[k, i, j] += x[k, i + a - 1, j + b - 1] * weight[k, a, b]
+    return y
+
+
+@layer
+def smoothed(x: real["H W"], weight: Param[real["2 4"]]) -> real["H W"]:
+    """An even window, a running sum, and something done with it."""
+    h, w = x.shape
+    y = np.zeros((h, w))
+    for i in range(h):
+        for j in range(w):
+            total = 0.5
+            for a in range(2):
+                for b in range(4):
+                    if i + a < h and 0 <= j + b - 2 and j + b - 2 < w:
+                        total += np.sin(x[i + a, j + b - 2]) * weight[a, b]
+            y[i, j] = total * total
+    return y
+
+
+@layer
+def largest(x: real["H W"]) -> real["H W"]:
+    """Of a window that is cut off at the border."""
+    h, w = x.shape
+    y = np.full((h, w), -100.0)
+    for i in range(h):
+        for j in range(w):
+            for a in range(3):
+                for b in range(3):
+                    if 0 <= i + a - 1 < h and 0 <= j + b - 1 < w:
+                        y[i, j] = max(y[i, j], x[i + a - 1, j + b - 1])
+    return y
+
+
+@layer
+def one_sided(x: real["T"], w: Param[real["4"]]) -> real["T"]:
+    """What was before, in one axis; on top of what is there."""
+    y = x * x
+    for t in range(x.shape[0]):
+        for k in range(4):
+            if t - k >= 0:
+                y[t] += w[k] * x[t - k]
+    return y
+
+
+@layer
+def dilated(x: real["T"], w: Param[real["3"]], *, step: int = 2) -> real["T"]:
+    """How far the window goes is told by the call; and far apart."""
+    n = x.shape[0]
+    y = np.zeros(n)
+    for t in range(n):
+        for k in range(3):
+            if t - step * k >= 0:
+                y[t] += w[k] * x[t - step * k]
+            if t + 20 * k < n:
+                y[t] += x[t + 20 * k]
+    return y
+
+
+@layer
+def spread(x: real["H W"], w: Param[real["3 3"]]) -> real["H W"]:
+    """The other way round: each element adds to a window."""
+    h, n = x.shape
+    y = np.zeros((h, n))
+    for i in range(h):
+        for j in range(n):
+            for a in range(3):
+                for b in range(3):
+                    if 0 <= i + a - 1 < h and 0 <= j + b - 1 < n:
+                        y[i + a - 1, j + b - 1] += x[i, j] * w[a, b]
+    return y
+'''
+
+SHAPES = {
+    "filtered": ["2 n m", "2 3 3"],
+    "smoothed": ["n m", "2 4"],
+    "largest": ["n m"],
+    "one_sided": ["m", "4"],
+    "dilated": ["m", "3"],
+    "spread": ["n m", "3 3"],
+}
+
+
+def draw(name: str, examples: int, n: int, m: int, dtype: type) -> list[np.ndarray]:
+    rng = np.random.default_rng(n + 31 * m)
+    found = []
+    for position, text in enumerate(SHAPES[name]):
+        shape = tuple({"n": n, "m": m}[axis] if axis in "nm" else int(axis) for axis in text.split())
+        found.append(rng.standard_normal(shape if position else (examples, *shape)).astype(dtype))
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("overlap")
+
+
+@pytest.fixture(scope="module")
+def package(folder):
+    return built_from(folder, "overlap_of", TEXT)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("m", [0, 1, 2, 3, 4, 5, 17, 30, 63, 64, 65, 66, 67, 130])
+def test_values_and_gradients(package, name, m):
+    """Every width beside a strip of 64, every height beside a window."""
+    for n in (1, 2, 3, 5):
+        values = draw(name, 2, n, m, np.float64)
+        agrees(getattr(package, name), values, np.random.default_rng(m), 1e-10, 2e-5)
+
+
+@pytest.mark.parametrize("step", [-1, 0, 1, 3, 7, 90])
+def test_a_step_of_the_call(package, step):
+    layer = package.dilated
+    for m in (1, 40, 100):
+        x, w = draw("dilated", 3, 1, m, np.float64)
+        if step < 0:
+            with pytest.raises(IndexError):
+                layer(x, w, step=step)
+            continue
+        np.testing.assert_allclose(layer(x, w, step=step), layer.reference(x, w, step=step), 1e-12, 1e-12)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_bits_do_not_hang_on_threads(package, name):
+    same_bits(getattr(package, name), draw(name, 3, 40, 150, np.float32))
+
+
+@pytest.mark.parametrize("name", ["filtered", "one_sided"])
+def test_values_that_are_none_stay_where_they_are(package, name):
+    """A weight times what is outside is not added, not even as 0: infinite weights."""
+    values = draw(name, 1, 6, 70, np.float64)
+    values[0][..., 11] = np.nan
+    values[0][..., 0] = np.inf
+    values[1].flat[0] = np.inf
+    with np.errstate(invalid="ignore"):
+        want = getattr(package, name).reference(*values)
+    np.testing.assert_allclose(getattr(package, name)(*values), want, 1e-12, 1e-12)
+
+
+@pytest.mark.parametrize(("name", "method", "most"), [("filtered", "forward", 10), ("spread", "forward", 9)])
+def test_one_loop_has_all_of_them(package, folder, name, method, most):
+    """... and stores once what it has added up."""
+    kernels = {m: k for (layer, m), k in kernels_in(folder / "overlap_of.py").items() if layer == name}
+    kernel = kernels[method] if method in kernels else next(iter(kernels.values()))
+    rows = [s for s in walk(kernel.body) if isinstance(s, For) and in_vectors(s)]
+    counts = [sum(isinstance(s, Store) and not s.index for s in row.body) for row in rows]
+    assert max(counts) >= most
+    widest = rows[counts.index(max(counts))]
+    assert sum(isinstance(s, Store) and bool(s.index) for s in widest.body) <= 3

@@ -1,0 +1,253 @@
+"""Rows that add to one place from shifted windows are one row over what they share.
+
+    for b in 0..3:                                                  for k in 0..1: y[k] += x[k] * w[1]; ...
+        for k in max(0, 1 - b)..min(W, W + 1 - b):      ->          for k in 1..W - 1:
+            y[k] += x[k + b - 1] * w[b]                                 y[k] += x[k - 1] * w[0]; ... += x[k + 1] * w[2]
+                                                                    for k in W - 1..W: ...
+
+What is added up stays in a register, and one loop fills vectors where each of three left a rest. Where what is added to
+moves with the window (`d_x[k + b - 1] += dy[k] * w[b]`), each row is counted from there. Every place is added to in the
+order it was; sums of a whole row come in another order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..dims import Atom, Dim, Facts, maximum, minimum
+from ..ir import Buffer, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
+from .depend import Memory
+from .products import stride
+from .tree import Body, Index, Names, accesses, buffers, dim_loads, loads, map_bodies, map_expr, substitute
+from .unroll import MOST_TRIPS
+
+MOST_ROWS = 20  # that are written out
+NEAR = 8  # elements
+_OPS = (None, "add", "max", "min")
+
+
+def overlap(kernel: Kernel) -> Kernel:
+    state = _State(kernel)
+    body = state.body(kernel.body, Memory.of(kernel).facts)
+    return replace(kernel, body=body, buffers=(*kernel.buffers, *state.made))
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A loop along memory, and what has to hold for it."""
+
+    conds: tuple[Expr, ...]
+    loop: For
+
+
+class _State:
+    def __init__(self, kernel: Kernel) -> None:
+        self.table, self.names, self.memory = buffers(kernel), Names.of(kernel), Memory.of(kernel)
+        self.made: list[Buffer] = []
+
+    def body(self, body: Body, facts: Facts) -> Body:
+        found: list[Stmt] = []
+        rest = list(body)
+        while rest:
+            stmt = rest.pop(0)
+            rows = self.rows(stmt, ()) if isinstance(stmt, For) and not self.is_row(stmt) else None
+            if rows and 1 < len(rows) <= MOST_ROWS:
+                stored = {s.buffer for row in rows for s in row.loop.body if isinstance(s, Store)}
+                if found and self.is_beside(found[-1], stored):
+                    rows = [_Row((), found.pop()), *rows]  # type: ignore[arg-type]
+                if rest and self.is_beside(rest[0], stored):
+                    rows = [*rows, _Row((), rest.pop(0))]  # type: ignore[arg-type]
+                found += self.joined(rows, facts)
+            elif isinstance(stmt, For):
+                found.append(replace(stmt, body=self.body(stmt.body, {**facts, stmt.var: (stmt.lo, stmt.hi - 1)})))
+            else:
+                found.append(map_bodies(stmt, lambda inner: self.body(inner, facts)))
+        return tuple(found)
+
+    # -- the rows of a window ----------------------------------------------------------------------------------
+    def rows(self, stmt: Stmt, conds: tuple[Expr, ...]) -> list[_Row] | None:
+        """Those of a loop over a window, written out; None where there is anything else."""
+        match stmt:
+            case For() if self.is_row(stmt):
+                return [_Row(conds, stmt)]
+            case For(var, lo, hi, body, "map", False) if 1 < ((hi - lo).value or 0) <= MOST_TRIPS:
+                written = [s for k in range((hi - lo).value or 0) for s in substitute(body, {var: lo + k})]
+                return self.all_rows(tuple(written), conds)
+            case If(cond, then, ()) if not any(True for _ in loads(cond)):
+                return self.all_rows(then, (*conds, cond))
+        return None
+
+    def all_rows(self, body: Body, conds: tuple[Expr, ...]) -> list[_Row] | None:
+        found: list[_Row] = []
+        for stmt in body:
+            if (rows := self.rows(stmt, conds)) is None:
+                return None
+            found += rows
+        return found
+
+    def is_row(self, loop: Stmt) -> bool:
+        """Whether it is a loop along memory, of an extent that is not known, that stores or accumulates."""
+        if not isinstance(loop, For) or loop.kind != "map" or loop.parallel:
+            return False
+        if (loop.hi - loop.lo).value is not None or any(any(dim_loads(d)) for d in (loop.lo, loop.hi)):
+            return False
+        if not all(isinstance(s, Store) and s.op in _OPS and s.index for s in loop.body):
+            return False
+        places = [a for a in accesses(loop.body) if a.index]
+        if any(d.split(loop.var) is None for a in places for d in a.index or ()):
+            return False
+        return all(stride(a.index or (), self.table[a.buffer].shape, loop.var).value in (0, 1) for a in places)
+
+    def is_beside(self, stmt: Stmt, stored: set[str]) -> bool:
+        """Whether it is the row that what is added to begins with, or ends in."""
+        return self.is_row(stmt) and any(a.buffer in stored for a in accesses((stmt,)))
+
+    # -- one row of them ---------------------------------------------------------------------------------------
+    def joined(self, rows: list[_Row], facts: Facts) -> Body:
+        """All as one where all conditions hold, which they do but at the edges of an array; else those that hang on the
+        same."""
+        apart: list[Stmt] = []
+        rest = rows
+        while rest:
+            count = next((n for n, row in enumerate(rest) if row.conds != rest[0].conds), len(rest))
+            first, rest = rest[:count], rest[count:]
+            body: Body = tuple(self.own(row.loop) for row in first)
+            if count == len(rows):
+                body = self.one([row.loop for row in first], facts) or body
+            for cond in reversed(first[0].conds):
+                body = (If(cond, body),)
+            apart += body
+        conds = list(dict.fromkeys(cond for row in rows for cond in row.conds))
+        together = (
+            self.one([row.loop for row in rows], facts) if any(row.conds != rows[0].conds for row in rows) else None
+        )
+        if together is None:
+            return tuple(apart)
+        for cond in conds[1:]:
+            conds[0] = Op("logical_and", (conds[0], cond), "bool")
+        return (If(conds[0], together, tuple(apart)),)
+
+    def one(self, loops: list[For], facts: Facts) -> Body | None:
+        """One loop over what they share, and what is before and behind it."""
+        var = self.names.fresh(loops[0].var)
+        targets: dict[tuple[str, Index], Dim] = {}
+        loops = [replace(loop, lo=_told(loop.lo, facts), hi=_told(loop.hi, facts)) for loop in loops]
+        loops = [self.counted_from_target(loop, var, targets) for loop in loops]
+        if len(loops) < 2 or not self.may_join(loops, var):
+            return None
+        low, high = loops[0].lo, loops[0].hi
+        for loop in loops[1:]:
+            low, high = maximum(low, loop.lo, facts), minimum(high, loop.hi, facts)
+        inner = [replace(loop, lo=low, hi=high) for loop in loops]
+        before = [replace(loop, hi=low, kind="seq") for loop in loops if loop.lo != low]
+        after = [replace(loop, lo=high, kind="seq") for loop in loops if loop.hi != high]
+        pieces = tuple(self.in_registers(loop) for part in (before, inner, after) for loop in _of_one_range(part))
+        share = Op("less_equal", (Int(low), Int(high)), "bool")
+        return (If(share, pieces, tuple(self.own(loop) for loop in loops)),)
+
+    def counted_from_target(self, loop: For, var: str, targets: dict[tuple[str, Index], Dim]) -> For:
+        """By a variable that is at the same place of what is stored as that of other rows, where both walk along it."""
+        shift: Dim | None = None
+        for stmt in loop.body:
+            assert isinstance(stmt, Store)
+            last = stmt.index[-1].subs({loop.var: Dim.of(var)})
+            if var not in last.symbols():
+                continue
+            apart = last - targets.setdefault((stmt.buffer, stmt.index[:-1]), last)
+            shift = apart if shift is None and apart.value is not None else shift
+        shift = shift or Dim.of(0)
+        body = substitute(loop.body, {loop.var: Dim.of(var) - shift})
+        return replace(loop, var=var, lo=loop.lo + shift, hi=loop.hi + shift, body=body)
+
+    def may_join(self, loops: list[For], var: str) -> bool:
+        """Whether iterations of different rows meet only where they are of one place, or all add to one."""
+        stored = {(s.buffer, s.index) for loop in loops for s in loop.body if isinstance(s, Store)}
+        touched = {(a.buffer, a.index, a.mode) for loop in loops for a in accesses(loop.body)}
+        if not self.are_near([(name, index) for name, index, _ in touched if index], var):
+            return False
+        for name, index in stored:
+            moves = any(var in d.symbols() for d in index)
+            for other, there, mode in touched:
+                if self.memory.root.get(name, name) != self.memory.root.get(other, other):
+                    continue
+                if there is None or other != name or any(var in d.symbols() for d in there) != moves:
+                    return False
+                if mode == "r" and (there != index or not moves):
+                    return False
+                if moves and there != index and not _other_row(there, index):
+                    return False
+        return True
+
+    def are_near(self, places: list[tuple[str, Index]], var: str) -> bool:
+        """Whether windows are close by, so that the rows share nearly all of their ranges."""
+        ends: dict[tuple[str, Index], list[Dim]] = {}
+        for name, index in places:
+            if var in index[-1].symbols():
+                ends.setdefault((name, index[:-1]), []).append(index[-1])
+        apart = [(a - own[0]).value for own in ends.values() for a in own]
+        return all(a is not None and abs(a) < NEAR for a in apart)
+
+    def in_registers(self, loop: For) -> For:
+        """With a variable for each place that several statements add to."""
+        loop = self.own(loop)
+        places = [(s.buffer, s.index) for s in loop.body if isinstance(s, Store)]
+        several = [
+            p for p in dict.fromkeys(places) if places.count(p) > 1 and any(loop.var in d.symbols() for d in p[1])
+        ]
+        made = {place: self.variable(place[0]) for place in several}
+
+        def held(expr: Expr) -> Expr:
+            place = (expr.buffer, expr.index) if isinstance(expr, Load) else None
+            return Load(made[place], (), expr.dtype) if place in made else expr  # type: ignore[union-attr]
+
+        body: list[Stmt] = []
+        for place, name in made.items():
+            first = next(s for s in loop.body if place in ((a.buffer, a.index) for a in accesses((s,))))
+            if any((a.buffer, a.index) == place and a.mode != "w" for a in accesses((first,))):
+                body.append(Store(name, (), Load(*place, self.table[place[0]].dtype)))
+        for stmt in loop.body:
+            assert isinstance(stmt, Store)
+            stmt = replace(stmt, value=map_expr(stmt.value, held))
+            own = made.get((stmt.buffer, stmt.index))
+            body.append(replace(stmt, buffer=own, index=()) if own else stmt)
+        body += [Store(*place, Load(name, (), self.table[place[0]].dtype)) for place, name in made.items()]
+        return replace(loop, body=tuple(body))
+
+    def variable(self, buffer: str) -> str:
+        name = self.names.fresh(f"{buffer}_sum")
+        self.made.append(Buffer(name, self.table[buffer].dtype, (), "temp"))
+        return name
+
+    def own(self, loop: For) -> For:
+        """With a variable of its own."""
+        fresh = self.names.fresh(loop.var)
+        return replace(loop, var=fresh, body=substitute(loop.body, {loop.var: Dim.of(fresh)}))
+
+
+def _other_row(a: Index, b: Index) -> bool:
+    """Whether they are apart in another axis than the last."""
+    return any((x - y).value not in (None, 0) for x, y in zip(a[:-1], b[:-1]))
+
+
+def _of_one_range(loops: list[For]) -> list[For]:
+    """Neighbours of the same range are one loop; each place is gone to in the order that it was."""
+    found: list[For] = []
+    for loop in loops:
+        if found and (found[-1].lo, found[-1].hi) == (loop.lo, loop.hi):
+            found[-1] = replace(found[-1], body=found[-1].body + loop.body)
+        else:
+            found.append(loop)
+    return found
+
+
+def _told(dim: Dim, facts: Facts) -> Dim:
+    """Without what is never the smallest or the largest."""
+    match dim.symbol:
+        case Atom("min", (Dim() as p, Dim() as q)):
+            return minimum(_told(p, facts), _told(q, facts), facts)
+        case Atom("max", (Dim() as p, Dim() as q)):
+            return maximum(_told(p, facts), _told(q, facts), facts)
+    return dim
+
+
+__all__ = ["overlap"]
