@@ -171,3 +171,33 @@ def test_of_several_faults_one_is_named(package):
     label[3, 5], label[9, 2] = 50, 60
     with pytest.raises(IndexError, match="60"):
         package.walker(x, label, np.float32(0.5))
+
+
+DROPPED = """
+import numpy as np
+from layerc import layer, real
+
+
+@layer
+def called(x: real["T 3"]) -> real["3"]:
+    def first(k):
+        return x[k], np.sin(x[k])
+
+    first(0)
+    return np.zeros(3)
+
+
+@layer
+def computed(x: real["T 3"]) -> real["3"]:
+    np.sqrt(x[1])
+    return np.ones(3)
+"""
+
+
+def test_what_nobody_gets_may_fail(tmp_path):
+    package = built_from(tmp_path, "dropped", DROPPED)
+    for name, enough in (("called", 1), ("computed", 2)):
+        layer = getattr(package, name)
+        assert layer(np.ones((4, enough, 3))).shape == (4, 3)
+        with pytest.raises(IndexError):
+            layer(np.ones((4, enough - 1, 3)))

@@ -39,6 +39,7 @@ from .program import (
     Assign,
     Call,
     Expr,
+    Index,
     Span,
     Stmt,
     Type,
@@ -310,6 +311,9 @@ class FunctionChecker(
                 f".{value.func.attr}() in place is not part of the subset",
                 "assign: x[...] = value",
             )
+        for item in found.items if isinstance(found, Tuple) else (found,):
+            if isinstance(item, (Index, Call)):  # nobody gets it: but it may fail
+                self.emit(Assign(self.fresh("dropped"), item, self.span(node)))
 
     # -- control flow ------------------------------------------------------------------------------------------
     def _if(self, node: Any) -> None:
