@@ -97,6 +97,19 @@ def spread(x: real["H W"], w: Param[real["3 3"]]) -> real["H W"]:
                     if 0 <= i + a - 1 < h and 0 <= j + b - 1 < n:
                         y[i + a - 1, j + b - 1] += x[i, j] * w[a, b]
     return y
+
+
+@layer
+def guarded(x: real["T"], w: Param[real["4"]], *, step: int = 2) -> real["T"]:
+    """What is asked of the second question must not be asked where the first says no."""
+    n = x.shape[0]
+    y = np.zeros(n)
+    for k in range(4):
+        if step != 0:
+            if k // step == 1 or k % step == 0:
+                for t in range(n):
+                    y[t] += w[k] * x[t]
+    return y
 '''
 
 SHAPES = {
@@ -106,6 +119,7 @@ SHAPES = {
     "one_sided": ["m", "4"],
     "dilated": ["m", "3"],
     "spread": ["n m", "3 3"],
+    "guarded": ["m", "4"],
 }
 
 
@@ -147,6 +161,15 @@ def test_a_step_of_the_call(package, step):
                 layer(x, w, step=step)
             continue
         np.testing.assert_allclose(layer(x, w, step=step), layer.reference(x, w, step=step), 1e-12, 1e-12)
+
+
+@pytest.mark.parametrize("step", [0, 1, 2, 3, -2])
+def test_no_division_where_a_guard_says_no(package, step):
+    """The processor stops at an integer that is divided by 0."""
+    x, w = draw("guarded", 3, 1, 70, np.float64)
+    got, pullback = package.guarded.vjp(x, w, step=step)
+    np.testing.assert_allclose(got, package.guarded.reference(x, w, step=step), 1e-12, 1e-12)
+    assert np.isfinite(pullback(np.ones_like(got))[0]).all()
 
 
 @pytest.mark.parametrize("name", SHAPES)

@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 from ..dims import Atom, Dim, Facts, maximum, minimum
 from ..ir import Buffer, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
 from .depend import Memory
+from .predicate import may_trap
 from .products import stride
-from .tree import Body, Index, Names, accesses, buffers, dim_loads, loads, map_bodies, map_expr, substitute
+from .tree import Body, Index, Names, accesses, buffers, dim_loads, map_bodies, map_expr, parts, substitute
 from .unroll import MOST_TRIPS
 
 MOST_ROWS = 20  # that are written out
@@ -73,7 +74,7 @@ class _State:
             case For(var, lo, hi, body, "map", False) if 1 < ((hi - lo).value or 0) <= MOST_TRIPS:
                 written = [s for k in range((hi - lo).value or 0) for s in substitute(body, {var: lo + k})]
                 return self.all_rows(tuple(written), conds)
-            case If(cond, then, ()) if not any(True for _ in loads(cond)):
+            case If(cond, then, ()) if not any(isinstance(part, Load) or may_trap(part) for part in parts(cond)):
                 return self.all_rows(then, (*conds, cond))
         return None
 

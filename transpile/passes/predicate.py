@@ -6,10 +6,10 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from ..dims import Atom, Dim
-from ..ir import Buffer, Const, Expr, For, Load, Op, Store
+from ..ir import Buffer, Const, Expr, For, Int, Load, Op, Store
 from .accumulate import neutral
 from .depend import Memory
-from .tree import Body, accesses, own_accesses, parts
+from .tree import Body, Index, accesses, own_accesses, parts
 
 INTEGERS = ("i32", "i64")
 
@@ -48,11 +48,28 @@ def harmless(expr: Expr, memory: Memory, ends: Collection[str] = (), safe: Colle
         match part:
             case Load(buffer, index) if index and buffer not in ends and not is_within(buffer, index, memory, safe):
                 return False
-            case Op("floor_divide" | "mod", (_, Const(value)), _) if value > 0:
-                pass
-            case Op("floor_divide" | "mod" | "power", _, dtype) if dtype in INTEGERS:
-                return False
+        if may_trap(part):
+            return False
     return True
+
+
+def may_trap(part: Expr) -> bool:
+    """Whether it divides integers by what may be 0 where the program would not: the processor stops at that."""
+    match part:
+        case Op("floor_divide" | "mod", (_, Const(value)), _) if value > 0:
+            return False
+        case Op("floor_divide" | "mod" | "power", _, dtype):
+            return dtype in INTEGERS
+        case Int(dim):
+            return _divides((dim,))
+        case Load(_, index):
+            return _divides(index)
+    return False
+
+
+def _divides(index: Index) -> bool:
+    divisions = (a for d in index for a in d.atoms() if isinstance(a, Atom) and a.kind in ("floordiv", "mod"))
+    return any(not isinstance(a.args[1], Dim) or not a.args[1].value for a in divisions)
 
 
 def is_within(buffer: str, index: tuple[Dim, ...], memory: Memory, safe: Collection[str]) -> bool:
@@ -68,4 +85,4 @@ def _is_safe(dim: Dim, safe: Collection[str]) -> bool:
     return False
 
 
-__all__ = ["conjunction", "harmless", "is_within", "masked", "only_within"]
+__all__ = ["conjunction", "harmless", "is_within", "masked", "may_trap", "only_within"]

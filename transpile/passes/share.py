@@ -20,9 +20,9 @@ from ..ir import Buffer, Cast, Check, Const, Expr, For, If, Int, Kernel, Load, O
 from ..operations import flops
 from .copies import copies
 from .depend import Memory
+from .predicate import may_trap
 from .tree import Body, Names, loads, map_bodies, parts, symbols, written
 
-INTEGERS = ("i32", "i64")
 Key = tuple[Expr, frozenset[tuple[str, int]]]
 
 
@@ -108,13 +108,11 @@ class _State:
     def is_safe(self, expr: Expr, memory: Memory) -> bool:
         """May be computed where the program would not have: nothing is read out of range, nothing traps."""
         for part in parts(expr):
-            match part:
-                case Load() if part.buffer not in self.made and not (
-                    part.buffer in memory.shape and memory.in_bounds(part)
-                ):
+            if isinstance(part, Load) and part.buffer not in self.made:
+                if part.buffer not in memory.shape or not memory.in_bounds(part):
                     return False
-                case Op("floor_divide" | "mod" | "power", _, dtype) if dtype in INTEGERS:
-                    return False
+            if may_trap(part):
+                return False
         return True
 
 
