@@ -8,12 +8,15 @@ from dataclasses import replace
 from ..transpile.program import (
     Assign,
     For,
+    Function,
     If,
     Pop,
     Push,
     Stmt,
     Store,
     While,
+    assigned,
+    read,
     walk_stmts,
 )
 
@@ -21,6 +24,13 @@ from ..transpile.program import (
 def rebound(body: Sequence[Stmt]) -> set[str]:
     """Names that get another value in a block."""
     return {s.name for s in walk_stmts(tuple(body)) if isinstance(s, (Assign, Pop))}
+
+
+def taken(function: Function) -> set[str]:
+    """Names that mean something in a function."""
+    found = {p.name for p in function.params} | {r.name for r in function.results}
+    found |= {s for p in function.params for d in p.type.shape for s in d.symbols()}
+    return found | read(function.body) | assigned(function.body)
 
 
 def without_stores(body: Sequence[Stmt], own: set[str]) -> list[Stmt]:
@@ -40,4 +50,4 @@ def without_stores(body: Sequence[Stmt], own: set[str]) -> list[Stmt]:
     return kept
 
 
-__all__ = ["rebound", "without_stores"]
+__all__ = ["rebound", "taken", "without_stores"]

@@ -45,8 +45,10 @@ from ..transpile.program import (
     walk_stmts,
 )
 from ..transpile.renaming import map_stmt, rename_block
+from ..transpile.values import Fresh
 from .activity import active_names, chosen_names, flows, varied_names
 from .aliases import unaliased
+from .blocks import taken
 from .cotangents import Cotangents
 from .finality import LASTING, final_when_read, settled_stores, written_once
 from .keep import Kept, keep
@@ -54,6 +56,7 @@ from .outputs import given_outputs, is_part_of
 from .overwritten import without_overwritten
 from .parts import named_parts
 from .point import Point, cost
+from .reductions import named_reductions
 from .reverse import Reverser
 from .rules import asks_which
 from .shifts import without_shifts
@@ -93,7 +96,7 @@ def _settled(
 
     An array whose earlier content the gradient needs has its writes taken back, or, where that cannot be, versions.
     """
-    function, idle = without_shifts(function)
+    function, idle = without_shifts(named_reductions(function, Fresh(taken(function))))
     versioned: set[str] = set()
     undone: set[str] = set()
     while True:

@@ -34,7 +34,9 @@ from ..transpile.program import (
 from .activity import flows
 from .blocks import rebound, without_stores
 from .cotangents import Cotangents
+from .reductions import shrinks
 from .rooms import position, room
+from .rules import asks_which
 from .versions import with_versions
 
 
@@ -163,8 +165,9 @@ class Loops:
     def _taped(
         self: Any, stmt: For | While, again: Sequence[Stmt], carried: set[str]
     ) -> tuple[For | While, Sequence[Stmt], list[Stmt]]:
-        """A product of matrices costs more than its memory: each iteration leaves it to the reverse, which makes all
-        else again. Returns the loop that saves, the body of the reverse that restores, and what makes the arrays."""
+        """A product of matrices costs more than its memory, a reduction where the loop runs forward anyway: each
+        iteration leaves it to the reverse, which makes all else again. Returns the loop that saves, the body of the
+        reverse that restores, and what makes the arrays."""
         if isinstance(stmt, While) or (count := self._trips(stmt)) is None:
             return stmt, again, []
         bound = Counter(s.name for s in walk_stmts(stmt.body) if isinstance(s, (Assign, Pop)))
@@ -173,9 +176,9 @@ class Loops:
         places: dict[str, Expr] = {}
         for inner in stmt.body:
             filling.append(inner)
-            if isinstance(inner, Assign) and _makes_a_product(inner.value) and bound[inner.name] == 1:
+            if isinstance(inner, Assign) and self._is_dear(inner, carried) and bound[inner.name] == 1:
                 type = inner.value.type
-                if inner.name in carried | stored(stmt.body) or not type.rank or not type.is_float:
+                if inner.name in carried | stored(stmt.body) or not type.is_float:
                     continue
                 if {stmt.var, *bound} & {s for d in type.shape for s in d.symbols()}:
                     continue  # of another size in each iteration
@@ -188,6 +191,11 @@ class Loops:
             replace(s, value=places[s.name]) if isinstance(s, Assign) and s.name in places else s for s in again
         ]
         return replace(stmt, body=tuple(filling)), restored, made
+
+    def _is_dear(self: Any, stmt: Assign, carried: set[str]) -> bool:
+        if shrinks(stmt.value):  # which element was the largest is asked of what is computed again
+            return bool(carried) and not (stmt.name in self.active and asks_which(stmt.value))
+        return bool(stmt.value.type.rank) and _makes_a_product(stmt.value)
 
     def _trips(self: Any, stmt: For) -> Dim | None:
         """How often a loop runs, if sizes tell."""

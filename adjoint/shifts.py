@@ -35,7 +35,6 @@ from ..transpile.program import (
     Store,
     Type,
     While,
-    assigned,
     map_children,
     names,
     read,
@@ -43,6 +42,7 @@ from ..transpile.program import (
 )
 from ..transpile.renaming import map_stmt
 from ..transpile.values import Fresh
+from .blocks import taken
 from .growth import Growth, Lost, growth, stays, stored
 
 _MOST = 8  # states of one origin at one place: beyond, nothing is claimed
@@ -62,9 +62,7 @@ class _State:
 
 def without_shifts(function: Function) -> tuple[Function, frozenset[str]]:
     """The function with a name for each largest element that cancels, and the names that do."""
-    used = {p.name for p in function.params} | {r.name for r in function.results}
-    used |= {s for p in function.params for d in p.type.shape for s in d.symbols()}
-    used |= read(function.body) | assigned(function.body)
+    used = taken(function)
     named, made = _named(function, Fresh(set(used)), lambda name: True)
     idle = _idle(named, made)
     if not idle:

@@ -16,7 +16,7 @@ from layerc.build.compiler import Compiler
 from layerc.build.gradients import Gradients, gradient_source, gradients_of
 from layerc.build.manifest import layer_entry, manifest, method_entry, signature
 from layerc.build.unchanged import default_output, is_unchanged, remember
-from layerc.build.variants import variants
+from layerc.build.variants import spares_work, variants
 from layerc.build.writer import write_package
 from layerc.transpile import emit, passes
 from layerc.transpile.depth import deep
@@ -40,7 +40,7 @@ class Part:
     """One method of a layer: its function, and its kernel after the passes."""
 
     layer: Layer
-    method: str  # predict forward backward, its variants backward_params backward_inputs, and vjp pullback (Kept)
+    method: str  # predict forward backward, maybe its variants backward_params backward_inputs, and vjp pullback (Kept)
     function: Function
     kernel: Kernel
 
@@ -123,8 +123,12 @@ def compile_module(
     names: set[str] = set()
     for layer in module.layers:
         tell(f"compiling {layer.name}")
+        lowered: dict[str, Kernel] = {}
         for method, function in _methods(layer, gradients):
             kernel = lower(function, layer.name, errors, _kernel_name(layer, method, names), checked=checked)
+            lowered[method] = kernel
+            if "_" in method and not spares_work(kernel, lowered["backward"]):
+                continue
             try:
                 kernel = passes.run(kernel, upto)
             except passes.IRError as fault:

@@ -202,7 +202,7 @@ def test_methods_say_how_kernels_are_called(manifest):
     ]
     assert "dy" in backward["arguments"]
     assert [o["name"] for o in backward["variants"]["params"]["outputs"]] == ["d_w"]
-    assert [o["name"] for o in backward["variants"]["inputs"]["outputs"]] == ["d_x"]
+    assert list(backward["variants"]) == ["params"]  # that for inputs would do most of the work
 
 
 def test_classes_and_states(manifest):

@@ -100,7 +100,7 @@ def test_what_is_kept() -> None:
     assert keeps(grown) == ()  # but the output, which the pullback is given
     assert keeps(f"x += y\n{grown}", 'x: real["N"], y: real') == ("ys",)  # y is something else
     chain = "h = x[0]\nfor t in range(1, x.shape[0]):\n    h = np.tanh(h * np.sum(h)) + x[t]\nreturn h * h"
-    assert keeps(chain) == ("h", "h_saved")
+    assert keeps(chain) == ("h", "h_saved", "total_h_saved")  # the sum, of which there is one for each step
 
 
 LOOPS = """

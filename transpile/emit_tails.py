@@ -18,6 +18,7 @@ from .passes.tree import own_accesses, parts
 LANES = 16  # of the widest vectors: a length that is a multiple leaves nothing
 WORTH = 12  # flops of a body that is as dear as the masks; a sum is worth them always: its order is then the same in
 #             whatever loop it ends up, so that a forward and the forward of `vjp` round alike
+_SELDOM = frozenset(("sin_far", "cos_far"))  # what runs is not worth the code
 _TRAPS = frozenset(("floor_divide", "mod"))  # of integers: what does not count would divide by 0
 _BYTES = {"f32": 4, "i32": 4, "f64": 8, "i64": 8}
 _NEUTRAL = {"add": "0", "mul": "1", "max": "-INFINITY", "min": "INFINITY"}
@@ -42,8 +43,10 @@ def tail_of(loop: For, table: Mapping[str, Buffer], root: Mapping[str, str], rea
     body = [s for s in loop.body if isinstance(s, Store)]
     found = [part for s in body for part in parts(s.value)]
     cost = sum(flops(p.op) for p in found if isinstance(p, Op)) + sum(s.op is not None for s in body)
-    sums = any(s.op == "add" and table[s.buffer].dtype in FLOATS for s in body)
+    sums = any(s.op == "add" and not s.index and table[s.buffer].dtype in FLOATS for s in body)
     if len(body) < len(loop.body) or (cost < WORTH and not sums):
+        return None
+    if any(isinstance(p, Op) and p.op in _SELDOM for p in found):
         return None
     if any(isinstance(p, Op) and p.op in _TRAPS and p.dtype not in FLOATS for p in found):
         return None
