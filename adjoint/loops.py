@@ -193,7 +193,8 @@ class Loops:
         return replace(stmt, body=tuple(filling)), restored, made
 
     def _is_dear(self: Any, stmt: Assign, carried: set[str]) -> bool:
-        if isinstance(stmt.value, Call) and shrinks(stmt.value):  # which element was the largest is asked of what is computed again
+        if isinstance(stmt.value, Call) and shrinks(stmt.value):
+            # Which element was the largest is asked of what is computed again.
             return bool(carried) and not (stmt.name in self.active and asks_which(stmt.value))
         return bool(stmt.value.type.rank) and _makes_a_product(stmt.value)
 
