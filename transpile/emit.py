@@ -525,15 +525,15 @@ class _Function:
         bound = dict(self.spell.bound)
         if fails:
             self.put(f"int64_t lc_first{number} = INT64_MAX;")
-        rounds = self.spell.names.add(self.fresh.fresh("rounds"))
-        self.put(f"const unsigned {rounds} = lc_rounding();")
+        caller = self.spell.names.add(self.fresh.fresh("caller"))
+        self.put(f"const lc_caller {caller} = lc_calling(lc_threads);")
         self.put(f"#pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1{work})")
         self.open(loop)
         self.depth += 1
         if fails:
             self.exit = _Exit(f"lc_next{number}", f"lc_fault{number}")
             self.put(f"lc_fault_t {self.exit.fault} = {{0, {{0}}}};")
-        self.put(f"const unsigned lc_own_mode = lc_round_as({rounds});")
+        self.put(f"const unsigned lc_own_mode = lc_join({caller});")
         self.lists(region)
         self.enter(replace(region, loop=loop))
         self.body(loop.body, path)

@@ -337,11 +337,11 @@ LC_USED static void LC_AS(lc_share)(int64_t m, int64_t n, int64_t depth, const L
     const int down = m >= n;
     const int64_t longest = down ? m : n, unit = down ? 2 : 2 * LC_V;
     const int64_t step = ((longest + parts - 1) / parts + unit - 1) / unit * unit;
-    const unsigned mode = lc_rounding();
+    const lc_caller caller = lc_calling(parts);
 #pragma omp parallel for schedule(static) num_threads(parts)
     for (int64_t p = 0; p < parts; p++) {
         const int64_t from = p * step, count = longest - from < step ? longest - from : step;
-        const unsigned own = lc_round_as(mode);
+        const unsigned own = lc_join(caller);
         if (dots && count > 0)
             LC_AS(lc_dots)(down ? count : m, down ? n : count, depth, down ? a + from * ai : a, ai,
                            down ? b : b + from * bj, bj, c + from * (down ? ci : cj), ci, cj, add);

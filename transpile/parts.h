@@ -18,6 +18,38 @@ LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n)
 }
 #undef LC_PART_f32
 #undef LC_PART_f64
+#elif defined(__AVX2__) && defined(__GNUC__) && !defined(__clang__)
+#define LC_EACH_f32 {0, 1, 2, 3, 4, 5, 6, 7}
+#define LC_EACH_f64 {0, 1, 2, 3}
+#define LC_LOAD_f32 __builtin_ia32_maskloadps256
+#define LC_LOAD_f64 __builtin_ia32_maskloadpd256
+#define LC_KEEP_f32 __builtin_ia32_maskstoreps256
+#define LC_KEEP_f64 __builtin_ia32_maskstorepd256
+#define LC_COUNT_f32 int32_t
+#define LC_COUNT_f64 long long
+typedef LC_REAL LC_AS(lc_part) __attribute__((vector_size(32), may_alias));
+typedef LC_AS(LC_COUNT) LC_AS(lc_mask) __attribute__((vector_size(32)));
+enum { LC_AS(lc_wide) = 32 / sizeof(LC_REAL) };
+
+LC_USED static inline void LC_AS(lc_some)(void *to, const void *from, int n)
+{
+    const LC_AS(lc_mask) inside = (LC_AS(lc_mask))LC_AS(LC_EACH) < (LC_AS(LC_COUNT))n;
+    *(LC_AS(lc_part) *)to = LC_AS(LC_LOAD)((const void *)from, inside);
+}
+
+LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n)
+{
+    const LC_AS(lc_mask) inside = (LC_AS(lc_mask))LC_AS(LC_EACH) < (LC_AS(LC_COUNT))n;
+    LC_AS(LC_KEEP)((void *)to, inside, *(const LC_AS(lc_part) *)from);
+}
+#undef LC_EACH_f32
+#undef LC_EACH_f64
+#undef LC_LOAD_f32
+#undef LC_LOAD_f64
+#undef LC_KEEP_f32
+#undef LC_KEEP_f64
+#undef LC_COUNT_f32
+#undef LC_COUNT_f64
 #else
 enum { LC_AS(lc_wide) = 1 };
 LC_USED static inline void LC_AS(lc_some)(void *to, const void *from, int n) { memcpy(to, from, (size_t)n * sizeof(LC_REAL)); }

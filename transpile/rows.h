@@ -72,6 +72,95 @@ LC_ROW(lc_least, LC_LESSER, __builtin_inff())
 #undef LC_ROW
 #undef LC_TURN
 #undef LC_WHOLE
+#elif defined(__AVX2__) && defined(__GNUC__) && !defined(__clang__)
+/* The same without masks for stores, which take some processors as long as twenty additions: what does not fill a vector is
+   two parts of one that meet or overlap. Both are read before anything is written, as a row may be added to itself. */
+#define LC_PLACE_f32 int32_t
+#define LC_PLACE_f64 long long
+#define LC_NUMBERS_f32 {0, 1, 2, 3, 4, 5, 6, 7}
+#define LC_NUMBERS_f64 {0, 1, 2, 3}
+#define LC_TURNED_f32(n) {n & 7, (n + 1) & 7, (n + 2) & 7, (n + 3) & 7, (n + 4) & 7, (n + 5) & 7, (n + 6) & 7, (n + 7) & 7}
+#define LC_TURNED_f64(n) {n & 3, (n + 1) & 3, (n + 2) & 3, (n + 3) & 3}
+typedef LC_REAL LC_AS(lc_whole) __attribute__((vector_size(32)));
+typedef LC_REAL LC_AS(lc_span) __attribute__((vector_size(32), aligned(sizeof(LC_REAL)), may_alias));
+typedef LC_REAL LC_AS(lc_half) __attribute__((vector_size(16), aligned(sizeof(LC_REAL)), may_alias));
+typedef LC_AS(LC_PLACE) LC_AS(lc_places) __attribute__((vector_size(32)));
+typedef char LC_AS(lc_bytes) __attribute__((vector_size(32)));
+#define LC_WHOLE (32 / (int64_t)sizeof(LC_REAL))
+#define LC_AT(kind, p) (*(LC_AS(kind) *)(p))
+#define LC_FROM(kind, p) (*(const LC_AS(kind) *)(p))
+
+#define LC_MOVE(name, joined) \
+LC_USED static inline void LC_AS(name)(LC_REAL *to, const LC_REAL *from, int64_t n) \
+{ \
+    if (n >= LC_WHOLE) { \
+        const int64_t last = n - LC_WHOLE; \
+        const LC_AS(lc_whole) end = joined(lc_span, last); \
+        for (int64_t k = 0; k < last; k += LC_WHOLE) LC_AT(lc_span, to + k) = joined(lc_span, k); \
+        LC_AT(lc_span, to + last) = end; \
+    } else if (n >= LC_WHOLE / 2) { \
+        const int64_t last = n - LC_WHOLE / 2; \
+        const LC_AS(lc_half) begin = joined(lc_half, 0), end = joined(lc_half, last); \
+        LC_AT(lc_half, to) = begin; \
+        LC_AT(lc_half, to + last) = end; \
+    } else \
+        for (int64_t k = 0; k < n; k++) { \
+            const LC_REAL x = from[k]; \
+            to[k] = joined##_one(x, to[k]); \
+        } \
+}
+#define LC_COPIED(kind, k) LC_FROM(kind, from + (k))
+#define LC_COPIED_one(x, y) x
+#define LC_ADDED(kind, k) (LC_FROM(kind, to + (k)) + LC_FROM(kind, from + (k)))
+#define LC_ADDED_one(x, y) (y + x)
+LC_MOVE(lc_copy, LC_COPIED)
+LC_MOVE(lc_add, LC_ADDED)
+#undef LC_MOVE
+#undef LC_COPIED
+#undef LC_COPIED_one
+#undef LC_ADDED
+#undef LC_ADDED_one
+
+#define LC_SOME_f32 __builtin_ia32_maskloadps256
+#define LC_SOME_f64 __builtin_ia32_maskloadpd256
+#define LC_ELSE_f32 __builtin_ia32_blendvps256
+#define LC_ELSE_f64 __builtin_ia32_blendvpd256
+#define LC_LARGER_f32 __builtin_ia32_maxps256 /* of two, the second where one is NaN: that is asked for apart, for all at once */
+#define LC_LARGER_f64 __builtin_ia32_maxpd256
+#define LC_LESSER_f32 __builtin_ia32_minps256
+#define LC_LESSER_f64 __builtin_ia32_minpd256
+#define LC_TURN(v, n) __builtin_shuffle(v, (LC_AS(lc_places))LC_AS(LC_TURNED)(n))
+
+#define LC_ROW(name, join, neutral) \
+LC_USED static inline LC_REAL LC_AS(name)(const LC_REAL *from, int64_t n) \
+{ \
+    const LC_AS(lc_whole) none = (LC_AS(lc_whole)){0} + (LC_REAL)(neutral); \
+    LC_AS(lc_whole) v, w, a = none, b = none; \
+    LC_AS(lc_places) odd = {0}; \
+    for (; n >= 2 * LC_WHOLE; n -= 2 * LC_WHOLE, from += 2 * LC_WHOLE) { \
+        v = LC_FROM(lc_span, from), w = LC_FROM(lc_span, from + LC_WHOLE); \
+        a = LC_AS(join)(v, a), b = LC_AS(join)(w, b); \
+        odd |= (v != v) | (w != w); \
+    } \
+    for (; n > 0; n -= LC_WHOLE, from += LC_WHOLE) { \
+        const LC_AS(lc_places) inside = (LC_AS(lc_places))LC_AS(LC_NUMBERS) < (LC_AS(LC_PLACE))n; \
+        v = LC_AS(LC_ELSE)(none, LC_AS(LC_SOME)((const void *)from, inside), (LC_AS(lc_whole))inside); \
+        a = LC_AS(join)(v, a); \
+        odd |= v != v; \
+    } \
+    if (__builtin_ia32_pmovmskb256((LC_AS(lc_bytes))odd)) return (LC_REAL)__builtin_nan(""); \
+    a = LC_AS(join)(a, b); \
+    if (LC_WHOLE == 8) a = LC_AS(join)(a, LC_TURN(a, 4)); \
+    a = LC_AS(join)(a, LC_TURN(a, 2)); \
+    return LC_AS(join)(a, LC_TURN(a, 1))[0]; \
+}
+LC_ROW(lc_largest, LC_LARGER, -__builtin_inff())
+LC_ROW(lc_least, LC_LESSER, __builtin_inff())
+#undef LC_ROW
+#undef LC_TURN
+#undef LC_WHOLE
+#undef LC_AT
+#undef LC_FROM
 #else
 LC_USED static inline void LC_AS(lc_copy)(LC_REAL *to, const LC_REAL *from, int64_t n)
 {

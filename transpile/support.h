@@ -10,6 +10,7 @@
 #include <string.h>
 #ifdef __linux__
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #endif
 #ifdef _OPENMP
 #include <omp.h>
@@ -34,15 +35,10 @@ LC_USED static inline unsigned lc_flush(void)
 }
 LC_USED static inline void lc_gradual(unsigned mode) { __asm__ volatile("" ::: "memory"); _mm_setcsr(mode); }
 LC_USED static inline unsigned lc_rounding(void) { return _mm_getcsr(); }
-
-/* In a parallel loop a thread rounds as its caller does. One that is born while a gradient is computed begins with its
-   caller's mode: it does not keep that. */
-LC_USED static inline unsigned lc_round_as(unsigned mode)
+LC_USED static inline void lc_round_as(unsigned mode)
 {
-    const unsigned own = _mm_getcsr();
-    if (own != mode) lc_gradual(mode);
+    if (mode != _mm_getcsr()) lc_gradual(mode);
     __asm__ volatile("" ::: "memory");
-    return own;
 }
 LC_USED static inline void lc_round_again(unsigned own)
 {
@@ -53,9 +49,84 @@ LC_USED static inline void lc_round_again(unsigned own)
 LC_USED static inline unsigned lc_flush(void) { return 0; }
 LC_USED static inline void lc_gradual(unsigned mode) { (void)mode; }
 LC_USED static inline unsigned lc_rounding(void) { return 0; }
-LC_USED static inline unsigned lc_round_as(unsigned mode) { return mode; }
+LC_USED static inline void lc_round_as(unsigned mode) { (void)mode; }
 LC_USED static inline void lc_round_again(unsigned own) { (void)own; }
 #endif
+
+/* What a parallel loop has of its caller: how it rounds, where it runs, and where each helper ran last (and 1; 0: nobody
+   knows). */
+typedef struct { unsigned mode; int cpu; int *helpers; } lc_caller;
+
+/* Linux may wake two threads on one processor and leave them there for tens of milliseconds while another one idles (the
+   idle ones of a virtual machine look taken). As who waits for the others does not sleep at once, each of them then has
+   what a turn of the scheduler leaves, and a loop takes five times as long as it should. So a helper that finds itself
+   beside its caller keeps off that processor for the next LC_APART loops, and a caller that finds itself where a helper ran
+   last moves before it wakes the helper; where it may run is then what it was. */
+#if defined(__linux__) && defined(_OPENMP)
+#define LC_HELPERS 64
+#define LC_APART 256
+#define LC_CPUS 1024
+typedef struct { unsigned long bits[LC_CPUS / 8 / sizeof(long)]; long bytes; int loops; } lc_cpus;
+extern int sched_getcpu(void);
+extern long syscall(long number, ...);
+__attribute__((weak, visibility("hidden"))) __thread int lc_helpers[LC_HELPERS];
+__attribute__((weak, visibility("hidden"))) __thread lc_cpus lc_allowed; /* while a helper keeps off one of them */
+
+/* Where this thread may run, without the processors of the others of the team. Returns whether it now keeps to that. */
+LC_USED static __attribute__((noinline, cold)) int lc_keep_off(lc_cpus *allowed, lc_caller caller, int64_t threads)
+{
+    const unsigned bits = 8 * sizeof(long);
+    lc_cpus others;
+    unsigned long left = 0;
+    allowed->bytes = syscall(SYS_sched_getaffinity, 0, sizeof allowed->bits, allowed->bits);
+    if (allowed->bytes <= 0) return 0;
+    others = *allowed;
+    for (int64_t k = 0; k < threads && k < LC_HELPERS; k++) {
+        const int cpu = k ? caller.helpers[k] - 1 : caller.cpu;
+        if (cpu >= 0 && cpu < 8 * others.bytes) others.bits[(unsigned)cpu / bits] &= ~(1ul << (unsigned)cpu % bits);
+    }
+    for (size_t k = 0; k < (size_t)others.bytes / sizeof(long); k++) left |= others.bits[k];
+    return left && !syscall(SYS_sched_setaffinity, 0, others.bytes, others.bits);
+}
+
+LC_USED static inline lc_caller lc_calling(int64_t threads)
+{
+    lc_caller caller = {lc_rounding(), -1, 0};
+    if (threads < 2) return caller;
+    caller.cpu = sched_getcpu(), caller.helpers = lc_helpers;
+    for (int64_t k = 1; k < threads && k < LC_HELPERS; k++)
+        if (caller.helpers[k] == caller.cpu + 1) {
+            lc_cpus allowed;
+            if (lc_keep_off(&allowed, caller, threads)) syscall(SYS_sched_setaffinity, 0, allowed.bytes, allowed.bits);
+            caller.cpu = sched_getcpu();
+            break;
+        }
+    return caller;
+}
+
+LC_USED static inline void lc_settle(lc_caller caller)
+{
+    const int number = lc_thread();
+    if (!number || number >= LC_HELPERS || !caller.helpers) return;
+    if (lc_allowed.loops && !--lc_allowed.loops)
+        syscall(SYS_sched_setaffinity, 0, lc_allowed.bytes, lc_allowed.bits);
+    if (sched_getcpu() == caller.cpu && !lc_allowed.loops && lc_keep_off(&lc_allowed, caller, 1)) lc_allowed.loops = LC_APART;
+    caller.helpers[number] = sched_getcpu() + 1;
+}
+#else
+LC_USED static inline lc_caller lc_calling(int64_t threads) { (void)threads; return (lc_caller){lc_rounding(), -1, 0}; }
+LC_USED static inline void lc_settle(lc_caller caller) { (void)caller; }
+#endif
+
+/* A thread rounds as its caller does, and runs beside it. Returns how it rounded. One that is born while a gradient is
+   computed begins with its caller's mode: it does not keep that. */
+LC_USED static inline unsigned lc_join(lc_caller caller)
+{
+    const unsigned own = lc_rounding();
+    lc_settle(caller);
+    lc_round_as(caller.mode);
+    return own;
+}
 
 typedef struct { int32_t code; int64_t info[4]; } lc_fault_t;
 
