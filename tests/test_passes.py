@@ -188,6 +188,34 @@ def test_a_sum_by_hand_is_an_accumulation():
     assert [s.op for s in tree.walk(done.body) if isinstance(s, ir.Store)] == [None, "add"]
 
 
+def _in_two_steps(between=None, other="add"):
+    """for i: t = s + x[i]; (between); s = t + x[i] * 2"""
+    k = Builder("k", "N")
+    x, y, s, t = k.arg("x", "N"), k.out("y", "N"), k.out("s"), k.temp()
+
+    def body(i):
+        t.store((), s[()] + x[i])
+        if between:
+            between(s, t, y, i)
+        s.store((), zoo.op(other, t[()], x[i] * 2.0))
+
+    k.set(s, lambda: 0.0)
+    k.loop("i", "N", body)
+    return after(k.kernel(), "free")
+
+
+def test_a_sum_in_two_steps_is_two_accumulations():
+    done = _in_two_steps()
+    assert [(s.buffer, s.op) for s in tree.walk(done.body) if isinstance(s, ir.Store)][1:] == [("s", "add"), ("s", "add")]
+    assert [x.kind for x in loops(done)] == ["map"]
+    for what in (
+        _in_two_steps(lambda s, t, y, i: y.store(i, s[()])),  # reads what is not yet changed
+        _in_two_steps(lambda s, t, y, i: y.store(i, t[()])),  # reads the half
+        _in_two_steps(other="multiply"),
+    ):
+        assert [x.kind for x in loops(what)] == ["seq"], text(what)
+
+
 def test_scalar_recurrences_run_across_the_batch():
     done = after(zoo.kepler(), "contract")
     assert [x.hi.value for x in loops(done)].count(16) == 5, text(done)

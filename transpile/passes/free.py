@@ -2,6 +2,7 @@
 
     for i in 0..N seq: y[i] = f(x[i])    ->    for i in 0..N map: y[i] = f(x[i])
     for i in 0..N seq: s = s + x[i]      ->    for i in 0..N map: s += x[i]
+    t = s + x[i]; ...; s = t + z[i]      ->    s += x[i]; ...; s += z[i]
 
 Two iterations are independent if what one writes the other does not touch. Accumulation with one operation
 does not count: it commutes (up to rounding). Nor does a temporary of the loop that each iteration stores
@@ -10,6 +11,7 @@ before it reads.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -17,18 +19,49 @@ from ..dims import Dim
 from ..ir import Buffer, Expr, For, Kernel, Load, Op, Stmt, Store, While
 from .contract import stored_first
 from .depend import Memory, conflict, directions, elsewhere
-from .tree import Access, Body, accesses, buffers, dim_loads, loads, map_bodies, substitute
+from .tree import Access, Body, accesses, buffers, dim_loads, loads, map_bodies, map_expr, substitute
 
 _ACCUMULATE = {"add": "add", "multiply": "mul", "maximum": "max", "minimum": "min"}
 
 
 def free(kernel: Kernel) -> Kernel:
-    kernel = replace(kernel, body=_accumulations(kernel.body))
+    uses = Counter(a.buffer for a in accesses(kernel.body))
+    between = {b.name for b in kernel.buffers if b.kind == "temp" and not b.shape and not b.alias and uses[b.name] == 2}
+    kernel = replace(kernel, body=_accumulations(kernel.body, between))
     return replace(kernel, body=_body(kernel.body, kernel, Memory.of(kernel)))
 
 
-def _accumulations(body: Body) -> Body:
-    return tuple(_accumulation(map_bodies(s, _accumulations)) for s in body)
+def _accumulations(body: Body, between: set[str]) -> Body:
+    body = tuple(map_bodies(s, lambda inner: _accumulations(inner, between)) for s in body)
+    for k, stmt in enumerate(body):
+        if isinstance(stmt, Store) and stmt.buffer in between and not stmt.op:
+            body = _in_one_place(body, k, stmt)
+    return tuple(_accumulation(s) for s in body)
+
+
+def _in_one_place(body: Body, k: int, first: Store) -> Body:
+    """The body, where its k-th statement stores s + v in a temporary that only a later one reads, which stores that and
+    more in s: with s in its place."""
+    for m in range(k + 1, len(body)):
+        last = body[m]
+        if not any(a.buffer == first.buffer for a in accesses((last,))):
+            continue
+        if not isinstance(last, Store) or any(any(dim_loads(d)) for d in last.index):
+            return body  # such a place may be another one by then
+        if any(a.buffer == last.buffer for a in accesses(body[k + 1 : m])):
+            return body
+        begun = replace(first, buffer=last.buffer, index=last.index)
+        through = {Load(first.buffer, (), _dtype(first)): Load(last.buffer, last.index, _dtype(first))}
+        ended = replace(last, value=map_expr(last.value, lambda e: through.get(e, e)))
+        one, other = _accumulation(begun), _accumulation(ended)
+        if isinstance(one, Store) and isinstance(other, Store) and one.op and one.op == other.op:
+            return (*body[:k], one, *body[k + 1 : m], other, *body[m + 1 :])
+        return body
+    return body
+
+
+def _dtype(store: Store) -> str:
+    return store.value.dtype if isinstance(store.value, Op) else ""
 
 
 def _accumulation(stmt: Stmt) -> Stmt:
