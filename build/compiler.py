@@ -28,8 +28,8 @@ BASE_FLAGS = ("-std=gnu11", "-O2", "-fPIC")
 OPTIONAL_FLAGS = (
     *("-fno-math-errno", "-fno-trapping-math", "-mprefer-vector-width=512", "-fopenmp"),
     *("-fvect-cost-model=dynamic", "-fpredictive-commoning", "-ftree-partial-pre", "-fgcse-after-reload"),
-    # gcc tunes for some processors by leaving a lone chain of sums without fused products, so that the bits of a sum would
-    # hang on what stands beside it in a loop.
+    # gcc tunes for some processors by leaving a lone chain of sums without fused products, so that the bits of a sum
+    # would hang on what stands beside it in a loop.
     "--param=avoid-fma-max-bits=0",
     "-fira-region=all",  # else what an inner loop sums up may live on the stack, for the sake of what is outside it
 )

@@ -206,7 +206,10 @@ def _in_two_steps(between=None, other="add"):
 
 def test_a_sum_in_two_steps_is_two_accumulations():
     done = _in_two_steps()
-    assert [(s.buffer, s.op) for s in tree.walk(done.body) if isinstance(s, ir.Store)][1:] == [("s", "add"), ("s", "add")]
+    assert [(s.buffer, s.op) for s in tree.walk(done.body) if isinstance(s, ir.Store)][1:] == [
+        ("s", "add"),
+        ("s", "add"),
+    ]
     assert [x.kind for x in loops(done)] == ["map"]
     for what in (
         _in_two_steps(lambda s, t, y, i: y.store(i, s[()])),  # reads what is not yet changed

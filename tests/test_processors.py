@@ -10,7 +10,7 @@ import pytest
 
 from tests.nets import built_from
 
-SOURCE = '''
+SOURCE = """
 import numpy as np
 from layerc import layer, real
 
@@ -18,10 +18,10 @@ from layerc import layer, real
 @layer
 def curve(x: real["N"]) -> real["N"]:
     return np.exp(-x * x) * np.sin(x) + np.tanh(x)
-'''
+"""
 
 # `stack` has every thread of the process run on one processor and nowhere else, until it has been seen to be there.
-CHILD = '''
+CHILD = """
 import importlib, os, sys, time
 import numpy as np
 
@@ -57,7 +57,7 @@ def stack(cpu, where):
 def calls(count):
     for _ in range(count):
         f(x)
-'''
+"""
 
 
 @pytest.fixture(scope="module")

@@ -63,7 +63,9 @@ def chosen(x: real["N"], low: real, high: real) -> tuple[real["N"], real["N"], r
 '''
 
 
-@pytest.fixture(scope="module", params=["cc", "cc -mno-avx512f", "cc -mno-avx2"], ids=["this processor", "without masks", "narrow"])
+@pytest.fixture(
+    scope="module", params=["cc", "cc -mno-avx512f", "cc -mno-avx2"], ids=["this processor", "without masks", "narrow"]
+)
 def built(request, tmp_path_factory):
     if "avx" in request.param and platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip("only x86 has masks to do without")

@@ -17,7 +17,7 @@ from .dims import Atom, Dim, minimum, product
 from .emit_rows import extreme_of, row_of
 from .emit_simd import pragma
 from .emit_storage import Region, Storage, plan, stored_first
-from .emit_tails import Tail, tail_of, within
+from .emit_tails import ABREAST, Tail, tail_of, waits, within
 from .emit_text import C_TYPES, Speller, bare
 from .ir import Buffer, Check, Comment, Expr, For, Grow, If, Kernel, Load, Op, Product, Stmt, Store, While
 from .operations import ROWS
@@ -64,16 +64,16 @@ def _draws(kernel: Kernel) -> bool:
 
 
 def templates(functions: str) -> list[str]:
-    """rows.h, parts.h and gemm.h, for each float type that the text of functions calls theirs for."""
+    """rows.h, parts.h and gemm.h, for each float type that the text of functions has names of theirs for."""
     made = []
     for file, names in (
-        ("rows.h", ("lc_copy", "lc_add", "lc_largest", "lc_least")),
-        ("parts.h", ("lc_put", "lc_some")),
-        ("gemm.h", ("lc_product",)),
+        ("rows.h", ("lc_copy_{}(", "lc_add_{}(", "lc_largest_{}(", "lc_least_{}(")),
+        ("parts.h", ("lc_wide_{}",)),
+        ("gemm.h", ("lc_product_{}(",)),
     ):
         text = (Path(__file__).parent / file).read_text(encoding="utf-8")
         for t in ("f32", "f64"):
-            if any(f"{name}_{t}(" in functions for name in names):
+            if any(name.format(t) in functions for name in names):
                 head = f"#define LC_REAL {C_TYPES[t]}\n#define LC_AS(name) name##_{t}\n"
                 made.append(f"{head}{text}#undef LC_REAL\n#undef LC_AS\n")
     return made
@@ -410,8 +410,9 @@ class _Function:
         tail = tail_of(loop, self.spell.table, self.root, self.dtype) if line else None
         if line and tail:
             sums = {s.buffer for s in loop.body if isinstance(s, Store) and not s.index and outer(s.buffer) is not None}
-            self.vectors(loop, path, line, tail, sums)
-            return
+            if not tail.long or waits(loop, tail, sums):
+                self.vectors(loop, path, line, tail, sums)
+                return
         if line:
             self.put(line)
         self.open(loop)
@@ -421,17 +422,29 @@ class _Function:
 
     def vectors(self, loop: For, path: tuple, line: str, tail: Tail, sums: set[str]) -> None:
         """A loop over whole vectors, and what it leaves as a part of one."""
-        spell, kind, lanes = self.spell, self.dtype, f"lc_wide_{self.dtype}"
+        spell, lanes = self.spell, f"lc_wide_{self.dtype}"
         var = spell.names.add(loop.var)
         count, whole, rest = (spell.names.add(self.fresh.fresh(f"{loop.var}_{n}")) for n in ("count", "whole", "rest"))
         lo = spell.dim(loop.lo)
         spell.facts[loop.var] = spell.facts[whole] = (loop.lo, loop.hi - 1)
         self.put(f"const int64_t {count} = lc_larger({bare(spell.dim(loop.hi - loop.lo))}, 0);")
-        self.put(f"const int64_t {whole} = {'' if lo == '0' else f'{lo} + '}({count} & -{lanes});")
+        most = count if tail.long else f"({count} & -{lanes})"
+        self.put(f"const int64_t {whole} = {'' if lo == '0' else f'{lo} + '}{most};")
+        first = self.abreast(loop, path, lo, count, sums, line) if waits(loop, tail, sums) else lo
         self.put(line)
-        self.put(f"for (int64_t {var} = {lo}; {var} < {whole}; {var}++) {{")
+        self.put(f"for (int64_t {var} = {first}; {var} < {whole}; {var}++) {{")
         self.inside(loop.body, path)
         self.put("}")
+        if not tail.long:
+            self.rest_of(loop, path, line, tail, sums, (whole, count, rest))
+        del spell.facts[loop.var], spell.facts[whole]
+
+    def rest_of(
+        self, loop: For, path: tuple, line: str, tail: Tail, sums: set[str], names: tuple[str, str, str]
+    ) -> None:
+        """A part of a vector, masked."""
+        spell, kind, lanes = self.spell, self.dtype, f"lc_wide_{self.dtype}"
+        var, (whole, count, rest) = spell.names[loop.var], names
         self.put(f"const int {rest} = (int)({count} & ({lanes} - 1));")
         self.put(f"if ({rest}) {{")
         self.depth += 1
@@ -456,7 +469,37 @@ class _Function:
         for text in back:
             self.put(text)
         self.close()
-        del spell.facts[loop.var], spell.facts[whole]
+
+    def abreast(self, loop: For, path: tuple, lo: str, count: str, sums: set[str], line: str) -> str:
+        """The part of a loop that fills ABREAST vectors at a time, each with sums of its own, as one addition waits for
+        the last. Returns where that part ends."""
+        spell, lanes = self.spell, f"lc_wide_{self.dtype}"
+        at, end = (spell.names.add(self.fresh.fresh(f"{loop.var}_{n}")) for n in ("at", "abreast"))
+        own = {s: [spell.names.add(self.fresh.fresh(f"{s}_sums")) for _ in range(ABREAST)] for s in sorted(sums)}
+        self.put(f"const int64_t {end} = {'' if lo == '0' else f'{lo} + '}({count} & -lc_abreast_{self.dtype});")
+        self.put(f"if ({end} > {lo}) {{")
+        self.depth += 1
+        for s, names in own.items():
+            for name in names:
+                self.put(f"{spell.ctype(spell.table[s].dtype)} {name}[{lanes}] __attribute__((aligned(64))) = {{0}};")
+        self.put(f"for (int64_t {at} = {lo}; {at} < {end}; {at} += {ABREAST} * {lanes}) {{")
+        self.depth += 1
+        for k in range(ABREAST):
+            spell.lent = {spell.place(s, ()): f"{names[k]}[lc_lane]" for s, names in own.items()}
+            self.put("#pragma omp simd")
+            self.put(f"for (int lc_lane = 0; lc_lane < {lanes}; lc_lane++) {{")
+            self.put(f"    const int64_t {spell.names[loop.var]} = {at}{f' + {k} * {lanes}' if k else ''} + lc_lane;")
+            self.inside(loop.body, path)
+            self.put("}")
+            spell.lent = {}
+        self.close()
+        self.put(line)
+        self.put(f"for (int lc_lane = 0; lc_lane < {lanes}; lc_lane++) {{")
+        for s, (a, b, c, d) in own.items():
+            self.put(f"    {spell.place(s, ())} += ({a}[lc_lane] + {b}[lc_lane]) + ({c}[lc_lane] + {d}[lc_lane]);")
+        self.put("}")
+        self.close()
+        return end
 
     def row(self, loop: For) -> bool:
         """Whether the loop is written as a row."""

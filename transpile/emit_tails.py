@@ -18,6 +18,8 @@ from .passes.tree import own_accesses, parts
 LANES = 16  # of the widest vectors: a length that is a multiple leaves nothing
 WORTH = 12  # flops of a body that is as dear as the masks; a sum is worth them always: its order is then the same in
 #             whatever loop it ends up, so that a forward and the forward of `vjp` round alike
+ABREAST = 4  # vectors that a sum fills at a time, where it would wait for itself:
+MOST_SUMS = 2  # more of them have enough to do while each waits
 _SELDOM = frozenset(("sin_far", "cos_far"))  # what runs is not worth the code
 _TRAPS = frozenset(("floor_divide", "mod"))  # of integers: what does not count would divide by 0
 _BYTES = {"f32": 4, "i32": 4, "f64": 8, "i64": 8}
@@ -26,19 +28,22 @@ _NEUTRAL = {"add": "0", "mul": "1", "max": "-INFINITY", "min": "INFINITY"}
 
 @dataclass(frozen=True)
 class Tail:
-    """The places that a loop walks along; which of them it reads and stores; whether it computes with its counter."""
+    """The places that a loop walks along; which of them it reads and stores; whether it computes with its counter; the
+    flops of an iteration; whether what is left over does not matter."""
 
     places: tuple[Load, ...]
     read: frozenset[Load]
     stored: frozenset[Load]
     counts: bool
+    cost: int
+    long: bool
 
 
 def tail_of(loop: For, table: Mapping[str, Buffer], root: Mapping[str, str], real: str) -> Tail | None:
     """Of a vectorised loop, if its last iterations can be part of a vector: each array stands still or goes by one
     element, and one that is stored is touched at one place only."""
     size = (loop.hi - loop.lo).value
-    if (size is not None and (size < LANES or size % LANES == 0)) or is_long(loop.hi):
+    if size is not None and (size < LANES or size % LANES == 0):
         return None
     body = [s for s in loop.body if isinstance(s, Store)]
     found = [part for s in body for part in parts(s.value)]
@@ -57,7 +62,7 @@ def tail_of(loop: For, table: Mapping[str, Buffer], root: Mapping[str, str], rea
     if not all(_walks(place, loop.var, table[place.buffer], real) for place in moving) or not stored <= set(moving):
         return None
     counts = any(isinstance(p, Int) and loop.var in p.dim.symbols() for p in found)
-    return Tail(tuple(moving), frozenset(read), frozenset(stored), counts)
+    return Tail(tuple(moving), frozenset(read), frozenset(stored), counts, cost, is_long(loop.hi))
 
 
 def is_long(end: Dim) -> bool:
@@ -88,6 +93,12 @@ def _touched(
 def _walks(place: Load, var: str, buffer: Buffer, real: str) -> bool:
     kind = real if buffer.dtype == "real" else buffer.dtype
     return _BYTES.get(kind) == _BYTES[real] and moves_by_one(place.index, buffer.shape, var)
+
+
+def waits(loop: For, tail: Tail, sums: set[str]) -> bool:
+    """Whether the sums of a loop take the time of a chain of additions: few of them, of what is cheap."""
+    adds = {s.buffer for s in loop.body if isinstance(s, Store) and s.op == "add" and s.buffer in sums}
+    return 0 < len(sums) <= MOST_SUMS and adds == sums and tail.cost < WORTH
 
 
 def within(op: str | None, rest: str, value: str) -> str:

@@ -193,7 +193,7 @@ class Speller:
         root = self.root(name)
         text = self.names[root.name]
         if root.name in self.local:
-            return text
+            return self.lent.get(text, text)
         text = f"{text}[{self.offset(index, self.table[name].shape)}]"
         return self.lent.get(text, text)
 

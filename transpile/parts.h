@@ -5,7 +5,7 @@
 #define LC_PART_f32(name) __builtin_ia32_##name##ups512_mask
 #define LC_PART_f64(name) __builtin_ia32_##name##upd512_mask
 typedef LC_REAL LC_AS(lc_part) __attribute__((vector_size(64), may_alias));
-enum { LC_AS(lc_wide) = 64 / sizeof(LC_REAL) };
+enum { LC_AS(lc_wide) = 64 / sizeof(LC_REAL), LC_AS(lc_abreast) = 4 * LC_AS(lc_wide) };
 
 LC_USED static inline void LC_AS(lc_some)(void *to, const void *from, int n)
 {
@@ -29,7 +29,7 @@ LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n)
 #define LC_COUNT_f64 long long
 typedef LC_REAL LC_AS(lc_part) __attribute__((vector_size(32), may_alias));
 typedef LC_AS(LC_COUNT) LC_AS(lc_mask) __attribute__((vector_size(32)));
-enum { LC_AS(lc_wide) = 32 / sizeof(LC_REAL) };
+enum { LC_AS(lc_wide) = 32 / sizeof(LC_REAL), LC_AS(lc_abreast) = 4 * LC_AS(lc_wide) };
 
 LC_USED static inline void LC_AS(lc_some)(void *to, const void *from, int n)
 {
@@ -51,7 +51,7 @@ LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n)
 #undef LC_COUNT_f32
 #undef LC_COUNT_f64
 #else
-enum { LC_AS(lc_wide) = 1 };
+enum { LC_AS(lc_wide) = 1, LC_AS(lc_abreast) = 1 << 30 };
 LC_USED static inline void LC_AS(lc_some)(void *to, const void *from, int n) { memcpy(to, from, (size_t)n * sizeof(LC_REAL)); }
 LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n) { memcpy(to, from, (size_t)n * sizeof(LC_REAL)); }
 #endif

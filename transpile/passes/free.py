@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from ..dims import Dim
 from ..ir import Buffer, Expr, For, Kernel, Load, Op, Stmt, Store, While
@@ -51,8 +52,7 @@ def _in_one_place(body: Body, k: int, first: Store) -> Body:
         if any(a.buffer == last.buffer for a in accesses(body[k + 1 : m])):
             return body
         begun = replace(first, buffer=last.buffer, index=last.index)
-        through = {Load(first.buffer, (), _dtype(first)): Load(last.buffer, last.index, _dtype(first))}
-        ended = replace(last, value=map_expr(last.value, lambda e: through.get(e, e)))
+        ended = replace(last, value=map_expr(last.value, partial(_instead, first, last)))
         one, other = _accumulation(begun), _accumulation(ended)
         if isinstance(one, Store) and isinstance(other, Store) and one.op and one.op == other.op:
             return (*body[:k], one, *body[k + 1 : m], other, *body[m + 1 :])
@@ -60,8 +60,8 @@ def _in_one_place(body: Body, k: int, first: Store) -> Body:
     return body
 
 
-def _dtype(store: Store) -> str:
-    return store.value.dtype if isinstance(store.value, Op) else ""
+def _instead(first: Store, last: Store, e: Expr) -> Expr:
+    return Load(last.buffer, last.index, e.dtype) if isinstance(e, Load) and e.buffer == first.buffer else e
 
 
 def _accumulation(stmt: Stmt) -> Stmt:
