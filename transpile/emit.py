@@ -17,8 +17,9 @@ from .dims import Atom, Dim, minimum, product
 from .emit_rows import extreme_of, row_of
 from .emit_simd import pragma
 from .emit_storage import Region, Storage, plan, stored_first
-from .emit_tails import ABREAST, Tail, tail_of, waits, within
-from .emit_text import C_TYPES, Speller, bare
+from .emit_tails import sums_up, tail_of, within
+from .emit_text import C_OPS, C_TYPES, Speller, bare, extreme
+from .emit_vectors import Vectors
 from .ir import Buffer, Check, Comment, Expr, For, Grow, If, Kernel, Load, Op, Product, Stmt, Store, While
 from .operations import ROWS
 from .passes.overwrite import overwrites
@@ -28,7 +29,6 @@ from .passes.work import FINER, WORTH
 from .rounding import MARK, in_one_way
 
 Job = tuple[Kernel, str]  # a kernel and its float type, "f32" or "f64"
-_C_OPS = {"add": "+=", "mul": "*=", "or": "|=", "and": "&="}
 
 CALL = """\
 #ifndef LC_CALL
@@ -168,7 +168,7 @@ class _Function:
         self.exit = _Exit("lc_done", "lc_fault")
         self.regions = 0
         self.panels = ""  # where the products of this region pack their operands
-        self.sums: set[str] = set()  # what a part of a vector adds to, and
+        self.sums: set[str] | frozenset[str] = set()  # what a part of a vector adds to, and
         self.rest = ""  # how many of its lanes count
 
     def put(self, text: str) -> None:
@@ -389,9 +389,9 @@ class _Function:
         if buffer.name in self.sums:
             value = within(stmt.op, self.rest, value)
         if stmt.op in ("max", "min"):
-            self.put(f"{place} = {_extreme(stmt.op, self.spell.ctype(buffer.dtype))}({place}, {value});")
+            self.put(f"{place} = {extreme(stmt.op, self.spell.ctype(buffer.dtype))}({place}, {value});")
         else:
-            self.put(f"{head}{place} {_C_OPS[stmt.op] if stmt.op else '='} {value};")
+            self.put(f"{head}{place} {C_OPS[stmt.op] if stmt.op else '='} {value};")
 
     def loop(self, loop: For, path: tuple) -> None:
         def outer(name: str) -> str | None:
@@ -410,8 +410,8 @@ class _Function:
         tail = tail_of(loop, self.spell.table, self.root, self.dtype) if line else None
         if line and tail:
             sums = {s.buffer for s in loop.body if isinstance(s, Store) and not s.index and outer(s.buffer) is not None}
-            if not tail.long or waits(loop, tail, sums):
-                self.vectors(loop, path, line, tail, sums)
+            if not tail.long or sums_up(loop, sums, self.spell.table):
+                Vectors(self, loop, path, line, tail, frozenset(sums)).write()
                 return
         if line:
             self.put(line)
@@ -419,87 +419,6 @@ class _Function:
         self.inside(loop.body, path)
         self.put("}")
         del self.spell.facts[loop.var]
-
-    def vectors(self, loop: For, path: tuple, line: str, tail: Tail, sums: set[str]) -> None:
-        """A loop over whole vectors, and what it leaves as a part of one."""
-        spell, lanes = self.spell, f"lc_wide_{self.dtype}"
-        var = spell.names.add(loop.var)
-        count, whole, rest = (spell.names.add(self.fresh.fresh(f"{loop.var}_{n}")) for n in ("count", "whole", "rest"))
-        lo = spell.dim(loop.lo)
-        spell.facts[loop.var] = spell.facts[whole] = (loop.lo, loop.hi - 1)
-        self.put(f"const int64_t {count} = lc_larger({bare(spell.dim(loop.hi - loop.lo))}, 0);")
-        most = count if tail.long else f"({count} & -{lanes})"
-        self.put(f"const int64_t {whole} = {'' if lo == '0' else f'{lo} + '}{most};")
-        first = self.abreast(loop, path, lo, count, sums, line) if waits(loop, tail, sums) else lo
-        self.put(line)
-        self.put(f"for (int64_t {var} = {first}; {var} < {whole}; {var}++) {{")
-        self.inside(loop.body, path)
-        self.put("}")
-        if not tail.long:
-            self.rest_of(loop, path, line, tail, sums, (whole, count, rest))
-        del spell.facts[loop.var], spell.facts[whole]
-
-    def rest_of(
-        self, loop: For, path: tuple, line: str, tail: Tail, sums: set[str], names: tuple[str, str, str]
-    ) -> None:
-        """A part of a vector, masked."""
-        spell, kind, lanes = self.spell, self.dtype, f"lc_wide_{self.dtype}"
-        var, (whole, count, rest) = spell.names[loop.var], names
-        self.put(f"const int {rest} = (int)({count} & ({lanes} - 1));")
-        self.put(f"if ({rest}) {{")
-        self.depth += 1
-        back = []
-        for place in tail.places:
-            part = spell.names.add(self.fresh.fresh(f"{place.buffer}_part"))
-            there = self.address(place.subs({loop.var: Dim.of(whole)}))
-            self.put(f"{spell.ctype(place.dtype)} {part}[{lanes}] __attribute__((aligned(64)));")
-            if place in tail.read:
-                self.put(f"lc_some_{kind}({part}, {there}, {rest});")
-            if place in tail.stored:
-                back.append(f"lc_put_{kind}({there}, {part}, {rest});")
-            spell.lent[spell.place(place.buffer, place.index)] = f"{part}[lc_lane]"
-        self.put(line)
-        self.put(f"for (int lc_lane = 0; lc_lane < {lanes}; lc_lane++) {{")
-        if tail.counts:
-            self.put(f"    const int64_t {var} = {whole} + lc_lane;")
-        self.sums, self.rest = sums, rest
-        self.inside(loop.body, path)
-        self.sums, spell.lent = set(), {}
-        self.put("}")
-        for text in back:
-            self.put(text)
-        self.close()
-
-    def abreast(self, loop: For, path: tuple, lo: str, count: str, sums: set[str], line: str) -> str:
-        """The part of a loop that fills ABREAST vectors at a time, each with sums of its own, as one addition waits for
-        the last. Returns where that part ends."""
-        spell, lanes = self.spell, f"lc_wide_{self.dtype}"
-        at, end = (spell.names.add(self.fresh.fresh(f"{loop.var}_{n}")) for n in ("at", "abreast"))
-        own = {s: [spell.names.add(self.fresh.fresh(f"{s}_sums")) for _ in range(ABREAST)] for s in sorted(sums)}
-        self.put(f"const int64_t {end} = {'' if lo == '0' else f'{lo} + '}({count} & -lc_abreast_{self.dtype});")
-        self.put(f"if ({end} > {lo}) {{")
-        self.depth += 1
-        for s, names in own.items():
-            for name in names:
-                self.put(f"{spell.ctype(spell.table[s].dtype)} {name}[{lanes}] __attribute__((aligned(64))) = {{0}};")
-        self.put(f"for (int64_t {at} = {lo}; {at} < {end}; {at} += {ABREAST} * {lanes}) {{")
-        self.depth += 1
-        for k in range(ABREAST):
-            spell.lent = {spell.place(s, ()): f"{names[k]}[lc_lane]" for s, names in own.items()}
-            self.put("#pragma omp simd")
-            self.put(f"for (int lc_lane = 0; lc_lane < {lanes}; lc_lane++) {{")
-            self.put(f"    const int64_t {spell.names[loop.var]} = {at}{f' + {k} * {lanes}' if k else ''} + lc_lane;")
-            self.inside(loop.body, path)
-            self.put("}")
-            spell.lent = {}
-        self.close()
-        self.put(line)
-        self.put(f"for (int lc_lane = 0; lc_lane < {lanes}; lc_lane++) {{")
-        for s, (a, b, c, d) in own.items():
-            self.put(f"    {spell.place(s, ())} += ({a}[lc_lane] + {b}[lc_lane]) + ({c}[lc_lane] + {d}[lc_lane]);")
-        self.put("}")
-        self.close()
-        return end
 
     def row(self, loop: For) -> bool:
         """Whether the loop is written as a row."""
@@ -617,12 +536,6 @@ class _Function:
         fault = self.exit.fault
         notes = "".join(f" {fault}.info[{n}] = {text};" for n, text in enumerate((info or [])[:4]))
         return f"{fault}.code = {number};{notes} goto {self.exit.label};"
-
-
-def _extreme(op: str, ctype: str) -> str:
-    if ctype in ("float", "double"):
-        return f"lc_{op}{'f' if ctype == 'float' else ''}"
-    return "lc_larger" if op == "max" else "lc_smaller"
 
 
 def can_fail(body: tuple[Stmt, ...], allocates: bool) -> bool:

@@ -6,7 +6,7 @@ gcc writes such a rest as a loop by element: up to fifteen times a dear body, of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from .dims import Atom, Dim
@@ -18,8 +18,8 @@ from .passes.tree import own_accesses, parts
 LANES = 16  # of the widest vectors: a length that is a multiple leaves nothing
 WORTH = 12  # flops of a body that is as dear as the masks; a sum is worth them always: its order is then the same in
 #             whatever loop it ends up, so that a forward and the forward of `vjp` round alike
-ABREAST = 4  # vectors that a sum fills at a time, where it would wait for itself:
-MOST_SUMS = 2  # more of them have enough to do while each waits
+ABREAST = 4  # vectors that a sum fills at a time
+MOST_SUMS = 2
 _SELDOM = frozenset(("sin_far", "cos_far"))  # what runs is not worth the code
 _TRAPS = frozenset(("floor_divide", "mod"))  # of integers: what does not count would divide by 0
 _BYTES = {"f32": 4, "i32": 4, "f64": 8, "i64": 8}
@@ -95,10 +95,16 @@ def _walks(place: Load, var: str, buffer: Buffer, real: str) -> bool:
     return _BYTES.get(kind) == _BYTES[real] and moves_by_one(place.index, buffer.shape, var)
 
 
-def waits(loop: For, tail: Tail, sums: set[str]) -> bool:
-    """Whether the sums of a loop take the time of a chain of additions: few of them, of what is cheap."""
-    adds = {s.buffer for s in loop.body if isinstance(s, Store) and s.op == "add" and s.buffer in sums}
-    return 0 < len(sums) <= MOST_SUMS and adds == sums and tail.cost < WORTH
+def sums_up(loop: For, sums: Set[str], table: Mapping[str, Buffer]) -> bool:
+    """Whether a loop adds up one or two floats: then in ABREAST vectors, however dear it is, as a forward and the
+    forward of `vjp` have to add up in one order. More sums have no room in registers, and enough to do meanwhile."""
+    added = {s.buffer for s in loop.body if isinstance(s, Store) and s.op == "add" and s.buffer in sums}
+    return len(sums) <= MOST_SUMS and any(table[name].dtype in FLOATS for name in added)
+
+
+def waits(tail: Tail) -> bool:
+    """Whether a sum takes the time of a chain of additions: what is added is cheap."""
+    return tail.cost < WORTH
 
 
 def within(op: str | None, rest: str, value: str) -> str:

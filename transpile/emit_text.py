@@ -13,6 +13,7 @@ from .ir import Buffer, Cast, Const, Expr, Int, Kernel, Load, Op, Scalar
 from .operations import ROWS, scalar_c
 
 C_TYPES = {"f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "bool": "uint8_t"}
+C_OPS = {"add": "+=", "mul": "*=", "or": "|=", "and": "&="}
 
 # Keywords, names the emitted code uses itself, and functions of math.h, stdlib.h and string.h: hiding one of
 # those by a local name draws a warning, or a wrong call.
@@ -66,6 +67,13 @@ class CNames:
 
     def __getitem__(self, name: str) -> str:
         return self.table[name]
+
+
+def extreme(op: str, ctype: str) -> str:
+    """The function that accumulates "max" or "min"."""
+    if ctype in ("float", "double"):
+        return f"lc_{op}{'f' if ctype == 'float' else ''}"
+    return "lc_larger" if op == "max" else "lc_smaller"
 
 
 def bare(text: str) -> str:
