@@ -13,7 +13,7 @@ ready = .venv/.ready-$(PLACE)-$(1)
 
 COMPARE_ARGS ?=
 
-.PHONY: help setup demo aot compare test test-all lint oracles bench bench-kinds bench-nets bench-compile fuzz sanitize docs wheel layers clean distclean
+.PHONY: help setup demo aot compare test test-heavy test-all lint oracles bench bench-kinds bench-nets bench-compile fuzz sanitize docs wheel layers clean distclean
 
 help:  ## this list
 	@sed -nE 's/^([a-z%-]+):.*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -33,7 +33,10 @@ aot: $(call ready,demo) layers  ## train a net, build it whole, run it from a C 
 	$(PY) examples/ahead.py
 
 test: $(call ready,test) layers  ## the quick test suite
-	$(PY) -m pytest -n $(JOBS) --dist loadfile -m "not slow" --ignore=tests/oracles $(PYTEST_ARGS)
+	$(PY) -m pytest -n $(JOBS) --dist loadfile -m "not slow and not heavy" --ignore=tests/oracles $(PYTEST_ARGS)
+
+test-heavy: $(call ready,test) layers  ## what compiles large layer files for minutes
+	$(PY) -m pytest -n $(JOBS) --dist loadfile -m "heavy and not slow" --ignore=tests/oracles $(PYTEST_ARGS)
 
 test-all: $(call ready,test) layers  ## the quick suite and what takes minutes
 	$(PY) -m pytest -n $(JOBS) --dist loadfile --ignore=tests/oracles $(PYTEST_ARGS)

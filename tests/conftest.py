@@ -6,6 +6,22 @@ from collections.abc import Iterator
 
 import pytest
 
+# What compiles large layer files for minutes: passes, nets ahead of time, random programs. `make test-heavy`, and CI.
+HEAVY = frozenset(
+    f"test_{name}"
+    for name in (
+        "net_ahead built_net undo overlap windows reductions strands regroup races interchange specialise tables"
+        " outputs lanes_of_places lanes_of_elements random fuzz"
+    ).split()
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.stem in HEAVY:
+            item.add_marker("heavy")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="rewrite the golden files from what is generated now")
