@@ -5,7 +5,6 @@ import math
 from pathlib import Path
 
 import tables
-from agree import ROUGH
 from measure import last_line
 from peers import PEERS
 
@@ -155,7 +154,6 @@ def variant_block(run: dict) -> tables.Block:
             for variant, facts in entry["tried"].items():
                 mark = "*" if variant == entry.get("variant") else ""
                 distance = f"{facts['distance']:.3f}" if "distance" in facts else ""
-                distance += " rough" if facts.get("distance", 0) > 1 else ""
                 speed = duration(facts["probe"]) if "probe" in facts else facts["failed"]
                 first = duration(facts["first call"]) if "first call" in facts else ""
                 rows.append([case_name, PEERS[name].title, variant + mark, speed, first, distance])
@@ -163,7 +161,7 @@ def variant_block(run: dict) -> tables.Block:
         "Twins tried",
         [
             "* the fastest, used above. Best of a few turns; distance from the "
-            f"reference in tolerances (above 1 a peer is rough, above {ROUGH} the run fails)."
+            "reference in tolerances (above 1 the run fails)."
         ],
         ["case", "peer", "twin", "forward + gradients", "first call", "distance"],
         rows,

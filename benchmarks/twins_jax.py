@@ -150,7 +150,7 @@ def batch_norm(x, weight, bias):
 
 
 def cross_entropy(x, label):
-    shifted = x - jnp.max(x, 1, keepdims=True)
+    shifted = x - lax.stop_gradient(jnp.max(x, 1, keepdims=True))
     chosen = jnp.take_along_axis(shifted, label[:, None], 1)[:, 0]
     return jnp.log(jnp.sum(jnp.exp(shifted), 1)) - chosen
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+
 import numpy as np
 import pytest
 from nets import built_from
@@ -46,9 +48,15 @@ LENGTHS = [1, 7, 8, 31, 32, 33, 63, 64, 65, 95, 127, 128, 129, 200, 1023, 1024, 
 TYPES = ((np.float64, 1e-12), (np.float32, 1e-5))
 
 
-@pytest.fixture(scope="module")
-def package(tmp_path_factory):
-    return built_from(tmp_path_factory.mktemp("abreast"), "abreast_of", TEXT)
+@pytest.fixture(
+    scope="module", params=["cc", "cc -mno-avx512f", "cc -mno-avx2"], ids=["this processor", "AVX2", "neither"]
+)
+def package(request, tmp_path_factory):
+    if "avx" in request.param and platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip("only x86 has these vectors to do without")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CC", request.param)
+        return built_from(tmp_path_factory.mktemp("abreast"), f"abreast_{request.param_index}", TEXT)
 
 
 def draw(name: str, n: int, dtype) -> np.ndarray:

@@ -191,12 +191,13 @@ def test_a_sum_by_hand_is_an_accumulation():
 def _in_two_steps(between=None, other="add"):
     """for i: t = s + x[i]; (between); s = t + x[i] * 2"""
     k = Builder("k", "N")
-    x, y, s, t = k.arg("x", "N"), k.out("y", "N"), k.out("s"), k.temp()
+    x, y, s, t = k.arg("x", "N"), k.out("y", "N"), k.out("s"), k.temp(name="t")
+    other_name = k._declare("v", "", "temp", False, "real", "s")
 
     def body(i):
         t.store((), s[()] + x[i])
         if between:
-            between(s, t, y, i)
+            between(s, t, y, i, other_name)
         s.store((), zoo.op(other, t[()], x[i] * 2.0))
 
     k.set(s, lambda: 0.0)
@@ -212,10 +213,12 @@ def test_a_sum_in_two_steps_is_two_accumulations():
     ]
     assert [x.kind for x in loops(done)] == ["map"]
     for what in (
-        _in_two_steps(lambda s, t, y, i: y.store(i, s[()])),  # reads what is not yet changed
-        _in_two_steps(lambda s, t, y, i: y.store(i, t[()])),  # reads the half
+        _in_two_steps(lambda s, t, y, i, v: y.store(i, s[()])),  # reads what is not yet changed
+        _in_two_steps(lambda s, t, y, i, v: y.store(i, v[()])),  # by its other name
+        _in_two_steps(lambda s, t, y, i, v: y.store(i, t[()])),  # reads the half
         _in_two_steps(other="multiply"),
     ):
+        assert "t" in tree.written(what.body), text(what)
         assert [x.kind for x in loops(what)] == ["seq"], text(what)
 
 

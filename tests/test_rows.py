@@ -64,7 +64,7 @@ def chosen(x: real["N"], low: real, high: real) -> tuple[real["N"], real["N"], r
 
 
 @pytest.fixture(
-    scope="module", params=["cc", "cc -mno-avx512f", "cc -mno-avx2"], ids=["this processor", "without masks", "narrow"]
+    scope="module", params=["cc", "cc -mno-avx512f", "cc -mno-avx2"], ids=["this processor", "AVX2", "neither"]
 )
 def built(request, tmp_path_factory):
     if "avx" in request.param and platform.machine() not in ("x86_64", "AMD64"):

@@ -168,7 +168,7 @@ class _Function:
         self.exit = _Exit("lc_done", "lc_fault")
         self.regions = 0
         self.panels = ""  # where the products of this region pack their operands
-        self.sums: set[str] | frozenset[str] = set()  # what a part of a vector adds to, and
+        self.sums: set[str] = set()  # what a part of a vector adds to, and
         self.rest = ""  # how many of its lanes count
 
     def put(self, text: str) -> None:
@@ -411,7 +411,7 @@ class _Function:
         if line and tail:
             sums = {s.buffer for s in loop.body if isinstance(s, Store) and not s.index and outer(s.buffer) is not None}
             if not tail.long or sums_up(loop, sums, self.spell.table):
-                Vectors(self, loop, path, line, tail, frozenset(sums)).write()
+                Vectors(self, loop, path, line, tail, sums).write()
                 return
         if line:
             self.put(line)
@@ -487,9 +487,10 @@ class _Function:
         bound = dict(self.spell.bound)
         if fails:
             self.put(f"int64_t lc_first{number} = INT64_MAX;")
-        caller = self.spell.names.add(self.fresh.fresh("caller"))
-        self.put(f"const lc_caller {caller} = lc_calling(lc_threads);")
-        self.put(f"#pragma omp parallel for schedule(static) num_threads(lc_threads) if(lc_threads > 1{work})")
+        many, caller = (self.spell.names.add(self.fresh.fresh(n)) for n in ("many", "caller"))
+        self.put(f"const int {many} = lc_threads > 1{work};")
+        self.put(f"const lc_caller {caller} = lc_calling({many} ? lc_threads : 1);")
+        self.put(f"#pragma omp parallel for schedule(static) num_threads(lc_threads) if({many})")
         self.open(loop)
         self.depth += 1
         if fails:

@@ -6,7 +6,7 @@ gcc writes such a rest as a loop by element: up to fifteen times a dear body, of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .dims import Atom, Dim
@@ -95,7 +95,7 @@ def _walks(place: Load, var: str, buffer: Buffer, real: str) -> bool:
     return _BYTES.get(kind) == _BYTES[real] and moves_by_one(place.index, buffer.shape, var)
 
 
-def sums_up(loop: For, sums: Set[str], table: Mapping[str, Buffer]) -> bool:
+def sums_up(loop: For, sums: set[str], table: Mapping[str, Buffer]) -> bool:
     """Whether a loop adds up one or two floats: then in ABREAST vectors, however dear it is, as a forward and the
     forward of `vjp` have to add up in one order. More sums have no room in registers, and enough to do meanwhile."""
     added = {s.buffer for s in loop.body if isinstance(s, Store) and s.op == "add" and s.buffer in sums}

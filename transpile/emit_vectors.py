@@ -26,7 +26,7 @@ class Writer(Protocol):
     fresh: Names
     dtype: str
     depth: int
-    sums: set[str] | frozenset[str]
+    sums: set[str]
     rest: str
 
     def put(self, text: str) -> None: ...
@@ -44,7 +44,7 @@ class Vectors:
     path: tuple
     line: str
     tail: Tail
-    sums: frozenset[str]
+    sums: set[str]
 
     def __post_init__(self) -> None:
         self.spell, self.lanes = self.to.spell, f"lc_wide_{self.to.dtype}"
@@ -53,7 +53,7 @@ class Vectors:
     def write(self) -> None:
         to, spell, tail, loop = self.to, self.spell, self.tail, self.loop
         var = spell.names.add(loop.var)
-        count, whole, rest = (self.name(f"{loop.var}_{n}") for n in ("count", "whole", "rest"))
+        count, whole = (self.name(f"{loop.var}_{n}") for n in ("count", "whole"))
         spell.facts[loop.var] = spell.facts[whole] = (loop.lo, loop.hi - 1)
         to.put(f"const int64_t {count} = lc_larger({bare(spell.dim(loop.hi - loop.lo))}, 0);")
         to.put(f"const int64_t {whole} = {self.behind(count if tail.long else f'({count} & -{self.lanes})')};")
@@ -63,7 +63,7 @@ class Vectors:
         to.inside(loop.body, self.path)
         to.put("}")
         if not tail.long:
-            self.part(whole, count, rest)
+            self.part(whole, count)
         del spell.facts[loop.var], spell.facts[whole]
 
     def name(self, base: str) -> str:
@@ -73,9 +73,9 @@ class Vectors:
         """The place that is so many iterations behind the first."""
         return count if self.lo == "0" else f"{self.lo} + {count}"
 
-    def part(self, whole: str, count: str, rest: str) -> None:
+    def part(self, whole: str, count: str) -> None:
         """A part of a vector, masked."""
-        to, spell, kind = self.to, self.spell, self.to.dtype
+        to, spell, kind, rest = self.to, self.spell, self.to.dtype, self.name(f"{self.loop.var}_rest")
         to.put(f"const int {rest} = (int)({count} & ({self.lanes} - 1));")
         to.put(f"if ({rest}) {{")
         to.depth += 1

@@ -7,11 +7,11 @@
 #define LC_PUT_f32 __builtin_ia32_storeups512_mask
 #define LC_PUT_f64 __builtin_ia32_storeupd512_mask
 #define LC_PLACE_f32 int32_t
-#define LC_PLACE_f64 int64_t
+#define LC_PLACE_f64 long long
 #define LC_TURNED_f32(n) {n & 15, (n + 1) & 15, (n + 2) & 15, (n + 3) & 15, (n + 4) & 15, (n + 5) & 15, (n + 6) & 15, (n + 7) & 15, \
     (n + 8) & 15, (n + 9) & 15, (n + 10) & 15, (n + 11) & 15, (n + 12) & 15, (n + 13) & 15, (n + 14) & 15, (n + 15) & 15}
 #define LC_TURNED_f64(n) {n & 7, (n + 1) & 7, (n + 2) & 7, (n + 3) & 7, (n + 4) & 7, (n + 5) & 7, (n + 6) & 7, (n + 7) & 7}
-typedef LC_REAL LC_AS(lc_masked) __attribute__((vector_size(64)));
+typedef LC_REAL LC_AS(lc_whole) __attribute__((vector_size(64)));
 typedef LC_REAL LC_AS(lc_span) __attribute__((vector_size(64), aligned(sizeof(LC_REAL)), may_alias));
 #define LC_WHOLE (64 / (int64_t)sizeof(LC_REAL))
 
@@ -21,7 +21,7 @@ LC_USED static inline void LC_AS(lc_copy)(LC_REAL *to, const LC_REAL *from, int6
         *(LC_AS(lc_span) *)to = *(const LC_AS(lc_span) *)from;
     if (n <= 0) return;
     const unsigned some = (1u << n) - 1;
-    LC_AS(LC_PUT)((void *)to, LC_AS(LC_SOME)((const void *)from, (LC_AS(lc_masked)){0}, some), some);
+    LC_AS(LC_PUT)((void *)to, LC_AS(LC_SOME)((const void *)from, (LC_AS(lc_whole)){0}, some), some);
 }
 
 LC_USED static inline void LC_AS(lc_add)(LC_REAL *to, const LC_REAL *from, int64_t n)
@@ -30,8 +30,8 @@ LC_USED static inline void LC_AS(lc_add)(LC_REAL *to, const LC_REAL *from, int64
         *(LC_AS(lc_span) *)to += *(const LC_AS(lc_span) *)from;
     if (n <= 0) return;
     const unsigned some = (1u << n) - 1;
-    const LC_AS(lc_masked) x = LC_AS(LC_SOME)((const void *)from, (LC_AS(lc_masked)){0}, some);
-    LC_AS(LC_PUT)((void *)to, LC_AS(LC_SOME)((const void *)to, (LC_AS(lc_masked)){0}, some) + x, some);
+    const LC_AS(lc_whole) x = LC_AS(LC_SOME)((const void *)from, (LC_AS(lc_whole)){0}, some);
+    LC_AS(LC_PUT)((void *)to, LC_AS(LC_SOME)((const void *)to, (LC_AS(lc_whole)){0}, some) + x, some);
 }
 
 /* Of two, the second where one is NaN: that is asked for apart, for all at once. */
@@ -44,36 +44,11 @@ LC_USED static inline void LC_AS(lc_add)(LC_REAL *to, const LC_REAL *from, int64
 typedef LC_AS(LC_PLACE) LC_AS(lc_places) __attribute__((vector_size(64)));
 #define LC_TURN(v, n) __builtin_shuffle(v, (LC_AS(lc_places))LC_AS(LC_TURNED)(n))
 
-#define LC_ROW(name, join, neutral) \
-LC_USED static inline LC_REAL LC_AS(name)(const LC_REAL *from, int64_t n) \
-{ \
-    const LC_AS(lc_masked) none = (LC_AS(lc_masked)){0} + (LC_REAL)(neutral); \
-    LC_AS(lc_masked) v, w, a = none, b = none; \
-    unsigned odd = 0; \
-    for (; n >= 2 * LC_WHOLE; n -= 2 * LC_WHOLE, from += 2 * LC_WHOLE) { \
-        v = *(const LC_AS(lc_span) *)from, w = *(const LC_AS(lc_span) *)(from + LC_WHOLE); \
-        a = LC_AS(join)(v, a), b = LC_AS(join)(w, b); \
-        odd |= LC_AS(LC_ODD)(v) | LC_AS(LC_ODD)(w); \
-    } \
-    for (; n > 0; n -= LC_WHOLE, from += LC_WHOLE) { \
-        v = LC_AS(LC_SOME)((const void *)from, none, n < LC_WHOLE ? (1u << n) - 1 : ~0u); \
-        a = LC_AS(join)(v, a); \
-        odd |= LC_AS(LC_ODD)(v); \
-    } \
-    if (odd) return (LC_REAL)__builtin_nan(""); \
-    a = LC_AS(join)(a, b); \
-    if (LC_WHOLE == 16) a = LC_AS(join)(a, LC_TURN(a, 8)); \
-    a = LC_AS(join)(a, LC_TURN(a, 4)); \
-    a = LC_AS(join)(a, LC_TURN(a, 2)); \
-    return LC_AS(join)(a, LC_TURN(a, 1))[0]; \
-}
-LC_ROW(lc_largest, LC_LARGER, -__builtin_inff())
-LC_ROW(lc_least, LC_LESSER, __builtin_inff())
-#undef LC_ROW
-#undef LC_TURN
-#undef LC_WHOLE
+typedef unsigned LC_AS(lc_odd);
+#define LC_ODD_ANY(odd) (odd)
+#define LC_FETCH(from, n, none) LC_AS(LC_SOME)((const void *)(from), none, (n) < LC_WHOLE ? (1u << (n)) - 1 : ~0u)
 #elif defined(__AVX2__) && defined(__GNUC__) && !defined(__clang__)
-/* The same without masks for stores, which take some processors as long as twenty additions: what does not fill a vector is
+/* Without masks for stores, which take some processors as long as twenty additions: what does not fill a vector is
    two parts of one that meet or overlap. Both are read before anything is written, as a row may be added to itself. */
 #define LC_PLACE_f32 int32_t
 #define LC_PLACE_f64 long long
@@ -120,47 +95,26 @@ LC_MOVE(lc_add, LC_ADDED)
 #undef LC_COPIED_one
 #undef LC_ADDED
 #undef LC_ADDED_one
+#undef LC_AT
+#undef LC_FROM
 
 #define LC_SOME_f32 __builtin_ia32_maskloadps256
 #define LC_SOME_f64 __builtin_ia32_maskloadpd256
 #define LC_ELSE_f32 __builtin_ia32_blendvps256
 #define LC_ELSE_f64 __builtin_ia32_blendvpd256
-#define LC_LARGER_f32 __builtin_ia32_maxps256 /* of two, the second where one is NaN: that is asked for apart, for all at once */
+#define LC_LARGER_f32 __builtin_ia32_maxps256 /* as above */
 #define LC_LARGER_f64 __builtin_ia32_maxpd256
 #define LC_LESSER_f32 __builtin_ia32_minps256
 #define LC_LESSER_f64 __builtin_ia32_minpd256
 #define LC_TURN(v, n) __builtin_shuffle(v, (LC_AS(lc_places))LC_AS(LC_TURNED)(n))
 
-#define LC_ROW(name, join, neutral) \
-LC_USED static inline LC_REAL LC_AS(name)(const LC_REAL *from, int64_t n) \
-{ \
-    const LC_AS(lc_whole) none = (LC_AS(lc_whole)){0} + (LC_REAL)(neutral); \
-    LC_AS(lc_whole) v, w, a = none, b = none; \
-    LC_AS(lc_places) odd = {0}; \
-    for (; n >= 2 * LC_WHOLE; n -= 2 * LC_WHOLE, from += 2 * LC_WHOLE) { \
-        v = LC_FROM(lc_span, from), w = LC_FROM(lc_span, from + LC_WHOLE); \
-        a = LC_AS(join)(v, a), b = LC_AS(join)(w, b); \
-        odd |= (v != v) | (w != w); \
-    } \
-    for (; n > 0; n -= LC_WHOLE, from += LC_WHOLE) { \
-        const LC_AS(lc_places) inside = (LC_AS(lc_places))LC_AS(LC_NUMBERS) < (LC_AS(LC_PLACE))n; \
-        v = LC_AS(LC_ELSE)(none, LC_AS(LC_SOME)((const void *)from, inside), (LC_AS(lc_whole))inside); \
-        a = LC_AS(join)(v, a); \
-        odd |= v != v; \
-    } \
-    if (__builtin_ia32_pmovmskb256((LC_AS(lc_bytes))odd)) return (LC_REAL)__builtin_nan(""); \
-    a = LC_AS(join)(a, b); \
-    if (LC_WHOLE == 8) a = LC_AS(join)(a, LC_TURN(a, 4)); \
-    a = LC_AS(join)(a, LC_TURN(a, 2)); \
-    return LC_AS(join)(a, LC_TURN(a, 1))[0]; \
-}
-LC_ROW(lc_largest, LC_LARGER, -__builtin_inff())
-LC_ROW(lc_least, LC_LESSER, __builtin_inff())
-#undef LC_ROW
-#undef LC_TURN
-#undef LC_WHOLE
-#undef LC_AT
-#undef LC_FROM
+typedef LC_AS(lc_places) LC_AS(lc_odd);
+#define LC_ODD_f32(a) ((a) != (a))
+#define LC_ODD_f64(a) ((a) != (a))
+#define LC_ODD_ANY(odd) __builtin_ia32_pmovmskb256((LC_AS(lc_bytes))(odd))
+#define LC_INSIDE(n) ((LC_AS(lc_places))LC_AS(LC_NUMBERS) < (LC_AS(LC_PLACE))(n))
+#define LC_FETCH(from, n, none) \
+    LC_AS(LC_ELSE)(none, LC_AS(LC_SOME)((const void *)(from), LC_INSIDE(n)), (LC_AS(lc_whole))LC_INSIDE(n))
 #else
 LC_USED static inline void LC_AS(lc_copy)(LC_REAL *to, const LC_REAL *from, int64_t n)
 {
@@ -195,4 +149,37 @@ LC_USED static inline LC_REAL LC_AS(lc_least)(const LC_REAL *from, int64_t n)
     }
     return odd == odd ? a : odd;
 }
+#endif
+
+#ifdef LC_WHOLE
+#define LC_ROW(name, join, neutral) \
+LC_USED static inline LC_REAL LC_AS(name)(const LC_REAL *from, int64_t n) \
+{ \
+    const LC_AS(lc_whole) none = (LC_AS(lc_whole)){0} + (LC_REAL)(neutral); \
+    LC_AS(lc_whole) v, w, a = none, b = none; \
+    LC_AS(lc_odd) odd = {0}; \
+    for (; n >= 2 * LC_WHOLE; n -= 2 * LC_WHOLE, from += 2 * LC_WHOLE) { \
+        v = *(const LC_AS(lc_span) *)from, w = *(const LC_AS(lc_span) *)(from + LC_WHOLE); \
+        a = LC_AS(join)(v, a), b = LC_AS(join)(w, b); \
+        odd |= LC_AS(LC_ODD)(v) | LC_AS(LC_ODD)(w); \
+    } \
+    for (; n > 0; n -= LC_WHOLE, from += LC_WHOLE) { \
+        v = LC_FETCH(from, n, none); \
+        a = LC_AS(join)(v, a); \
+        odd |= LC_AS(LC_ODD)(v); \
+    } \
+    if (LC_ODD_ANY(odd)) return (LC_REAL)__builtin_nan(""); \
+    a = LC_AS(join)(a, b); \
+    if (LC_WHOLE > 8) a = LC_AS(join)(a, LC_TURN(a, 8)); \
+    if (LC_WHOLE > 4) a = LC_AS(join)(a, LC_TURN(a, 4)); \
+    a = LC_AS(join)(a, LC_TURN(a, 2)); \
+    return LC_AS(join)(a, LC_TURN(a, 1))[0]; \
+}
+LC_ROW(lc_largest, LC_LARGER, -__builtin_inff())
+LC_ROW(lc_least, LC_LESSER, __builtin_inff())
+#undef LC_ROW
+#undef LC_TURN
+#undef LC_WHOLE
+#undef LC_FETCH
+#undef LC_ODD_ANY
 #endif

@@ -65,30 +65,47 @@ typedef struct { unsigned mode; int cpu; int *helpers; } lc_caller;
 #if defined(__linux__) && defined(_OPENMP)
 #define LC_HELPERS 64
 #define LC_APART 256
-#define LC_CPUS 1024
-typedef struct { unsigned long bits[LC_CPUS / 8 / sizeof(long)]; long bytes; int loops; } lc_cpus;
+typedef struct { unsigned long bits[1024 / 8 / sizeof(long)]; long bytes; } lc_cpus;
 extern int sched_getcpu(void);
 extern long syscall(long number, ...);
 __attribute__((weak, visibility("hidden"))) __thread int lc_helpers[LC_HELPERS];
-__attribute__((weak, visibility("hidden"))) __thread lc_cpus lc_allowed; /* while a helper keeps off one of them */
+/* Of a helper that keeps off a processor: where it might run, where it may, and for how many loops. */
+__attribute__((weak, visibility("hidden"))) __thread struct { lc_cpus all, some; int loops; } lc_apart;
 
-/* Where this thread may run, without the processors of the others of the team. Returns whether it now keeps to that. */
-LC_USED static __attribute__((noinline, cold)) int lc_keep_off(lc_cpus *allowed, lc_caller caller, int64_t threads)
+LC_USED static int lc_allowed(lc_cpus *cpus)
+{
+    cpus->bytes = syscall(SYS_sched_getaffinity, 0, sizeof cpus->bits, cpus->bits);
+    return cpus->bytes > 0;
+}
+LC_USED static int lc_allow(const lc_cpus *cpus) { return !syscall(SYS_sched_setaffinity, 0, cpus->bytes, cpus->bits); }
+
+/* Takes this thread off the processors of its caller and of the helpers before `threads`. `all`: where it might run till
+   now; `some`: where it may. False where nothing would be left, or the system says no. */
+LC_USED static __attribute__((noinline, cold)) int lc_keep_off(lc_cpus *all, lc_cpus *some, lc_caller caller, int64_t threads)
 {
     const unsigned bits = 8 * sizeof(long);
-    lc_cpus others;
     unsigned long left = 0;
-    allowed->bytes = syscall(SYS_sched_getaffinity, 0, sizeof allowed->bits, allowed->bits);
-    if (allowed->bytes <= 0) return 0;
-    others = *allowed;
+    if (!lc_allowed(all)) return 0;
+    *some = *all;
     for (int64_t k = 0; k < threads && k < LC_HELPERS; k++) {
         const int cpu = k ? caller.helpers[k] - 1 : caller.cpu;
-        if (cpu >= 0 && cpu < 8 * others.bytes) others.bits[(unsigned)cpu / bits] &= ~(1ul << (unsigned)cpu % bits);
+        if (cpu >= 0 && cpu < 8 * some->bytes) some->bits[(unsigned)cpu / bits] &= ~(1ul << (unsigned)cpu % bits);
     }
-    for (size_t k = 0; k < (size_t)others.bytes / sizeof(long); k++) left |= others.bits[k];
-    return left && !syscall(SYS_sched_setaffinity, 0, others.bytes, others.bits);
+    for (size_t k = 0; k < (size_t)some->bytes / sizeof(long); k++) left |= some->bits[k];
+    return left && lc_allow(some);
 }
 
+/* A helper may run again where it might, unless somebody else has said meanwhile where it may (and something else than
+   we had: the same cannot be told apart). */
+LC_USED static __attribute__((noinline, cold)) void lc_come_back(void)
+{
+    lc_cpus now;
+    lc_apart.loops = 0;
+    if (lc_allowed(&now) && now.bytes == lc_apart.some.bytes && !memcmp(now.bits, lc_apart.some.bits, (size_t)now.bytes))
+        lc_allow(&lc_apart.all);
+}
+
+/* Before a loop of so many threads. */
 LC_USED static inline lc_caller lc_calling(int64_t threads)
 {
     lc_caller caller = {lc_rounding(), -1, 0};
@@ -96,8 +113,8 @@ LC_USED static inline lc_caller lc_calling(int64_t threads)
     caller.cpu = sched_getcpu(), caller.helpers = lc_helpers;
     for (int64_t k = 1; k < threads && k < LC_HELPERS; k++)
         if (caller.helpers[k] == caller.cpu + 1) {
-            lc_cpus allowed;
-            if (lc_keep_off(&allowed, caller, threads)) syscall(SYS_sched_setaffinity, 0, allowed.bytes, allowed.bits);
+            lc_cpus all, some;
+            if (lc_keep_off(&all, &some, caller, threads)) lc_allow(&all);
             caller.cpu = sched_getcpu();
             break;
         }
@@ -108,9 +125,11 @@ LC_USED static inline void lc_settle(lc_caller caller)
 {
     const int number = lc_thread();
     if (!number || number >= LC_HELPERS || !caller.helpers) return;
-    if (lc_allowed.loops && !--lc_allowed.loops)
-        syscall(SYS_sched_setaffinity, 0, lc_allowed.bytes, lc_allowed.bits);
-    if (sched_getcpu() == caller.cpu && !lc_allowed.loops && lc_keep_off(&lc_allowed, caller, 1)) lc_allowed.loops = LC_APART;
+    if (lc_apart.loops && !--lc_apart.loops) lc_come_back();
+    if (sched_getcpu() == caller.cpu) {
+        if (lc_apart.loops) lc_come_back(); /* it keeps off another one */
+        if (lc_keep_off(&lc_apart.all, &lc_apart.some, caller, 1)) lc_apart.loops = LC_APART;
+    }
     caller.helpers[number] = sched_getcpu() + 1;
 }
 #else

@@ -20,43 +20,41 @@ from ..dims import Dim
 from ..ir import Buffer, Expr, For, Kernel, Load, Op, Stmt, Store, While
 from .contract import stored_first
 from .depend import Memory, conflict, directions, elsewhere
-from .tree import Access, Body, accesses, buffers, dim_loads, loads, map_bodies, map_expr, substitute
+from .tree import Access, Body, accesses, buffers, dim_loads, loads, map_bodies, map_expr, roots, substitute, touched
 
 _ACCUMULATE = {"add": "add", "multiply": "mul", "maximum": "max", "minimum": "min"}
 
 
 def free(kernel: Kernel) -> Kernel:
     uses = Counter(a.buffer for a in accesses(kernel.body))
-    between = {b.name for b in kernel.buffers if b.kind == "temp" and not b.shape and not b.alias and uses[b.name] == 2}
-    kernel = replace(kernel, body=_accumulations(kernel.body, between))
+    between = {b.name for b in kernel.buffers if b.kind == "temp" and not b.shape and uses[b.name] == 2}
+    root = roots(kernel)
+    between -= {n for b in kernel.buffers if b.alias for n in (b.name, b.alias)}
+    kernel = replace(kernel, body=_accumulations(kernel.body, between, root))
     return replace(kernel, body=_body(kernel.body, kernel, Memory.of(kernel)))
 
 
-def _accumulations(body: Body, between: set[str]) -> Body:
-    body = tuple(map_bodies(s, lambda inner: _accumulations(inner, between)) for s in body)
+def _accumulations(body: Body, between: set[str], root: Mapping[str, str]) -> Body:
+    body = tuple(map_bodies(s, lambda inner: _accumulations(inner, between, root)) for s in body)
     for k, stmt in enumerate(body):
         if isinstance(stmt, Store) and stmt.buffer in between and not stmt.op:
-            body = _in_one_place(body, k, stmt)
+            body = _in_one_place(body, k, stmt, root)
     return tuple(_accumulation(s) for s in body)
 
 
-def _in_one_place(body: Body, k: int, first: Store) -> Body:
+def _in_one_place(body: Body, k: int, first: Store, root: Mapping[str, str]) -> Body:
     """The body, where its k-th statement stores s + v in a temporary that only a later one reads, which stores that and
     more in s: with s in its place."""
-    for m in range(k + 1, len(body)):
-        last = body[m]
-        if not any(a.buffer == first.buffer for a in accesses((last,))):
-            continue
-        if not isinstance(last, Store) or any(any(dim_loads(d)) for d in last.index):
-            return body  # such a place may be another one by then
-        if any(a.buffer == last.buffer for a in accesses(body[k + 1 : m])):
-            return body
-        begun = replace(first, buffer=last.buffer, index=last.index)
-        ended = replace(last, value=map_expr(last.value, partial(_instead, first, last)))
-        one, other = _accumulation(begun), _accumulation(ended)
-        if isinstance(one, Store) and isinstance(other, Store) and one.op and one.op == other.op:
-            return (*body[:k], one, *body[k + 1 : m], other, *body[m + 1 :])
+    m = next((m for m in range(k + 1, len(body)) if first.buffer in touched(body[m : m + 1])), None)
+    last = body[m] if m is not None else None
+    if m is None or not isinstance(last, Store) or any(any(dim_loads(d)) for d in last.index):
+        return body  # a place that is read from memory may be another one by then
+    if root[last.buffer] in {root[name] for name in touched(body[k + 1 : m])}:
         return body
+    one = _accumulation(replace(first, buffer=last.buffer, index=last.index))
+    other = _accumulation(replace(last, value=map_expr(last.value, partial(_instead, first, last))))
+    if isinstance(one, Store) and isinstance(other, Store) and one.op and one.op == other.op:
+        return (*body[:k], one, *body[k + 1 : m], other, *body[m + 1 :])
     return body
 
 
