@@ -30,8 +30,9 @@ LIBM = {
     "mod": "fmod",
     "gammaln": "lgamma",
     **dict.fromkeys(
-        ("sigmoid", "digamma", "logit", "log_expit", "sign", "floor_div", "heaviside", "xlogy", "logaddexp")
+        ("sigmoid", "digamma", "trigamma", "logit", "log_expit", "sign", "floor_div", "heaviside", "xlogy", "logaddexp")
     ),
+    **dict.fromkeys(("sin_near", "cos_near")),
 }
 DOMAIN = {
     **dict.fromkeys(("log", "log2", "log10", "sqrt", "pow", "gammaln", "digamma", "xlogy"), (0.01, 5)),

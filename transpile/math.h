@@ -9,7 +9,7 @@
    Names: lc_<numpy name>, with an `f` for float. lc__* is private.
    Needs -fno-math-errno -fno-trapping-math to vectorise; correct with any -O level, with and without FMA.
    Whole range, no limits on arguments. Largest errors: float 2 ulp (sigmoid 1.97, log2 1.8, most 0.5 to 1.6), double
-   2.1 ulp (tanh), 3.3 (erfc); absolute, not relative, at the zeros of double gammaln, digamma and logaddexp.
+   2.1 ulp (tanh), 3.3 (erfc); absolute, not relative, at the zeros of double gammaln and digamma and of logaddexp.
    libm, scalar: double sin, cos, tan, pow; gammaln; mod and floor_div. All others vectorise.
    Never put this folder on an include path (-I): <math.h> must stay the system's.
 
@@ -122,27 +122,19 @@ LC_FN double lc_heaviside(double x, double h) { double s = x > 0 ? 1. : (x < 0 ?
 #define LC_ROUNDF 0x1.8p23f
 #define LC_ROUND 0x1.8p52
 
-/* (e^r - 1 - r) / r^2 for |r| <= 0.35 */
+/* (e^r - 1 - r) / r^2 for |r| <= 0.35; in pairs (Estrin), as what a vector of numbers waits for is its chain of terms */
 LC_FN float lc__expqf(float r) /* 2^-28.8 of r */
 {
-    float q = 0x1.a213a4p-13f * r + 0x1.6d7936p-10f;
-    q = q * r + 0x1.11104cp-7f;
-    q = q * r + 0x1.5554aap-5f;
-    q = q * r + 0x1.555556p-3f;
-    return q * r + 0.5f;
+    float z = r * r, a = 0x1.555556p-3f * r + 0.5f, b = 0x1.11104cp-7f * r + 0x1.5554aap-5f;
+    float c = 0x1.a213a4p-13f * r + 0x1.6d7936p-10f;
+    return (c * z + b) * z + a;
 }
 LC_FN double lc__expq(double r) /* 2^-61.6 of r */
 {
-    double q = 0x1.1fe0105b8b038p-29 * r + 0x1.af6187845ddb0p-26;
-    q = q * r + 0x1.27e49adbae244p-22;
-    q = q * r + 0x1.71ddf6ef5f4ccp-19;
-    q = q * r + 0x1.a01a01c1a82ecp-16;
-    q = q * r + 0x1.a01a01b05a16bp-13;
-    q = q * r + 0x1.6c16c16c11a2ap-10;
-    q = q * r + 0x1.111111110f5d4p-7;
-    q = q * r + 0x1.555555555555ep-5;
-    q = q * r + 0x1.5555555555559p-3;
-    return q * r + 0.5;
+    double z = r * r, w = z * z, a = 0x1.5555555555559p-3 * r + 0.5;
+    double b = 0x1.111111110f5d4p-7 * r + 0x1.555555555555ep-5, c = 0x1.a01a01b05a16bp-13 * r + 0x1.6c16c16c11a2ap-10;
+    double d = 0x1.71ddf6ef5f4ccp-19 * r + 0x1.a01a01c1a82ecp-16, e = 0x1.af6187845ddb0p-26 * r + 0x1.27e49adbae244p-22;
+    return ((0x1.1fe0105b8b038p-29 * z + e) * w + (d * z + c)) * w + (b * z + a);
 }
 
 /* y * 2^(i - 254) (double: i - 2046) in two steps, as the result may overflow or be denormal; i in the low bits. */
@@ -181,46 +173,54 @@ LC_FN float lc__expnf(float x)
     return (1.f + (r + r * r * lc__expqf(r))) * lc__f(lc__u(t) << 23);
 }
 
+/* The lesser of two numbers above 0, by their bits; SSE2 compares no integers of 64. */
+LC_FN double lc__least(double a, double b)
+{
+#if defined(__x86_64__) && !defined(__SSE4_2__)
+    return b < a ? b : a;
+#else
+    int64_t i = (int64_t)lc__l(a), most = (int64_t)lc__l(b);
+    return lc__d((uint64_t)(most < i ? most : i));
+#endif
+}
+
+/* What is too large is bounded by its n alone: r grows with it, and all terms with r. A bound on x itself, a constant, would
+   have gcc compute three versions of every number and choose. NaN passes by way of r. */
 LC_FN float lc_expf(float x)
 {
-    float c = 89.f < x ? 89.f : x;
-    return lc__expkf(-104.f > c ? -104.f : c, 0.f);
+    float c = -104.f > x ? -104.f : x;
+    int32_t i = (int32_t)lc__u(c * LC_LOG2EF + (LC_ROUNDF + 254.f)), most = 0x4b400000 + 254 + 129;
+    i = most < i ? most : i;
+    float n = lc__f((uint32_t)i) - (LC_ROUNDF + 254.f), r = (c - n * LC_LN2_HIF) - n * LC_LN2_LOF;
+    return lc__scalef(1.f + (r + r * r * lc__expqf(r)), (uint32_t)i);
 }
 LC_FN double lc_exp(double x)
 {
-    double c = 710. < x ? 710. : x;
-    return lc__expk(-746. > c ? -746. : c, 0.);
+    double c = -746. > x ? -746. : x;
+    double t = lc__least(c * LC_LOG2E + (LC_ROUND + 2046.), LC_ROUND + 2046. + 1025.), n = t - (LC_ROUND + 2046.);
+    double r = (c - n * LC_LN2_HI) - n * LC_LN2_LO;
+    return lc__scale(1. + (r + r * r * lc__expq(r)), lc__l(t));
 }
 
 LC_FN float lc_exp2f(float x)
 {
-    float c = 129.f < x ? 129.f : x;
-    c = -151.f > c ? -151.f : c;
-    float t = c + (LC_ROUNDF + 254.f), r = c - (t - (LC_ROUNDF + 254.f));
-    float q = 0x1.168b32p-13f * r + 0x1.5ef87p-10f; /* (2^r - 1)/r for |r| <= 1/2, 2^-26.2 of r */
-    q = q * r + 0x1.3b69b4p-7f;
-    q = q * r + 0x1.c6af9ap-5f;
-    q = q * r + 0x1.ebfb92p-3f;
-    q = q * r + 0x1.62e43p-1f;
-    return lc__scalef(1.f + r * q, lc__u(t));
+    float c = -151.f > x ? -151.f : x;
+    int32_t i = (int32_t)lc__u(c + (LC_ROUNDF + 254.f)), most = 0x4b400000 + 254 + 129;
+    i = most < i ? most : i;
+    float r = c - (lc__f((uint32_t)i) - (LC_ROUNDF + 254.f)), z = r * r; /* (2^r - 1)/r for |r| <= 1/2, 2^-26.2 of r */
+    float q = (0x1.168b32p-13f * r + 0x1.5ef87p-10f) * z + (0x1.3b69b4p-7f * r + 0x1.c6af9ap-5f);
+    return lc__scalef(1.f + r * (q * z + (0x1.ebfb92p-3f * r + 0x1.62e43p-1f)), (uint32_t)i);
 }
 LC_FN double lc_exp2(double x)
 {
-    double c = 1025. < x ? 1025. : x;
-    c = -1076. > c ? -1076. : c;
-    double t = c + (LC_ROUND + 2046.), r = c - (t - (LC_ROUND + 2046.));
-    double q = 0x1.ffd983f611629p-35 * r + 0x1.ece74aa4d52c3p-32; /* 2^-57.7 of r */
-    q = q * r + 0x1.e32a168e9ebe4p-28;
-    q = q * r + 0x1.b522df0c33389p-24;
-    q = q * r + 0x1.62c09590d1973p-20;
-    q = q * r + 0x1.ffcbfd7248c41p-17;
-    q = q * r + 0x1.430912dbcc413p-13;
-    q = q * r + 0x1.5d87fe786c0ebp-10;
-    q = q * r + 0x1.3b2ab6fbab16ep-7;
-    q = q * r + 0x1.c6b08d704a1f7p-5;
-    q = q * r + 0x1.ebfbdff82c573p-3;
-    q = q * r + 0x1.62e42fefa39efp-1;
-    return lc__scale(1. + r * q, lc__l(t));
+    double c = -1076. > x ? -1076. : x;
+    double t = lc__least(c + (LC_ROUND + 2046.), LC_ROUND + 2046. + 1025.);
+    double r = c - (t - (LC_ROUND + 2046.)), z = r * r, w = z * z; /* 2^-57.7 of r */
+    double a = 0x1.c6b08d704a1f7p-5 * r + 0x1.ebfbdff82c573p-3, b = 0x1.5d87fe786c0ebp-10 * r + 0x1.3b2ab6fbab16ep-7;
+    double d = 0x1.ffcbfd7248c41p-17 * r + 0x1.430912dbcc413p-13, e = 0x1.b522df0c33389p-24 * r + 0x1.62c09590d1973p-20;
+    double f = 0x1.ece74aa4d52c3p-32 * r + 0x1.e32a168e9ebe4p-28;
+    double q = ((0x1.ffd983f611629p-35 * z + f) * w + (e * z + d)) * w + (b * z + a);
+    return lc__scale(1. + (r * 0x1.62e42fefa39efp-1 + z * q), lc__l(t));
 }
 
 /* e^x - 1 = 2^n (r + r^2 q) + (2^n - 1) for |x| <= 87 (double: 708). The tail of r matters where the terms cancel. */
@@ -943,17 +943,35 @@ LC_FN int64_t lc_floor_div_i64(int64_t a, int64_t b)
 
 /* ---- special functions --------------------------------------------------------------------------------------- */
 
-/* ln(e^a + e^b); equal infinities have no difference. The float version is in double: the sum may cancel near 0. */
+/* ln(1 + e) for 0 <= e <= 1, and NaN */
+LC_FN float lc__log1puf(float e)
+{
+    int big = e > 0x1.555556p-2f; /* 1 + e = 2 (1 + f) */
+    float f = big ? 0.5f * e - 0.5f : e;
+    return (big ? 0x1.62e4p-1f : 0.f) + (f + (lc__ln1pf(f) + (big ? LC_LN2_LOF : 0.f)));
+}
+LC_FN double lc__log1pu(double e)
+{
+    int big = e > 0x1.5555555555555p-2;
+    double f = big ? 0.5 * e - 0.5 : e;
+    return (big ? LC_LN2_HI : 0.) + (f + (lc__ln1p(f) + (big ? LC_LN2_LO : 0.)));
+}
+
+/* ln(e^a + e^b), as NumPy has it: where the sum cancels near 0 the error is absolute. Equal infinities have no difference. */
+LC_FN float lc_logaddexpf(float a, float b)
+{
+    float m = lc_maxf(a, b), d = a == b ? 0.f : lc_absf(a - b);
+    return m + lc__log1puf(lc_expf(-d));
+}
 LC_FN double lc_logaddexp(double a, double b)
 {
     double m = lc_max(a, b), d = a == b ? 0. : lc_abs(a - b);
-    return m + lc_log1p(lc_exp(-d));
+    return m + lc__log1pu(lc_exp(-d));
 }
-LC_FN float lc_logaddexpf(float a, float b) { return (float)lc_logaddexp(a, b); }
 
 /* ln(sigmoid(x)) */
-LC_FN float lc_log_expitf(float x) { return (0 < x ? -0.f : x) - lc_log1pf(lc_expf(-lc_absf(x))); }
-LC_FN double lc_log_expit(double x) { return (0 < x ? -0. : x) - lc_log1p(lc_exp(-lc_abs(x))); }
+LC_FN float lc_log_expitf(float x) { return (0 < x ? -0.f : x) - lc__log1puf(lc_expf(-lc_absf(x))); }
+LC_FN double lc_log_expit(double x) { return (0 < x ? -0. : x) - lc__log1pu(lc_exp(-lc_abs(x))); }
 
 /* ln(p/(1-p)); around 1/2 as log1p of the exact difference. */
 LC_FN double lc_logit(double p)
