@@ -8,9 +8,9 @@ from nets import built_from, kernels_in
 from thorough import agrees, same_bits
 
 from layerc.transpile.dims import Dim
-from layerc.transpile.ir import For
+from layerc.transpile.ir import For, Store
 from layerc.transpile.passes.together import LANES
-from layerc.transpile.passes.tree import walk
+from layerc.transpile.passes.tree import dim_loads, walk
 
 TEXT = '''
 import numpy as np
@@ -120,7 +120,7 @@ def remembered(x: real["D"]) -> real["D"]:
         seen = []
         while v > 0.2 and k < 7:
             seen.append(np.sin(v))
-            v = v * 0.6
+            v = v - 0.45
             k += 1
         s = v
         while k > 0:
@@ -193,3 +193,27 @@ def test_they_run_together(package, folder, name):
         assert wide, kernel.name
         lists = [b for b in kernel.buffers if b.kind == "list"]
         assert not lists or any(b.shape[1:] == (Dim.of(LANES),) for b in lists), kernel.name
+
+
+@pytest.mark.parametrize("name", ["lambert", "none_for_some", "orbits"])
+def test_what_a_gradient_keeps_of_neighbours_is_a_vector(package, folder, name):
+    """Each turn makes the lists of all that go on longer by one: they end at one place, for all of them."""
+    kernel = next(
+        k
+        for (layer, method), k in kernels_in(folder / "elements_of.py").items()
+        if (layer, method) == (name, "backward")
+    )
+    wide = {b.name for b in kernel.buffers if b.kind == "list" and b.shape[1:] == (Dim.of(LANES),)}
+    assert any(isinstance(s, For) and s.hi == Dim.of("D") // LANES for s in walk(kernel.body)), "not along the elements"
+    kept = [
+        (loop, stmt)
+        for loop in walk(kernel.body)
+        if isinstance(loop, For) and loop.hi == Dim.of(LANES)
+        for stmt in loop.body
+        if isinstance(stmt, Store) and stmt.buffer in wide
+    ]
+    assert kept
+    for loop, stmt in kept:
+        level, lane = stmt.index
+        assert lane == Dim.of(loop.var)
+        assert all(not load.index for load in dim_loads(level)), "a place for each lane"

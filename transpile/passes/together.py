@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from ..dims import Atom, Dim
 from ..ir import (
+    FLOATS,
     Buffer,
     Cast,
     Check,
@@ -76,6 +77,8 @@ class Together:
             self.memory = self.memory.inside(loop)
         self.free: set[str] = set()  # used in one iteration only: may hold anything for an example that is done
         self.zero: set[str] = set()  # places: 0 for an example that has none
+        self.maps = 0  # map loops around a statement
+        self.level: dict[str, Dim] = {}  # list -> where it ends for every lane that goes on
         self.packed: dict[str, str] = {}  # input or output -> its wide copy
         self.wide: dict[str, str] = {}  # private temporary -> its copy with an axis of lanes
         for name in sorted({a.buffer for a in accesses(self.loop.body)}):
@@ -144,7 +147,14 @@ class Together:
     def alone(self) -> For:
         """The loop as it was, with temporaries of its own."""
         temporaries = sorted(n for n in touched(self.loop.body) if self.table[n].kind in ("temp", "list"))
-        own = {n: self.add(n, self.table[n].dtype, self.table[n].shape, self.table[n].kind) for n in temporaries}
+        own: dict[str, str] = {}
+
+        def renamed(e: Expr) -> Expr:
+            return replace(e, buffer=own[e.buffer]) if isinstance(e, Load) and e.buffer in own else e
+
+        for n in sorted(temporaries, key=lambda n: self.table[n].kind == "list"):  # a list's end is a temporary, too
+            buffer = self.table[n]
+            own[n] = self.add(n, buffer.dtype, tuple(map_dim(d, renamed) for d in buffer.shape), buffer.kind)
         return replace(self.loop, body=rename_buffers(self.loop.body, own))
 
     def load(self, wide: str, index: tuple[Dim, ...], dtype: str) -> Expr:
@@ -267,9 +277,34 @@ class Together:
 
     def body(self, body: Body, mask: Expr | None) -> Body:
         found: list[Stmt] = []
-        for stmt in body:
-            found += self.stmt(stmt, mask)
+        for k, stmt in enumerate(body):
+            if isinstance(stmt, While) and not self.same_for_all(stmt.cond):
+                found += self.loop_until_all_done(stmt, mask, self.even(stmt, body[:k]))
+            else:
+                found += self.stmt(stmt, mask)
         return _joined(tuple(found))
+
+    def even(self, loop: While, before: Body) -> dict[str, Const]:
+        """The lists that each turn of a loop makes longer by one, with the length that all have before it: they end
+        at the same place for all that go on."""
+        found = {}
+        for name in self.stacks() & touched(loop.body):
+            end = next(load.buffer for load in dim_loads(self.table[name].shape[0]))
+            longer = Store(end, (), Const(1, "i64"), "add")
+            own = [s for s in loop.body if touched((s,)) & {name, end}]
+            start = next((s for s in reversed(before) if end in touched((s,))), None)
+            if not isinstance(start, Store) or start.op is not None or not isinstance(start.value, Const):
+                continue
+            kinds = [type(s) for s in own]
+            if kinds != [Grow, Store, Store] or own[2] != longer or end in touched(loop.before):
+                continue
+            if (
+                own[1].buffer == name
+                and own[1].op is None
+                and not {x.buffer for x in loads(own[1].value)} & {name, end}
+            ):
+                found[name] = start.value
+        return found
 
     def stmt(self, stmt: Stmt, mask: Expr | None) -> Body:
         match stmt:
@@ -277,6 +312,8 @@ class Together:
                 return (stmt,)
             case Check(cond):
                 return (stmt,) if self.same_for_all(cond) else self.checked_for_all(stmt, mask)
+            case Grow(buffer) if buffer in self.level:
+                return (Grow(self.wide[buffer], self.level[buffer] + 2),)  # the end is room, too
             case Grow(buffer, count):
                 before, most = self.extreme(Int(count + 1), "max", Const(0, "i64"))  # the end is room, too
                 return (*before, Grow(self.wide[buffer], Dim.of(Atom("load", (most,)))))
@@ -290,8 +327,19 @@ class Together:
             case Store(buffer, value=value) if buffer in self.zero and mask is not None:
                 value = Op("where", (mask, value, Const(0, "i64")), "i64")
                 return (self.lane(replace(stmt, value=value)),)
+            case Store(buffer) if buffer in self.level:
+                return (self.lane(masked(replace(stmt, index=(self.level[buffer],)), mask, self.table)),)
+            case Store(buffer) if buffer in self.stacks():
+                return (
+                    replace(self.lane(masked(stmt, mask, self.table)), kind="seq"),
+                )  # ends differ: no vector of stores
             case Store(buffer):
-                return (self.lane(stmt if buffer in self.free else masked(stmt, mask, self.table)),)
+                return (self.lane(stmt if buffer in self.free else self.chosen(stmt, mask)),)
+            case For(body=inside, kind="map"):
+                self.maps += 1
+                inside = self.body(inside, mask)
+                self.maps -= 1
+                return (replace(stmt, body=inside),)
             case For(body=inside):
                 return (replace(stmt, body=self.body(inside, mask)),)
             case If(cond, then, orelse) if self.same_for_all(cond):
@@ -306,9 +354,16 @@ class Together:
                 no = conjunction(mask, Op("logical_not", (Load(taken, (), "bool"),), "bool"))
                 ways = (*self.way(then, yes), *self.way(orelse, no))
                 return (self.lane(Store(taken, (), cond)), *ways)
-            case While(before, cond, inside):
-                return self.loop_until_all_done(before, cond, inside, mask)
         raise TypeError(stmt)
+
+    def chosen(self, stmt: Store, mask: Expr | None) -> Store:
+        """A store for those that are concerned. Of a sum the others keep what they have, rather than add 0: as where
+        there is no mask, a product is fused with the sum. (What map loops add up is left to those that order sums.)"""
+        dtype = self.table[stmt.buffer].dtype
+        if mask is not None and stmt.op == "add" and dtype in FLOATS and not self.maps:
+            value = Op("add", (Load(stmt.buffer, stmt.index, dtype), stmt.value), dtype)
+            stmt = Store(stmt.buffer, stmt.index, value)
+        return masked(stmt, mask, self.table)
 
     def way(self, body: Body, mask: Expr) -> Body:
         """What some examples do. With places that are read from memory it is done if there are any: then an array has
@@ -321,22 +376,28 @@ class Together:
         before, some = self.extreme(Cast(mask, "i64"), "max", Const(0, "i64"))
         return (*before, If(Op("greater", (some, Const(0, "i64")), "bool"), self.body(body, mask)))
 
-    def loop_until_all_done(self, before: Body, cond: Expr, inside: Body, mask: Expr | None) -> Body:
+    def loop_until_all_done(self, loop: While, mask: Expr | None, even: dict[str, Const]) -> Body:
         live = self.flag("live")
         running = Load(live, (), "bool")
-        self.free |= {n for n in self.wide if only_within(n, inside, self.loop)}
-        start = self.lane(Store(live, (), mask or Const(True, "bool")))
+        self.free |= {n for n in self.wide if only_within(n, loop.body, self.loop)}
+        start: list[Stmt] = [self.lane(Store(live, (), mask or Const(True, "bool")))]
+        longer: list[Stmt] = []
+        for name, length in sorted(even.items()):
+            level = self.add("level", "i64", ())
+            self.level[name] = Dim.of(Atom("load", (Load(level, (), "i64"),)))
+            start.append(Store(level, (), length))
+            longer.append(Store(level, (), Const(1, "i64"), "add"))
         any_left, some = self.extreme(Cast(running, "i64"), "max", Const(0, "i64"))
         test = (
-            *self.body(before, running),
-            self.lane(Store(live, (), conjunction(running, cond))),
+            *self.body(loop.before, running),
+            self.lane(Store(live, (), conjunction(running, loop.cond))),
             *any_left,
         )
         go_on = Op("greater", (some, Const(0, "i64")), "bool")
-        return (
-            start,
-            While(_joined(test), go_on, self.body(inside, running)),
-        )
+        inside = (*self.body(loop.body, running), *longer)
+        for name in even:
+            del self.level[name]
+        return (*start, While(_joined(test), go_on, inside))
 
     def as_often_as_any(self, loop: For, mask: Expr | None) -> Body:
         """A loop that each lane runs as often as it has to."""
@@ -451,7 +512,7 @@ def _joined(body: Body) -> Body:
 
 
 def _is_lane(stmt: Stmt | None) -> bool:
-    if not isinstance(stmt, For) or stmt.hi.value != LANES:
+    if not isinstance(stmt, For) or stmt.hi.value != LANES or stmt.kind != "map":
         return False
     return all(isinstance(s, Store) and (not s.index or _names(s.index, stmt.var)) for s in stmt.body)
 
