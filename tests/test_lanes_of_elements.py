@@ -195,7 +195,7 @@ def test_they_run_together(package, folder, name):
         assert not lists or any(b.shape[1:] == (Dim.of(LANES),) for b in lists), kernel.name
 
 
-@pytest.mark.parametrize("name", ["lambert", "none_for_some", "orbits"])
+@pytest.mark.parametrize("name", ["lambert", "orbits"])
 def test_what_a_gradient_keeps_of_neighbours_is_a_vector(package, folder, name):
     """Each turn makes the lists of all that go on longer by one: they end at one place, for all of them."""
     kernel = next(

@@ -290,20 +290,13 @@ class Together:
         found = {}
         for name in self.stacks() & touched(loop.body):
             end = next(load.buffer for load in dim_loads(self.table[name].shape[0]))
-            longer = Store(end, (), Const(1, "i64"), "add")
-            own = [s for s in loop.body if touched((s,)) & {name, end}]
             start = next((s for s in reversed(before) if end in touched((s,))), None)
-            if not isinstance(start, Store) or start.op is not None or not isinstance(start.value, Const):
-                continue
-            kinds = [type(s) for s in own]
-            if kinds != [Grow, Store, Store] or own[2] != longer or end in touched(loop.before):
-                continue
-            if (
-                own[1].buffer == name
-                and own[1].op is None
-                and not {x.buffer for x in loads(own[1].value)} & {name, end}
-            ):
-                found[name] = start.value
+            match start, [s for s in loop.body if touched((s,)) & {name, end}]:
+                case Store(op=None, value=Const() as length), [Grow(), Store(op=None) as kept, Store() as longer]:
+                    alone = not {load.buffer for load in loads(kept.value)} & {name, end}
+                    once = longer == Store(end, (), Const(1, "i64"), "add") and end not in touched(loop.before)
+                    if kept.buffer == name and alone and once:
+                        found[name] = length
         return found
 
     def stmt(self, stmt: Stmt, mask: Expr | None) -> Body:
