@@ -847,10 +847,33 @@ LC_FN double lc_erfc(double x)
 
 /* ---- roots and powers ---------------------------------------------------------------------------------------- */
 
+/* The logarithm of a float's value, and a power of 2 rounded to float: in double, but with no more digits than a power of
+   floats needs. log2(m) = s p(s^2), s = (m - 1)/(m + 1). */
+LC_FN double lc__log2w(double a) /* 0 <= a; 2^-42.3 */
+{
+    uint64_t u = lc__l(a), e = (u - 0x3fe5555555555555u + 0x4000000000000000u) >> 52; /* as in lc__logsplit */
+    double k = lc__d(0x4330000000000000u | e) - (0x1p52 + 1024.), f = lc__d(u - ((e - 1024u) << 52)) - 1.;
+    double s = f / (2. + f), z = s * s, w = z * z;
+    double p = 0x1.2776bc4e19dffp-1 * z + 0x1.ec709dcb58f51p-1, q = 0x1.29d3ba5d00ed5p-2 * z + 0x1.46f25e06cc516p-2;
+    p = (q * z + 0x1.a61e9fc41e3ffp-2) * w + p;
+    double l = k + s * (p * z + 0x1.71547652b7e96p+1);
+    l = a < LC_INF ? l : a;
+    return a == 0 ? -LC_INF : l;
+}
+LC_FN float lc__exp2wf(double t) /* 2^-39 */
+{
+    double c = -200. > t ? -200. : t, u = lc__least(c + (LC_ROUND + 1023.), LC_ROUND + 1023. + 200.);
+    double r = c - (u - (LC_ROUND + 1023.)), z = r * r, w = z * z;
+    double a = 0x1.ebfbdff82a727p-3 * r + 0x1.62e42fef9cc3cp-1, b = 0x1.3b2ab70ad7014p-7 * r + 0x1.c6b08da71da60p-5;
+    double d = 0x1.4308c708aee31p-13 * r + 0x1.5d87757c238f2p-10, e = 0x1.63b2f07a28632p-20 * r + 0x1.00c0fb54e0f1cp-16;
+    double q = (e * z + d) * w + (b * z + a);
+    return (float)((1. + r * q) * lc__d(lc__l(u) << 52));
+}
+
 LC_FN float lc_cbrtf(float x)
 {
-    double a = lc_absf(x), y = lc_exp(lc_log(a) * 0x1.5555555555555p-2);
-    return lc_copysignf((float)y, x);
+    double a = lc_absf(x);
+    return lc_copysignf(lc__exp2wf(lc__log2w(a) * 0x1.5555555555555p-2), x);
 }
 LC_FN double lc_cbrt(double x)
 {
@@ -874,11 +897,11 @@ LC_FN double lc_hypot(double x, double y)
     return (ax == LC_INF) | (ay == LC_INF) ? LC_INF : h;
 }
 
-/* |x|^y = e^(y ln|x|) in double, the error of which stays below 2^-44; C99's table of special cases on top. */
+/* |x|^y = 2^(y log2|x|), off by 2^-35 at most before it is rounded; C99's table of special cases on top. */
 LC_FN float lc_powf(float x, float y)
 {
     double a = lc_absf(x), b = y;
-    float p = (float)lc_exp(b * lc_log(a));
+    float p = lc__exp2wf(b * lc__log2w(a));
     float c = lc_absf(y), t = c < 0x1p23f ? c + 0x1p23f : c; /* c is whole from 2^23, even from 2^24 */
     int whole = (c < 0x1p23f ? t - 0x1p23f : c) == c;
     int odd = whole & (c < 0x1p24f) & (int)(lc__u(t) & 1);
