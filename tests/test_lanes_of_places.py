@@ -9,7 +9,7 @@ from thorough import agrees, same_bits
 
 from layerc.transpile.dims import Dim
 from layerc.transpile.ir import For
-from layerc.transpile.passes.together import LANES
+from layerc.transpile.passes.alike import LANES
 from layerc.transpile.passes.tree import walk
 
 TEXT = '''

@@ -29,7 +29,8 @@ from functools import partial
 
 from ..dims import Dim, largest, maximum, minimum, product
 from ..ir import Const, For, If, Int, Kernel, Op, Stmt, Store, While
-from .together import LANES, NARROW, Together, is_recurrence
+from .alike import LANES, NARROW, is_recurrence
+from .together import Together
 from .tree import Body, bodies, dim_loads, map_bodies, walk
 from .work import work
 

@@ -1,0 +1,226 @@
+"""Whether sixteen examples, or elements, may walk through loops together: all take the same way, or what is computed
+for one that is done does no harm. `together` does it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..dims import Dim
+from ..ir import (
+    Buffer,
+    Check,
+    Const,
+    Expr,
+    For,
+    Grow,
+    If,
+    Int,
+    Kernel,
+    Load,
+    Product,
+    Stmt,
+    Store,
+    While,
+)
+from .depend import Memory
+from .guards import margins
+from .predicate import harmless, is_within, only_within
+from .ranges import conjuncts
+from .tree import (
+    Body,
+    Names,
+    accesses,
+    bodies,
+    dim_loads,
+    has,
+    loads,
+    own_dims,
+    own_exprs,
+    parts,
+    symbols,
+    touched,
+    walk,
+)
+
+LANES = 16
+NARROW = 12  # a loop known to be this short fills no vector
+
+
+@dataclass
+class Alike:
+    """A loop that sixteen iterations may walk through. `around`: the loops it is in; `made`: new buffers."""
+
+    kernel: Kernel
+    loop: For
+    around: tuple[For, ...] = ()
+    made: list[Buffer] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.names = Names.of(self.kernel)
+        self.group = self.names.fresh("group")
+        self.table = {b.name: b for b in self.kernel.buffers}
+        self.memory = Memory.of(self.kernel)
+        for loop in (*self.around, self.loop):
+            self.memory = self.memory.inside(loop)
+        self.free: set[str] = set()  # used in one iteration only: may hold anything for an example that is done
+        self.zero: set[str] = set()  # places: 0 for an example that has none
+        self.maps = 0  # map loops around a statement
+        self.level: dict[str, Dim] = {}  # list -> where it ends for every lane that goes on
+        self.packed: dict[str, str] = {}  # input or output -> its wide copy
+        self.wide: dict[str, str] = {}  # private temporary -> its copy with an axis of lanes
+        for name in sorted({a.buffer for a in accesses(self.loop.body)}):
+            buffer = self.table[name]
+            if buffer.kind in ("temp", "list"):
+                self.wide[name] = self.add_wide(name, buffer.dtype, buffer.shape, buffer.kind)
+
+    def add(self, base: str, dtype: str, shape: tuple[Dim, ...], kind: str = "temp") -> str:
+        name = self.names.fresh(base)
+        self.made.append(Buffer(name, dtype, shape, kind))
+        self.table[name] = self.made[-1]
+        return name
+
+    def add_wide(self, base: str, dtype: str, shape: tuple[Dim, ...], kind: str = "temp") -> str:
+        """With an axis of lanes. Truths are as wide as numbers: a loop over sixteen bytes and floats fills a quarter of
+        a vector."""
+        return self.add(base, "i32" if dtype == "bool" else dtype, (*shape, Dim.of(LANES)), kind)
+
+    def _steady(self, index: tuple[Dim, ...]) -> bool:
+        return not names_in(index, self.loop.var)
+
+    def possible(self) -> bool:
+        """All examples take the same way through the loops, and what is computed for one that is done does
+        no harm."""
+        if has(self.loop.body, Product) or not all(
+            self.is_stack(s) for s in walk(self.loop.body) if isinstance(s, Grow)
+        ):
+            return False
+        outside = [a.buffer for a in accesses(self.kernel.body)]
+        inside = [a.buffer for a in accesses(self.loop.body)]
+        if any(outside.count(n) != inside.count(n) for n in self.wide) or any(self.table[n].alias for n in self.wide):
+            return False
+        return self.uniform(self.loop.body, self.memory, masked=False)
+
+    def uniform(self, body: Body, memory: Memory, masked: bool, safe: frozenset[str] = frozenset()) -> bool:
+        """`safe`: places that are 0 for an example to which the branch does not apply."""
+        for stmt in body:
+            if any(True for d in own_dims(stmt) for _ in dim_loads(d)) and not self.is_counted(stmt):
+                return False
+            if masked and isinstance(stmt, Store) and stmt.buffer not in self.stacks():
+                if any(any(dim_loads(d)) for d in stmt.index) and not is_within(stmt.buffer, stmt.index, memory, safe):
+                    return False
+            for expr in own_exprs(stmt):
+                if any(isinstance(p, Int) and any(True for _ in dim_loads(p.dim)) for p in parts(expr)):
+                    return False
+                if masked and not harmless(expr, memory, self.stacks(), safe):
+                    return False
+            match stmt:
+                case Check(_, _, info) if not self._steady(info):
+                    return False
+                case For(lo=lo, hi=hi):
+                    for_each = any(dim_loads(hi))
+                    if (masked and not for_each) or self.loop.var in lo.symbols() | hi.symbols():
+                        return False
+                    if not self.uniform(stmt.body, memory.inside(stmt), for_each, frozenset() if for_each else safe):
+                        return False
+                case If() if not masked and self.is_of_one(stmt):
+                    pass
+                case Store(op=None) if masked and self.is_shared(stmt):
+                    return False  # the others would store what was there, perhaps before it is stored
+                case If(cond, then, orelse) if self.same_for_all(cond):
+                    known = memory.where(margin for part in conjuncts(cond) for margin in margins(part))
+                    if not self.uniform(then, known, masked, safe) or not self.uniform(orelse, memory, masked, safe):
+                        return False
+                case If():
+                    if not all(self.uniform(b, memory, True, safe | self.places(b)) for b in bodies(stmt)):
+                        return False
+                case While(cond=cond):
+                    if not all(self.uniform(b, memory, masked or not self.same_for_all(cond)) for b in bodies(stmt)):
+                        return False
+        return True
+
+    def places(self, body: Body) -> frozenset[str]:
+        """Integers that statements of a branch, and no others, have for themselves: places, mostly."""
+        names = {s.buffer for s in body if isinstance(s, Store) and not s.index and s.buffer in self.wide}
+        return frozenset(n for n in names if self.table[n].dtype == "i64" and only_within(n, body, self.loop))
+
+    def stacks(self) -> set[str]:
+        return {name for name in self.wide if self.table[name].kind == "list"}
+
+    def is_stack(self, stmt: Grow) -> bool:
+        """Whether a list holds numbers, and only its end is touched: a lane that is done has an end, too."""
+        list_ = self.table[stmt.buffer]
+        end = list_.shape[0]
+        mine = [a for a in accesses(self.loop.body) if a.buffer == stmt.buffer and a.index is not None]
+        if stmt.lent or len(list_.shape) != 1 or stmt.count != end + 1:
+            return False
+        return all(a.index == (end,) for a in mine) and all(load.buffer in self.wide for load in dim_loads(end))
+
+    def is_counted(self, stmt: Stmt) -> bool:
+        """Whether what it reads of memory to know a place, or an end, each lane can have for itself."""
+        match stmt:
+            case Grow():
+                return True
+            case Check(_, _, info):
+                return all(self.is_own(load) for d in info for load in dim_loads(d))
+            case Store(buffer, index):
+                mine = buffer in self.wide or index[:1] == (Dim.of(self.loop.var),)
+                return buffer in self.stacks() or (mine and all(self.is_own(x) for d in index for x in dim_loads(d)))
+            case For(lo=lo, hi=hi, kind="seq"):
+                return not any(dim_loads(lo)) and all(x.buffer in self.wide for x in dim_loads(hi))
+        return False
+
+    def is_own(self, load: Load) -> bool:
+        """Whether each lane has a number of its own for it."""
+        return load.buffer in self.wide and not load.index
+
+    def same_for_all(self, cond: Expr) -> bool:
+        """Whether all examples go the same way."""
+        return self.loop.var not in symbols(cond) and not any(
+            load.buffer in self.wide or self.table[load.buffer].kind != "in" for load in loads(cond)
+        )
+
+    def even(self, loop: While, before: Body) -> dict[str, Const]:
+        """The lists that each turn of a loop makes longer by one, with the length that all have before it: they end
+        at the same place for all that go on."""
+        found = {}
+        for name in self.stacks() & touched(loop.body):
+            end = next(load.buffer for load in dim_loads(self.table[name].shape[0]))
+            start = next((s for s in reversed(before) if end in touched((s,))), None)
+            match start, [s for s in loop.body if touched((s,)) & {name, end}]:
+                case Store(op=None, value=Const() as length), [Grow(), Store(op=None) as kept, Store() as longer]:
+                    alone = not {load.buffer for load in loads(kept.value)} & {name, end}
+                    once = longer == Store(end, (), Const(1, "i64"), "add") and end not in touched(loop.before)
+                    if kept.buffer == name and alone and once:
+                        found[name] = length
+        return found
+
+    def is_shared(self, stmt: Store) -> bool:
+        """Whether all lanes accumulate into one place: that is a loop of its own, or it would keep others scalar."""
+        return stmt.buffer not in self.wide and self._steady(stmt.index)
+
+    def is_of_one(self, stmt: If) -> bool:
+        """Whether it only stores to places that no example has for itself: the states that the first one leaves."""
+        stores = (*stmt.then, *stmt.orelse)
+        return all(isinstance(s, Store) and s.op is None and self.is_shared(s) for s in stores)
+
+
+def is_recurrence(stmt: Stmt) -> bool:
+    """A sequential loop that does something besides running map loops; or whose map loops are short."""
+    if not (isinstance(stmt, While) or (isinstance(stmt, For) and stmt.kind == "seq")) or has((stmt,), Product):
+        return False
+    maps = [s for s in walk((stmt,)) if isinstance(s, For) and s.kind == "map"]
+    return _chain(bodies(stmt)) or all((s.hi - s.lo).value is not None and (s.hi - s.lo).value <= NARROW for s in maps)
+
+
+def _chain(lists: tuple[Body, ...]) -> bool:
+    """Whether something is stored outside of all map loops."""
+    return any(
+        isinstance(s, Store) or (not (isinstance(s, For) and s.kind == "map") and _chain(bodies(s)))
+        for body in lists
+        for s in body
+    )
+
+
+def names_in(index: tuple[Dim, ...], var: str) -> bool:
+    return any(var in d.symbols() for d in index)
