@@ -7,6 +7,10 @@
     for b: p[b,i,j] = product x[b,k,i] d[b,k,j]        ->   dw[i,j] += product x_flat[n,i] d_flat[n,j] for i, j, n
     for b: for i: for j: dw[i,j] += p[b,i,j]
 
+    for t seq:                                             for t seq:
+        d[t,k,j] = ...                                         d[t,k,j] = ...
+        dx[t,k,i] = product d[t,k,j] w[i,j] for k, i, j -> dx_flat[n,i] = product d_flat[n,j] w[i,j] for n, i, j
+
 A product of a few rows spends its time with what it adds to; a deep one does not, and threads share it. A temporary of
 one step gets an axis for the steps, where the kernel has arrays as large as that anyway. The order of roundings
 changes, so this is for gradients.
@@ -122,12 +126,34 @@ class _State:
         if not isinstance(loop, For) or loop.kind != "seq" or loop.lo != Dim.of(0):
             return [loop]
         for stmt in loop.body:
-            if isinstance(stmt, Product) and stmt.op == "add" and (moved := self.moved(loop, stmt)) is not None:
+            if isinstance(stmt, Product) and (moved := self.moved(loop, stmt) or self.left(loop, stmt)) is not None:
                 return [*self.out_of(moved[0]), moved[1]]
         return [loop]
 
+    def left(self, loop: For, stmt: Product) -> tuple[For, Product] | None:
+        """The loop without a product that each step stores and none asks for, and that of all steps: of more rows."""
+        at = next(k for k, s in enumerate(loop.body) if s is stmt)
+        rest = (*loop.body[:at], *loop.body[at + 1 :])
+        inside, late = ({self.root[n] for n in written(body)} for body in (rest, loop.body[at + 1 :]))
+        left, right = self.root[stmt.left.buffer], self.root[stmt.right.buffer]
+        asked = self.root[stmt.buffer] in {self.root[n] for n in touched(rest)} | {left, right}
+        if stmt.op is not None or asked or right in inside or left in late or loop.var in _symbols(stmt.right.index):
+            return None
+        if left in inside and not self.is_of_steps(stmt.left, loop, rest):
+            return None
+        n, rows = self.names.fresh(stmt.rows[0]), replace(stmt, depth=stmt.rows)
+        target = Load(stmt.buffer, stmt.index, self.table[stmt.buffer].dtype)
+        to, of = (self.place(p, loop, rows, n) for p in (target, stmt.left))
+        if to is None or of is None or to[1] != of[1]:
+            return None
+        axis = (n, loop.hi * stmt.rows[1])
+        whole = replace(stmt, buffer=to[0].buffer, index=to[0].index, left=of[0], rows=axis)
+        return replace(loop, body=rest), whole
+
     def moved(self, loop: For, stmt: Product) -> tuple[For, Product] | None:
         """The loop without the product, and what all its steps add."""
+        if stmt.op != "add":
+            return None
         rest = tuple(s for s in loop.body if s is not stmt)
         inside = {self.root[n] for n in written(rest)}
         if self.root[stmt.buffer] in {self.root[n] for n in touched(rest)} or loop.var in _symbols(stmt.index):
