@@ -149,20 +149,28 @@ LC_FN double lc__scale(double y, uint64_t i)
     return y * lc__d(half) * lc__d((i << 52) - half);
 }
 
+/* e^x * 2^k from t = x log2(e) + magic, magic = 2^23 * 1.5 + 254 + k (double: 2^52 * 1.5 + 2046 + k) */
+LC_FN float lc__exptf(float x, float t, float magic)
+{
+    float n = t - magic, r = (x - n * LC_LN2_HIF) - n * LC_LN2_LOF;
+    return lc__scalef(1.f + (r + r * r * lc__expqf(r)), lc__u(t));
+}
+LC_FN double lc__expt(double x, double t, double magic)
+{
+    double n = t - magic, r = (x - n * LC_LN2_HI) - n * LC_LN2_LO;
+    return lc__scale(1. + (r + r * r * lc__expq(r)), lc__l(t));
+}
+
 /* e^x * 2^k, for -104 <= x <= 89 + 1 and k in -1..0 (double: -746 <= x <= 710 + 1); NaN stays NaN */
 LC_FN float lc__expkf(float x, float k)
 {
     float magic = LC_ROUNDF + 254.f + k;
-    float t = x * LC_LOG2EF + magic, n = t - magic;
-    float r = (x - n * LC_LN2_HIF) - n * LC_LN2_LOF;
-    return lc__scalef(1.f + (r + r * r * lc__expqf(r)), lc__u(t));
+    return lc__exptf(x, x * LC_LOG2EF + magic, magic);
 }
 LC_FN double lc__expk(double x, double k)
 {
     double magic = LC_ROUND + 2046. + k;
-    double t = x * LC_LOG2E + magic, n = t - magic;
-    double r = (x - n * LC_LN2_HI) - n * LC_LN2_LO;
-    return lc__scale(1. + (r + r * r * lc__expq(r)), lc__l(t));
+    return lc__expt(x, x * LC_LOG2E + magic, magic);
 }
 
 /* e^x where neither x nor the result is extreme: |x| <= 87 */
@@ -174,6 +182,11 @@ LC_FN float lc__expnf(float x)
 }
 
 /* The lesser of two numbers above 0, by their bits; SSE2 compares no integers of 64. */
+LC_FN float lc__leastf(float a, float b)
+{
+    int32_t i = (int32_t)lc__u(a), most = (int32_t)lc__u(b);
+    return lc__f((uint32_t)(most < i ? most : i));
+}
 LC_FN double lc__least(double a, double b)
 {
 #if defined(__x86_64__) && !defined(__SSE4_2__)
@@ -188,28 +201,21 @@ LC_FN double lc__least(double a, double b)
    have gcc compute three versions of every number and choose. NaN passes by way of r. */
 LC_FN float lc_expf(float x)
 {
-    float c = -104.f > x ? -104.f : x;
-    int32_t i = (int32_t)lc__u(c * LC_LOG2EF + (LC_ROUNDF + 254.f)), most = 0x4b400000 + 254 + 129;
-    i = most < i ? most : i;
-    float n = lc__f((uint32_t)i) - (LC_ROUNDF + 254.f), r = (c - n * LC_LN2_HIF) - n * LC_LN2_LOF;
-    return lc__scalef(1.f + (r + r * r * lc__expqf(r)), (uint32_t)i);
+    float c = -104.f > x ? -104.f : x, magic = LC_ROUNDF + 254.f;
+    return lc__exptf(c, lc__leastf(c * LC_LOG2EF + magic, magic + 129.f), magic);
 }
 LC_FN double lc_exp(double x)
 {
-    double c = -746. > x ? -746. : x;
-    double t = lc__least(c * LC_LOG2E + (LC_ROUND + 2046.), LC_ROUND + 2046. + 1025.), n = t - (LC_ROUND + 2046.);
-    double r = (c - n * LC_LN2_HI) - n * LC_LN2_LO;
-    return lc__scale(1. + (r + r * r * lc__expq(r)), lc__l(t));
+    double c = -746. > x ? -746. : x, magic = LC_ROUND + 2046.;
+    return lc__expt(c, lc__least(c * LC_LOG2E + magic, magic + 1025.), magic);
 }
 
 LC_FN float lc_exp2f(float x)
 {
-    float c = -151.f > x ? -151.f : x;
-    int32_t i = (int32_t)lc__u(c + (LC_ROUNDF + 254.f)), most = 0x4b400000 + 254 + 129;
-    i = most < i ? most : i;
-    float r = c - (lc__f((uint32_t)i) - (LC_ROUNDF + 254.f)), z = r * r; /* (2^r - 1)/r for |r| <= 1/2, 2^-26.2 of r */
+    float c = -151.f > x ? -151.f : x, t = lc__leastf(c + (LC_ROUNDF + 254.f), LC_ROUNDF + 254.f + 129.f);
+    float r = c - (t - (LC_ROUNDF + 254.f)), z = r * r; /* (2^r - 1)/r for |r| <= 1/2, 2^-26.2 of r */
     float q = (0x1.168b32p-13f * r + 0x1.5ef87p-10f) * z + (0x1.3b69b4p-7f * r + 0x1.c6af9ap-5f);
-    return lc__scalef(1.f + r * (q * z + (0x1.ebfb92p-3f * r + 0x1.62e43p-1f)), (uint32_t)i);
+    return lc__scalef(1.f + r * (q * z + (0x1.ebfb92p-3f * r + 0x1.62e43p-1f)), lc__u(t));
 }
 LC_FN double lc_exp2(double x)
 {
