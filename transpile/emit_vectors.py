@@ -33,6 +33,7 @@ class Writer(Protocol):
     def inside(self, body: tuple[Stmt, ...], path: tuple) -> None: ...
     def close(self) -> None: ...
     def address(self, place: Load) -> str: ...
+    def fetch(self, loop: For, at: Dim, count: str) -> None: ...
 
 
 @dataclass
@@ -57,7 +58,11 @@ class Vectors:
         spell.facts[loop.var] = spell.facts[whole] = (loop.lo, loop.hi - 1)
         to.put(f"const int64_t {count} = lc_larger({bare(spell.dim(loop.hi - loop.lo))}, 0);")
         to.put(f"const int64_t {whole} = {self.behind(count if tail.long else f'({count} & -{self.lanes})')};")
-        first = self.abreast(count) if sums_up(loop, self.sums, spell.table) else self.lo
+        if sums_up(loop, self.sums, spell.table):
+            first = self.abreast(count)
+        else:
+            first = self.lo
+            to.fetch(loop, loop.lo, count)
         to.put(self.line)
         to.put(f"for (int64_t {var} = {first}; {var} < {whole}; {var}++) {{")
         to.inside(loop.body, self.path)
@@ -113,6 +118,7 @@ class Vectors:
             self.begin(s, name, op)
         to.put(f"for (int64_t {at} = {self.lo}; {at} < {end}; {at} += {ABREAST} * {lanes}) {{")
         to.depth += 1
+        to.fetch(self.loop, Dim.of(at), f"{ABREAST} * {lanes}")
         if waits(self.tail):
             for k in range(ABREAST):
                 self.vector(at, f"{k} * {lanes} + lc_lane", own)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ..ir import Kernel
 from .accumulate import accumulate
+from .ahead import ahead
 from .bits import bits
 from .chunk import chunk
 from .contract import contract
@@ -13,6 +14,7 @@ from .deepen import deepen
 from .direct import direct
 from .distribute import distribute
 from .ease import ease
+from .elide import elide
 from .fills import fills
 from .flatten import flatten
 from .fold import fold
@@ -69,6 +71,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("windows", windows),  # windows of a row are gone over outside of it
     ("lanes", lanes),  # scalar recurrences run sixteen examples at once
     ("contract", contract),  # what lives for one iteration needs no array
+    ("elide", elide),  # what is made to be copied is made where the copy goes
     ("unroll", unroll),  # small windows are written out
     ("reorder", reorder),  # ... so that the loop over windows runs along memory
     ("overlap", overlap),  # what windows add to one row is one loop
@@ -83,6 +86,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("near", near),  # angles are near, which costs half
     ("rows", rows),  # the largest of neighbours in memory is asked for on its own
     ("bits", bits),  # what is taken or 0 is masked
+    ("ahead", ahead),  # while a row in the cache is gone over, the next one is fetched
 )
 
 NAMES = tuple(name for name, _ in PASSES)

@@ -1,0 +1,83 @@
+"""While a row in the cache is gone over, the next one is fetched: which loops do, and that nothing else changes."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from nets import built_from, kernels_in
+from thorough import agrees, same_bits
+
+from layerc.transpile import emit
+from layerc.transpile.ir import For
+from layerc.transpile.passes.tree import walk
+
+SOURCE = """
+import numpy as np
+from layerc import layer, real
+
+
+@layer
+def variance(x: real["D"]) -> real[""]:
+    return np.mean((x - np.mean(x)) ** 2)
+
+
+@layer
+def centred(x: real["T D"], scale: real["D"]) -> real["T D"]:
+    return (x - np.mean(x, axis=1, keepdims=True)) * scale
+
+
+@layer
+def once(x: real["D"], scale: real["D"]) -> real["D"]:
+    return np.tanh(x) * scale
+"""
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("ahead") / "fetching.py"
+    path.write_text(SOURCE)
+    return path
+
+
+@pytest.fixture(scope="module")
+def package(file):
+    return built_from(file.parent, "fetching", SOURCE)
+
+
+def fetched(kernel):
+    return [(p.buffer, str(p.index[0])) for s in walk(kernel.body) if isinstance(s, For) for p in s.ahead]
+
+
+def test_the_second_loop_over_a_row_fetches_the_next(file):
+    kernels = kernels_in(file)
+    assert fetched(kernels["variance", "predict"]) == [("x", "b + 1")]
+    assert ("x", "b") in fetched(kernels["centred", "predict"])
+    loops = [s for s in walk(kernels["variance", "predict"].body) if isinstance(s, For) and s.ahead]
+    assert "subtract" in str(loops[0].body), "the first loop waits for memory itself"
+
+
+def test_what_is_read_once_is_not_fetched(file):
+    """Processors see that a loop goes along memory; and parameters, the same for all rows, are there already."""
+    kernels = kernels_in(file)
+    assert fetched(kernels["once", "predict"]) == []
+    assert all(name == "x" for name, _ in fetched(kernels["centred", "predict"]))
+
+
+def test_of_a_long_row_only_what_a_cache_holds(file):
+    text = emit.function(kernels_in(file)["variance", "predict"], "f32")
+    assert re.search(r"if \(\w+ < LC_AHEAD\) lc_ahead\(&x\[\(b \+ 1\)\*D", text)
+
+
+@pytest.mark.parametrize("size", [1, 31, 32, 33, 1000, 1025])
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_values_and_gradients(package, size, rows):
+    rng = np.random.default_rng(size + rows)
+    agrees(package.centred, [rng.standard_normal((rows, size)), rng.standard_normal(size)], rng, 1e-11, 1e-6)
+    x = rng.standard_normal((rows, size))
+    np.testing.assert_allclose(package.variance(x), np.var(x, axis=1), 1e-12)
+
+
+def test_bits_do_not_hang_on_threads(package):
+    same_bits(package.variance, [np.random.default_rng(0).standard_normal((70, 40_000))])
