@@ -130,7 +130,7 @@ class For:
     parallel: bool = False
     work: Dim | None = None  # estimated flops of all iterations together
     coarse: Dim | None = None  # of chunks of two loops: those of the outer one
-    ahead: tuple[Load, ...] = ()  # places of a later loop, fetched meanwhile
+    ahead: tuple[Load, ...] = ()  # places of a later iteration of a loop outside, asked for meanwhile
 
 
 @node

@@ -41,6 +41,7 @@ from .strands import strands
 from .strides import strides
 from .tables import tables
 from .tidy import tidy
+from .turn import turn
 from .unroll import unroll
 from .verify import IRError, verify
 from .windows import windows
@@ -76,6 +77,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("reorder", reorder),  # ... so that the loop over windows runs along memory
     ("overlap", overlap),  # what windows add to one row is one loop
     ("strands", strands),  # rows that do not touch each other recur on their own
+    ("turn", turn),  # a matrix that products in a loop read across is turned once
     ("flatten", flatten),  # loops over contiguous memory are one
     ("accumulate", accumulate),  # sums run in registers, and in blocks
     ("ease", ease),  # tanh(log1p(v)) is a quotient
