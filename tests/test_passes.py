@@ -363,6 +363,44 @@ def test_tanh_of_log1p_is_a_quotient_as_exact():
         np.testing.assert_allclose(y, exact.astype(dtype), 4 * np.finfo(dtype).eps, 0)
 
 
+BOUNDS = {
+    "relu": lambda x: np.maximum(x, 0.0),
+    "relu, the bound first": lambda x: np.maximum(0.0, x),
+    "at most, the bound first": lambda x: np.minimum(-0.0, x),
+    "clip": lambda x: np.clip(x, -1.5, 0.0),
+    "clip to the left": lambda x: np.clip(x, 2.0, 1.0),
+    "no bound": lambda x: np.minimum(x, np.inf),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_bounds_that_the_program_names(name):
+    """To the bit: NaN goes through, and of zeros with two signs the first argument is taken."""
+    k = Builder("bounded", "N")
+    x, y = k.arg("x", "N"), k.out("y", "N")
+    bounds = {
+        "relu": lambda v: zoo.op("maximum", v, 0.0),
+        "relu, the bound first": lambda v: zoo.op("maximum", 0.0, v),
+        "at most, the bound first": lambda v: zoo.op("minimum", -0.0, v),
+        "clip": lambda v: zoo.op("clip", v, -1.5, 0.0),
+        "clip to the left": lambda v: zoo.op("clip", v, 2.0, 1.0),
+        "no bound": lambda v: zoo.op("minimum", v, np.inf),
+    }
+    k.set(y, lambda i: bounds[name](x[i]))
+    library = zoo.Library(zoo.both(passes.run(k.kernel())))
+    assert "lc_held" in library.text[library.text.index("bounded_f32") :]
+    plain = {"relu": (0, -1), "relu, the bound first": (0, 1), "at most, the bound first": (-0.0, 1)}
+    for dtype in (np.float32, np.float64):
+        v = np.array([0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1e-42, -1e-42, 1.5, -1.5, 3.0, -7.0] * 5, dtype)
+        got = np.empty_like(v)
+        library("bounded", v, got, N=len(v))
+        np.testing.assert_array_equal(got, BOUNDS[name](v))
+        if name in plain:
+            bound, first = plain[name]
+            zeros = v == 0
+            np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(bound if first > 0 else v[zeros]))
+
+
 def test_what_is_stored_as_a_whole_is_not_filled():
     """But what is added to is, and what is read before, and what is stored in part."""
     i, n = Dim.of("i"), Dim.of("N")

@@ -81,6 +81,10 @@ for _name in ("sin", "cos"):
     add(Row(f"{_name}_far", "", "a", "inner", _floating, MISSING, f"lc_{_name}_far{{f}}({{0}})", flops=40))
 add(Row("quotient", "", "a, b, r, f", "inner", _floating, MISSING, "lc_quotient{f}({0}, {1}, {2}, {3})", flops=2))
 add(Row("rough_quotient", "", "a, r, f", "inner", _floating, MISSING, "({0} * {1} * {2})", flops=2))
+# The larger or the lesser of a number that the program names and a value (see passes/ease.py).
+add(Row("held", "", "a", "inner", _floating, MISSING, "lc_held{f}({0})", flops=5))  # more than a variable: before all loops
+add(Row("at_least", "", "c, a", "inner", _floating, MISSING, "lc_at_least{f}({0}, {1})"))
+add(Row("at_most", "", "c, a", "inner", _floating, MISSING, "lc_at_most{f}({0}, {1})"))
 # A value or 0, in a loop that is vectorised (see passes/bits.py).
 add(Row("or_zero", "", "c, a", "inner", _floating, MISSING, "lc_or_zero{f}({0}, {1})"))
 _binary("floor_divide", "np.floor_divide FloorDiv", ZERO, "lc_floor_div{f}({0}, {1}){i}lc_floor_div_i64({0}, {1})", truths=_SHORT, flops=8)
