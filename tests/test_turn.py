@@ -1,4 +1,4 @@
-"""A matrix that products in a loop read across is turned once: where it is, where it must not be, and what comes out."""
+"""A matrix that products in a loop read across is turned once: where it is, where it is not, and what comes of it."""
 
 from __future__ import annotations
 
