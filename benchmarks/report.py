@@ -3,12 +3,14 @@
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import tables
 from measure import last_line
 from peers import PEERS
 
 REFERENCES = ("layerc", "stand-in")
+IN_A_ROW = 8  # cases of the plot
 
 
 def write(run: dict, directory: Path, name: str) -> list[Path]:
@@ -207,7 +209,21 @@ def plot(run: dict, path: Path) -> bool:
     import matplotlib.pyplot as plt
 
     names, cases = columns(run), list(run["cases"])
-    figure, axes = plt.subplots(figsize=(2 + 1.6 * len(cases), 4.5), layout="constrained")
+    rows = [cases[k : k + IN_A_ROW] for k in range(0, len(cases), IN_A_ROW)] or [[]]
+    size = (2 + 1.6 * min(IN_A_ROW, max(len(cases), 1)), 1 + 3.5 * len(rows))
+    figure, axes = plt.subplots(len(rows), figsize=size, layout="constrained", sharey=True, squeeze=False)
+    for row, those in zip(axes[:, 0], rows):
+        _bars(row, run, names, those)
+    facts = run["machine"]
+    where = f"{facts['cpu']}, {facts['threads']} threads, {facts['date'][:10]}"
+    figure.suptitle(f"Forward and all gradients\n{where}")
+    axes[0, 0].legend(fontsize="small", ncols=2)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+    return True
+
+
+def _bars(axes: Any, run: dict, names: list[str], cases: list[str]) -> None:
     width = 0.8 / max(len(names), 1)
     for i, name in enumerate(names):
         entries = [run["cases"][c]["peers"].get(name, {}).get("gradient") for c in cases]
@@ -216,13 +232,7 @@ def plot(run: dict, path: Path) -> bool:
         middle = [1e3 * e["median"] for e in entries]
         whiskers = [[1e3 * abs(e[q] - e["median"]) for e in entries] for q in ("q1", "q3")]
         axes.bar(places, middle, width, yerr=whiskers, label=PEERS[name].title, error_kw={"linewidth": 0.8})
-    facts = run["machine"]
-    where = f"{facts['cpu']}, {facts['threads']} threads, {facts['date'][:10]}"
-    axes.set(yscale="log", ylabel="ms a call (log)", title=f"Forward and all gradients\n{where}")
+    axes.set(yscale="log", ylabel="ms a call (log)")
     axes.set_xticks(range(len(cases)), cases)
     axes.grid(axis="y", alpha=0.3)
     axes.set_axisbelow(True)
-    axes.legend(fontsize="small")
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
-    return True
