@@ -39,6 +39,17 @@ def smoothed(x: real["T D"], decay: real["D"]) -> real["T D"]:
 
 
 @layer
+def stateful(k: real["T D"], v: real["T D"]) -> real["T D"]:
+    # All of a row for each element of another: it is in the cache after the first.
+    state = np.zeros((k.shape[1], k.shape[1]))
+    y = np.zeros_like(k)
+    for t in range(k.shape[0]):
+        state = state + np.outer(k[t], v[t])
+        y[t] = k[t] @ state
+    return y
+
+
+@layer
 def once(x: real["D"], scale: real["D"]) -> real["D"]:
     return np.tanh(x) * scale
 """
@@ -85,6 +96,7 @@ def test_of_a_long_row_only_what_a_cache_holds(file):
 def test_values_and_gradients(package, size, rows):
     rng = np.random.default_rng(size + rows)
     agrees(package.centred, [rng.standard_normal((rows, size)), rng.standard_normal(size)], rng, 1e-11, 1e-6)
+    agrees(package.stateful, [rng.standard_normal((rows, min(size, 9))) for _ in range(2)], rng, 1e-10, 1e-5)
     agrees(package.smoothed, [rng.standard_normal((rows, size)), rng.standard_normal(size)], rng, 1e-11, 1e-6)
     x = rng.standard_normal((rows, size))
     np.testing.assert_allclose(package.variance(x), np.var(x, axis=1), 1e-12)
@@ -102,3 +114,10 @@ def test_a_loop_back_fetches_rows_before_their_turn(file):
     assert all(index.endswith("- 5") for _, index in rows), "four rows on"
     assert len(rows) == len(set(rows))
     assert {"x", "dy", "d_x"} <= {name for name, _ in rows}
+
+
+def test_a_row_that_is_gone_over_many_times_is_not_asked_for(file):
+    """It would be at each of them."""
+    kernels = kernels_in(file)
+    for method in ("predict", "backward"):
+        assert fetched(kernels["stateful", method]) == [], method

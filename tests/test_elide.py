@@ -8,6 +8,8 @@ from nets import built_from
 from thorough import agrees, same_bits
 
 from layerc.build.driver import compile_module, read_module
+from layerc.transpile import ir, passes
+from layerc.transpile.dims import Dim
 
 SOURCE = '''
 import numpy as np
@@ -37,14 +39,16 @@ def moved(x: real["K"], at: i64):
 
 @layer
 def asked_again(x: real["K"], at: i64):
-    """The result changes after the copy, and then the model is asked."""
+    """The model changes after the copy, and is copied once more."""
+    y = np.empty((2, x.shape[0]))
     t = np.sin(x)
     t[at] += 1.0
-    y = np.empty_like(x)
     for i in range(x.shape[0]):
-        y[i] = t[i]
-    y[at] = 5.0
-    return y * t[at]
+        y[0, i] = t[i]
+    t[at] *= 7.0
+    for i in range(x.shape[0]):
+        y[1, i] = t[i]
+    return y
 
 
 @layer
@@ -157,3 +161,21 @@ def test_where_it_is_done(file):
         assert not own[name, "predict"], name
     for name in ("asked_again", "read_between", "carried", "backwards", "turned"):
         assert own[name, "predict"], name
+
+
+def test_what_is_begun_in_one_iteration_only_stays(file):
+    """Of a temporary that no statement around the copy stores as a whole, something lives on from before."""
+    s, i, n = Dim.of("s"), Dim.of("i"), Dim.of("N")
+
+    def kernel(*begins):
+        added = ir.Store("t", (Dim.of(0),), ir.Const(1.0, "real"), "add")
+        copied = ir.For("i", Dim.of(0), n, (ir.Store("y", (s, i), ir.Load("t", (i,), "real")),))
+        loop = ir.For("s", Dim.of(0), Dim.of("T"), (*begins, added, copied), "seq")
+        buffers = (ir.Buffer("y", "real", (Dim.of("T"), n), "out"), ir.Buffer("t", "real", (n,), "temp"))
+        return ir.Kernel("k", ("T", "N"), (), buffers, (loop,))
+
+    fill = ir.For("j", Dim.of(0), n, (ir.Store("t", (Dim.of("j"),), ir.Const(0.0, "real")),))
+    first = ir.Op("equal", (ir.Int(s), ir.Const(0, "i64")), "bool")
+    assert len(passes.elide(kernel(fill)).buffers) == 1
+    for begins in (ir.If(first, (fill,)), ir.For("k", Dim.of(0), s, (fill,), "seq")):
+        assert passes.elide(kernel(begins)) == kernel(begins)

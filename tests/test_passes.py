@@ -401,6 +401,18 @@ def test_bounds_that_the_program_names(name):
             np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(bound if first > 0 else v[zeros]))
 
 
+@pytest.mark.parametrize("first", [False, True])
+def test_a_bound_that_is_no_number_is_no_bound(first):
+    k = Builder("unbounded", "N")
+    x, y = k.arg("x", "N"), k.out("y", "N")
+    k.set(y, lambda i: zoo.op("maximum", np.nan, x[i]) if first else zoo.op("maximum", x[i], np.nan))
+    library = zoo.Library(zoo.both(passes.run(k.kernel())))
+    v = np.linspace(-1, 1, 40)
+    got = np.empty_like(v)
+    library("unbounded", v, got, N=len(v))
+    assert np.isnan(got).all()
+
+
 def test_what_is_stored_as_a_whole_is_not_filled():
     """But what is added to is, and what is read before, and what is stored in part."""
     i, n = Dim.of("i"), Dim.of("N")

@@ -34,7 +34,7 @@ def across(x: real["T H"], w: Param[real["2*H H"]]) -> real["T H"]:
     y = np.zeros_like(x)
     d = x.shape[1]
     for t in range(x.shape[0]):
-        h = np.tanh(x[t] + h @ w[:d].T + y[t] @ w[d:].T)
+        h = np.tanh(x[t] + h @ w[:d].T + (h * h) @ w[d:].T)
         y[t] = h
     return y
 
@@ -47,6 +47,30 @@ def changing(x: real["T H"], w: real["T H H"]) -> real["T H"]:
     for t in range(x.shape[0]):
         h = np.tanh(x[t] + h @ w[t].T)
         y[t] = h
+    return y
+
+
+@layer
+def sliding(x: real["T H"], w: Param[real["T+H H"]]) -> real["T H"]:
+    # Another part of a matrix at each step.
+    h = np.zeros(x.shape[1])
+    y = np.zeros_like(x)
+    for t in range(x.shape[0]):
+        h = np.tanh(x[t] + h @ w[t : t + x.shape[1]].T)
+        y[t] = h
+    return y
+
+
+@layer(batched=True)
+def fading(x: real["N T H"], w: Param[real["H H"]]) -> real["N T H"]:
+    # A matrix that the loop changes.
+    m = w.copy()
+    h = np.zeros((x.shape[0], x.shape[2]))
+    y = np.zeros_like(x)
+    for t in range(x.shape[1]):
+        h = np.tanh(x[:, t] + h @ m.T)
+        m *= 0.5
+        y[:, t] = h
     return y
 
 
@@ -81,7 +105,9 @@ def turned(kernel):
 def test_what_is_turned(kernels):
     assert turned(kernels["recurrent", "pullback"]) == ["w_turned"]
     assert not turned(kernels["recurrent", "predict"]), "memory goes along its columns"
-    assert not turned(kernels["changing", "predict"])
+    assert len(turned(kernels["across", "predict"])) == 2, "each half, from where it begins"
+    for name in ("changing", "sliding", "fading"):
+        assert not turned(kernels[name, "predict"]), name
     assert not turned(kernels["once", "predict"]), "no loop around it"
     kernel = kernels["recurrent", "pullback"]
     loops = [s for s in kernel.body if isinstance(s, For) and any(a == "w_turned" for a in _stored(s))]
@@ -92,12 +118,14 @@ def _stored(stmt):
     return {getattr(s, "buffer", None) for s in walk((stmt,)) if not isinstance(s, Product)}
 
 
-@pytest.mark.parametrize("name", ["recurrent", "across", "changing"])
+@pytest.mark.parametrize("name", ["recurrent", "across", "changing", "sliding", "fading"])
 @pytest.mark.parametrize(("steps", "size"), [(0, 3), (1, 1), (2, 3), (5, 16), (3, 17)])
 def test_values_and_gradients(package, name, steps, size):
     rng = np.random.default_rng(steps + size)
-    shape = {"recurrent": (size, size), "across": (2 * size, size), "changing": (steps, size, size)}[name]
-    agrees(getattr(package, name), [rng.standard_normal((steps, size)), rng.standard_normal(shape)], rng, 1e-11, 1e-6)
+    shape = {"across": (2 * size, size), "changing": (steps, size, size), "sliding": (steps + size, size)}
+    shape = shape.get(name, (size, size))
+    steps = (4, steps) if name == "fading" else (steps,)
+    agrees(getattr(package, name), [rng.standard_normal((*steps, size)), rng.standard_normal(shape)], rng, 1e-11, 1e-6)
 
 
 def test_of_many_rows(package):

@@ -362,12 +362,15 @@ class _Function:
         return text.removesuffix("[0]") if text.endswith("[0]") else f"&{text}"
 
     def fetch(self, loop: For, at: Dim, count: str) -> None:
-        """Asks for so much of what a later loop reads, from there on, unless it is more than a cache holds."""
+        """Asks for so many elements of what a later loop reads, from there on, unless a cache is full by then."""
+        near = "" if at.value == 0 else f"if ({self.spell.dim(at)} < LC_AHEAD) "
         for place in loop.ahead:
             there, size = self.address(place.subs({loop.var: at})), f"sizeof({self.spell.ctype(place.dtype)})"
-            length = f"({count})" if count.isdigit() or "lc_wide" in count else f"lc_smaller({count}, LC_AHEAD)"
-            near = "" if at.value == 0 else f"if ({self.spell.dim(at)} < LC_AHEAD) "
-            self.put(f"{near}lc_ahead({there}, {length} * (int64_t){size});")
+            self.put(f"{near}lc_ahead({there}, {count} * (int64_t){size});")
+
+    def fetch_all(self, loop: For) -> None:
+        """Asks for all that a later loop reads, or as much of it as a cache holds."""
+        self.fetch(loop, loop.lo, f"lc_smaller({self.spell.dim(loop.hi - loop.lo)}, LC_AHEAD)")
 
     def strides(self, place: Load, variables: tuple[str, ...]) -> list[str]:
         shape = self.spell.table[place.buffer].shape
@@ -421,8 +424,7 @@ class _Function:
             if not tail.long or sums_up(loop, sums, self.spell.table):
                 Vectors(self, loop, path, line, tail, sums).write()
                 return
-        if loop.ahead:
-            self.fetch(loop, loop.lo, self.spell.dim(loop.hi - loop.lo))
+        self.fetch_all(loop)
         if line:
             self.put(line)
         self.open(loop)

@@ -34,6 +34,7 @@ class Writer(Protocol):
     def close(self) -> None: ...
     def address(self, place: Load) -> str: ...
     def fetch(self, loop: For, at: Dim, count: str) -> None: ...
+    def fetch_all(self, loop: For) -> None: ...
 
 
 @dataclass
@@ -62,7 +63,7 @@ class Vectors:
             first = self.abreast(count)
         else:
             first = self.lo
-            to.fetch(loop, loop.lo, count)
+            to.fetch_all(loop)
         to.put(self.line)
         to.put(f"for (int64_t {var} = {first}; {var} < {whole}; {var}++) {{")
         to.inside(loop.body, self.path)
@@ -118,7 +119,7 @@ class Vectors:
             self.begin(s, name, op)
         to.put(f"for (int64_t {at} = {self.lo}; {at} < {end}; {at} += {ABREAST} * {lanes}) {{")
         to.depth += 1
-        to.fetch(self.loop, Dim.of(at), f"{ABREAST} * {lanes}")
+        to.fetch(self.loop, Dim.of(at), f"lc_abreast_{to.dtype}")
         if waits(self.tail):
             for k in range(ABREAST):
                 self.vector(at, f"{k} * {lanes} + lc_lane", own)

@@ -152,7 +152,6 @@ typedef struct { int32_t code; int64_t info[4]; } lc_fault_t;
 LC_USED static inline int64_t lc_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 LC_USED static inline int64_t lc_larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* a ** b by squaring; wraps as NumPy's. A negative exponent leaves 0, but for a = 1 and -1. */
 /* Has memory fetch what is read next, of a row no more elements than LC_AHEAD: a core's own cache has to hold it. */
 enum { LC_AHEAD = 16384 };
 LC_USED static inline void lc_ahead(const void *from, int64_t bytes)
@@ -160,6 +159,7 @@ LC_USED static inline void lc_ahead(const void *from, int64_t bytes)
     for (int64_t k = 0; k < bytes; k += 64) __builtin_prefetch((const char *)from + k, 0, 2);
 }
 
+/* a ** b by squaring; wraps as NumPy's. A negative exponent leaves 0, but for a = 1 and -1. */
 LC_USED static inline int64_t lc_pow_i64(int64_t a, int64_t b)
 {
     if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;

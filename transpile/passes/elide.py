@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from ..dims import Dim
+from ..dims import ONE
 from ..ir import Buffer, Comment, Kernel, Load, Stmt, Store
 from .contract import drop_dead, stored_first
 from .direct import is_whole
@@ -69,7 +69,7 @@ def _copy(stmt: Stmt, temps: set[str], table: dict[str, Buffer]) -> tuple[Store,
             alike = table[target].kind == "out" and table[name].dtype == table[target].dtype
             rows = index[-1].split(str(place[-1].symbol)) if place[-1].symbol is not None else None
             known = not any(dim_loads(d) for d in index)
-            if alike and known and rows and rows[0] == Dim.of(1) and is_whole(place, table[name].shape, ranges):
+            if alike and known and rows and rows[0] == ONE and is_whole(place, table[name].shape, ranges):
                 return store, of
     return None
 
