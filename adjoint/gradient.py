@@ -50,6 +50,7 @@ from .activity import active_names, chosen_names, flows, varied_names
 from .aliases import unaliased
 from .blocks import taken
 from .cotangents import Cotangents
+from .early import without_saved
 from .finality import LASTING, final_when_read, settled_stores, written_once
 from .keep import Kept, keep
 from .outputs import given_outputs, is_part_of
@@ -85,7 +86,7 @@ def _derived(layer: Layer, source: str, path: str) -> tuple[Function, tuple[Stmt
     function = _with_one_name(_with_named_extents(_without_clashes(layer.forward or layer.predict)))
     function = without_overwritten(function)
     sweep, body = _settled(function, f"d_{layer.name}", {path: lines_of(source)})
-    body = given_outputs(function, sweep[-1], body)
+    body = without_saved(function, given_outputs(function, sweep[-1], body))
     return with_sizes(_finished(function, f"d_{layer.name}", body, layer.predict.doc)), tuple(sweep)
 
 
