@@ -48,10 +48,11 @@ class Int:
 
 @node
 class Scalar:
-    """A scalar argument of the kernel: a config float, int or bool, by name."""
+    """A scalar argument of the kernel: a config float, int or bool, by name; `usual` is its default, if it has one."""
 
     name: str
     dtype: str
+    usual: float | None = None
 
 
 @node

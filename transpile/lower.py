@@ -15,6 +15,7 @@ axis, params and states do not; the gradients of params are summed over it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from . import ir
@@ -86,9 +87,8 @@ class _Function(Statements):
     # -- arguments -----------------------------------------------------------------------------------------
     def _parameter(self, param: Parameter) -> None:
         if is_scalar(param):
-            self.env[param.name] = ir.Scalar(
-                param.name, "i64" if param.role == "random" else _SCALARS[param.type.dtype]
-            )
+            dtype = "i64" if param.role == "random" else _SCALARS[param.type.dtype]
+            self.env[param.name] = ir.Scalar(param.name, dtype, _usual(param))
             if param.type.dtype == "int":
                 self.facts[param.name] = any_config(param.name)
             return
@@ -199,6 +199,11 @@ class _Function(Statements):
         dims = ((self.batch,) if self.batch else ()) + self.sizes
         gradient = any(r.role in ("input", "param") for r in self.function.results)
         return ir.Kernel(name, dims, scalars, buffers, body, self.batch, flush=gradient)
+
+
+def _usual(param: Parameter) -> float | None:
+    number = param.role == "config" and param.type.dtype in ("int", "float") and param.default is not None
+    return param.default if number and math.isfinite(param.default) else None
 
 
 __all__ = ["BATCHED", "ErrorTable", "is_scalar", "lower", "sizes"]

@@ -23,7 +23,6 @@ _BOOLEAN = {"add": "logical_or", "multiply": "logical_and", "maximum": "logical_
 _EXACT = {"add": Dim.__add__, "subtract": Dim.__sub__, "multiply": Dim.__mul__}
 _UNUSED = ir.Const(0, "real")
 # What NumPy makes of a constant exponent.
-_POWERS = {0.5: "sqrt", 1: "positive", 2: "square", -1: "reciprocal"}
 
 
 class Elements(Context):
@@ -116,8 +115,6 @@ class Elements(Context):
             return ir.Int(_EXACT[op](args[0].dim, args[1].dim))  # type: ignore[union-attr]
         if result == "bool":
             op = _BOOLEAN.get(op, op)
-        if op == "power" and result in ir.FLOATS:
-            return self._power(args[0], args[1], result)
         if op in ("floor_divide", "mod") and result not in ir.FLOATS:
             return divided(op, args[0], args[1], result, by_array=expr.args[1].type.rank > 0)
         return ir.Op(op, tuple(args), result)
@@ -131,13 +128,6 @@ class Elements(Context):
         wanted = "f64" if expr.type.dtype == "bool" else "i64"  # a probability; limits
         args = (rng, draw, number(self.row or ZERO), number(place), *(cast(a, wanted) for a in rest))
         return ir.Op(expr.op, args, ir_dtype(expr.type))
-
-    def _power(self, base: ir.Expr, exponent: ir.Expr, dtype: str) -> ir.Expr:
-        if isinstance(exponent, ir.Const) and exponent.value in _POWERS:
-            return ir.Op(_POWERS[float(exponent.value)], (base,), dtype)
-        if isinstance(exponent, ir.Const) and exponent.value == 3:
-            return ir.Op("multiply", (ir.Op("square", (base,), dtype), base), dtype)
-        return ir.Op("power", (base, exponent), dtype)
 
 
 def divided(op: str, a: ir.Expr, b: ir.Expr, dtype: str, by_array: bool) -> ir.Expr:

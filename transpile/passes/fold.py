@@ -1,7 +1,7 @@
 """Simplifies scalar expressions by identities that hold for every float, NaN and signed zero included.
 
     x * 1 -> x      x - 0 -> x      -(-x) -> x      where(c, a, a) -> a      where(True, a, b) -> a
-    int(n) + 1 -> int(n + 1)        real(2) -> 2.0
+    int(n) + 1 -> int(n + 1)        real(2) -> 2.0  3.0 - 1.0 -> 2.0         power(x, 2) -> square(x)
 
 x + 0 stays (it turns -0 into 0), x * 0 stays (it keeps NaN).
 """
@@ -9,6 +9,7 @@ x + 0 stays (it turns -0 into 0), x * 0 stays (it keeps NaN).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 from ..dims import Dim
@@ -23,6 +24,16 @@ _COMPARE = {
     "greater_equal": lambda a, b: a >= b,
     "equal": lambda a, b: a == b,
     "not_equal": lambda a, b: a != b,
+}
+
+
+_POWERS: dict[float, Callable[[Expr, str], Expr]] = {
+    -1: lambda x, dtype: Op("reciprocal", (x,), dtype),
+    0.5: lambda x, dtype: Op("sqrt", (x,), dtype),
+    0: lambda x, dtype: Const(1.0, dtype),
+    1: lambda x, dtype: Op("positive", (x,), dtype),
+    2: lambda x, dtype: Op("square", (x,), dtype),
+    3: lambda x, dtype: Op("multiply", (Op("square", (x,), dtype), x), dtype),
 }
 
 
@@ -66,6 +77,12 @@ def simplify(expr: Expr) -> Expr:
             return a
         case Op("negative", (Const(value, dtype),), _) if dtype != "bool":
             return Const(-value, dtype)
+        case Op("add" | "subtract" | "multiply" as op, (Const(a), Const(b)), dtype) if dtype in FLOATS and _are_short(
+            a, b
+        ):
+            return Const(float(_INTEGER[op](a, b)), dtype)
+        case Op("power", (base, Const(value)), dtype) if dtype in FLOATS and value in _POWERS:
+            return _POWERS[value](base, dtype)
         case Op("where", (Const(value), a, b), _):
             return a if value else b
         case Op("where", (_, a, b), _) if a == b:
@@ -131,6 +148,11 @@ def _known(op: str, a: Expr, b: Expr) -> bool | None:
 
 def _is_power_of_two(value: float) -> bool:
     return 2.0**-64 <= abs(value) <= 2.0**64 and abs(math.frexp(value)[0]) == 0.5
+
+
+def _are_short(*numbers: float) -> bool:
+    """Whether sums and products of them are exact in every float type: small ones, whole or halves."""
+    return all(abs(n) <= 2**10 and float(2 * n).is_integer() for n in numbers)
 
 
 def _is_zero(value: float, sign: int) -> bool:

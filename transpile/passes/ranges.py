@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..dims import ANY, Dim, Facts, minimum, nonnegative
-from ..ir import Buffer, Check, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store, While
+from ..ir import Check, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store, While
 from .fold import fold_body
-from .tree import Body, Names, dim_loads, map_all, map_stmts, rename_buffers, walk
+from .tree import Body, Names, apart, dim_loads, map_all, map_stmts, walk
 
 MOST = 24  # questions
 Box = Mapping[str, tuple[Dim, Dim]]  # loop variable -> its first and last value; the innermost comes last
@@ -34,7 +34,7 @@ def ranges(kernel: Kernel) -> Kernel:
         holds = Op("greater_equal", (Int(low), Const(0, "i64")), "bool")
         cond = holds if isinstance(cond, Const) else Op("logical_and", (cond, holds), "bool")
     inside = _without_checks(fold_body(map_all(kernel.body, lambda e: asked.answers.get(e, e))), asked.places)
-    checked, more = _apart(kernel)
+    checked, more = apart(kernel, Names.of(kernel))
     return replace(kernel, buffers=(*kernel.buffers, *more), body=(If(cond, inside, checked),))
 
 
@@ -137,18 +137,6 @@ def _without_checks(body: Body, variables: set[str]) -> Body:
 
     body = map_stmts(body, kept)
     return map_all(body, lambda e: Int(places[e.buffer]) if isinstance(e, Load) and e.buffer in places else e)
-
-
-def _apart(kernel: Kernel) -> tuple[Body, list[Buffer]]:
-    """The body with temporaries of its own: what one of the two versions makes is nothing to the other."""
-    names = Names.of(kernel)
-    fresh = {b.name: names.fresh(b.name) for b in kernel.buffers if b.kind in ("temp", "list")}
-    more = [
-        replace(b, name=fresh[b.name], alias=fresh.get(b.alias, b.alias) if b.alias else None)
-        for b in kernel.buffers
-        if b.name in fresh
-    ]
-    return rename_buffers(kernel.body, fresh), more
 
 
 __all__ = ["as_dim", "conjuncts", "ranges"]

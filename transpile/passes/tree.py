@@ -372,11 +372,12 @@ def buffers(kernel: Kernel) -> dict[str, Buffer]:
 
 def read_from_dims(kernel: Kernel) -> set[str]:
     """Buffers that some Dim reads an integer from: their values cannot be replaced by expressions."""
-    return {name for stmt in kernel.body for name in _read_from_dims(stmt)}
+    return {name for stmt in kernel.body for name in in_dims(stmt)}
 
 
 @remembered
-def _read_from_dims(stmt: Stmt) -> frozenset[str]:
+def in_dims(stmt: Stmt) -> frozenset[str]:
+    """Buffers that Dims of the statement, or of those inside, read integers from."""
     dims = list(own_dims(stmt))
     if isinstance(stmt, Product):
         dims += [*stmt.index, *stmt.left.index, *stmt.right.index]
@@ -384,7 +385,7 @@ def _read_from_dims(stmt: Stmt) -> frozenset[str]:
         for part in parts(expr):
             dims += part.index if isinstance(part, Load) else [part.dim] if isinstance(part, Int) else []
     found = {load.buffer for d in dims for load in dim_loads(d)}
-    return frozenset(found.union(*(_read_from_dims(s) for body in bodies(stmt) for s in body)))
+    return frozenset(found.union(*(in_dims(s) for body in bodies(stmt) for s in body)))
 
 
 class Names:
@@ -406,6 +407,17 @@ class Names:
             name = f"{base}_{count}"
         self.taken.add(name)
         return name
+
+
+def apart(kernel: Kernel, names: Names) -> tuple[Body, list[Buffer]]:
+    """The body with temporaries of its own: what one of two versions makes is nothing to the other."""
+    fresh = {b.name: names.fresh(b.name) for b in kernel.buffers if b.kind in ("temp", "list")}
+    more = [
+        replace(b, name=fresh[b.name], alias=fresh.get(b.alias, b.alias) if b.alias else None)
+        for b in kernel.buffers
+        if b.name in fresh
+    ]
+    return rename_buffers(kernel.body, fresh), more
 
 
 def has(body: Iterable[Stmt], *kinds: type) -> bool:
