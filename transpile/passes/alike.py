@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..dims import Dim
+from ..dims import Atom, Dim
 from ..ir import (
     Buffer,
     Check,
@@ -18,6 +18,7 @@ from ..ir import (
     Int,
     Kernel,
     Load,
+    Op,
     Product,
     Stmt,
     Store,
@@ -34,6 +35,7 @@ from .tree import (
     bodies,
     dim_loads,
     has,
+    in_dims,
     loads,
     own_dims,
     own_exprs,
@@ -44,6 +46,9 @@ from .tree import (
 )
 
 LANES = 16
+NONE = Const(0, "i64")
+# What counts the turns of a loop -> those of each lane, what it began with, and the mask of lanes that count.
+Turns = dict[str, tuple[str, Const, Expr | None]]
 NARROW = 12  # a loop known to be this short fills no vector
 
 
@@ -67,6 +72,7 @@ class Alike:
         self.zero: set[str] = set()  # places: 0 for an example that has none
         self.maps = 0  # map loops around a statement
         self.level: dict[str, Dim] = {}  # list -> where it ends for every lane that goes on
+        self.turns: Turns = {}
         self.packed: dict[str, str] = {}  # input or output -> its wide copy
         self.wide: dict[str, str] = {}  # private temporary -> its copy with an axis of lanes
         for name in sorted({a.buffer for a in accesses(self.loop.body)}):
@@ -193,6 +199,42 @@ class Alike:
                     once = longer == Store(end, (), Const(1, "i64"), "add") and end not in touched(loop.before)
                     if kept.buffer == name and alone and once:
                         found[name] = length
+        return found
+
+    def counters(self, loop: While, before: Body) -> dict[str, Const]:
+        """Integers that each turn of a loop makes larger by one, no places, with what they are before it: they are the
+        same for all that go on."""
+        found = {}
+        stores = [s.buffer for s in walk((loop,)) if isinstance(s, Store)]
+        for stmt in loop.body:
+            match stmt:
+                case Store(name, (), Const(1, "i64"), "add") if name in self.wide and stores.count(name) == 1:
+                    start = next((s for s in reversed(before) if name in touched((s,))), None)
+                    if name not in in_dims(loop) and isinstance(start, Store) and start.buffer == name and not start.op:
+                        if isinstance(start.value, Const):
+                            found[name] = start.value
+        return found
+
+    def popped(self, loop: For) -> dict[str, str]:
+        """Lists that each turn of a loop takes the last entry from, with where they end, if that is all that it does
+        with either."""
+        found = {}
+        for name in self.stacks():
+            end = next(load.buffer for load in dim_loads(self.table[name].shape[0]))
+            mine = [s for s in loop.body if touched((s,)) & {name, end}]
+            if (
+                mine
+                and isinstance(mine[0], Check)
+                and mine[0].cond == Op("greater", (Load(end, (), "i64"), NONE), "bool")
+            ):
+                mine = mine[1:]
+            if mine[:1] != [Store(end, (), Const(-1, "i64"), "add")]:
+                continue
+            read = [a for s in mine[1:] for a in accesses((s,)) if a.buffer in (name, end)]
+            places = sum(a.buffer == name for a in read)
+            last = (Dim.of(Atom("load", (Load(end, (), "i64"),))),)
+            if len(read) == 2 * places and all(a.index in (last, ()) and a.mode == "r" for a in read):
+                found[name] = end
         return found
 
     def is_shared(self, stmt: Store) -> bool:

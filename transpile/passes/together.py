@@ -5,6 +5,7 @@ What `lanes` decides to do is done here; `alike` says whether it may be.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from ..dims import Atom, Dim
@@ -26,7 +27,7 @@ from ..ir import (
     Store,
     While,
 )
-from .alike import LANES, Alike, is_recurrence, names_in
+from .alike import LANES, NONE, Alike, Turns, is_recurrence, names_in
 from .predicate import conjunction, masked, only_within
 from .share import dtype_of
 from .tree import (
@@ -36,10 +37,14 @@ from .tree import (
     dim_loads,
     map_all,
     map_dim,
+    own_dims,
+    own_exprs,
     rename_buffers,
     substitute,
+    symbols,
     touched,
     walk,
+    written,
 )
 
 
@@ -131,11 +136,23 @@ class Together(Alike):
     def body(self, body: Body, mask: Expr | None) -> Body:
         found: list[Stmt] = []
         for k, stmt in enumerate(body):
+            same, known = self.turns_of(stmt, mask), self.turns
+            self.turns = {n: counted for n, counted in known.items() if n not in written((stmt,))}
             if isinstance(stmt, While) and not self.same_for_all(stmt.cond):
-                found += self.loop_until_all_done(stmt, mask, self.even(stmt, body[:k]))
+                found += self.loop_until_all_done(stmt, mask, self.even(stmt, body[:k]), self.counters(stmt, body[:k]))
+            elif isinstance(stmt, For) and any(dim_loads(stmt.hi)):
+                found += self.as_often_as_any(stmt, mask, known)
             else:
                 found += self.stmt(stmt, mask)
+            self.turns |= same
         return _joined(tuple(found))
+
+    def turns_of(self, stmt: Stmt, mask: Expr | None) -> Turns:
+        """A copy of what counts turns counts them, too."""
+        match stmt:
+            case Store(buffer, (), Load(name, ()), None) if name in self.turns and self.turns[name][2] == mask:
+                return {buffer: self.turns[name]}
+        return {}
 
     def stmt(self, stmt: Stmt, mask: Expr | None) -> Body:
         match stmt:
@@ -148,8 +165,6 @@ class Together(Alike):
             case Grow(buffer, count):
                 before, most = self.extreme(Int(count + 1), "max", Const(0, "i64"))  # the end is room, too
                 return (*before, Grow(self.wide[buffer], Dim.of(Atom("load", (most,)))))
-            case For(hi=hi) if any(dim_loads(hi)):
-                return self.as_often_as_any(stmt, mask)
             case Store(buffer, index, _, op) if op and index and self.is_shared(stmt):
                 part = self.fresh(buffer, self.table[buffer].dtype)
                 term = masked(stmt, mask, self.table).value
@@ -207,40 +222,63 @@ class Together(Alike):
         before, some = self.extreme(Cast(mask, "i64"), "max", Const(0, "i64"))
         return (*before, If(Op("greater", (some, Const(0, "i64")), "bool"), self.body(body, mask)))
 
-    def loop_until_all_done(self, loop: While, mask: Expr | None, even: dict[str, Const]) -> Body:
-        live = self.flag("live")
+    def loop_until_all_done(
+        self, loop: While, mask: Expr | None, even: dict[str, Const], counters: dict[str, Const]
+    ) -> Body:
+        live, turns = self.flag("live"), self.fresh("turns", "i64")
         running = Load(live, (), "bool")
         self.free |= {n for n in self.wide if only_within(n, loop.body, self.loop)}
-        start: list[Stmt] = [self.lane(Store(live, (), mask or Const(True, "bool")))]
-        longer: list[Stmt] = []
-        for name, length in sorted(even.items()):
-            level = self.add("level", "i64", ())
-            self.level[name] = Dim.of(Atom("load", (Load(level, (), "i64"),)))
-            start.append(Store(level, (), length))
-            longer.append(Store(level, (), Const(1, "i64"), "add"))
-        any_left, some = self.extreme(Cast(running, "i64"), "max", Const(0, "i64"))
+        level = self.add("level", "i64", ())
+        start = (self.lane(Store(live, (), mask or Const(True, "bool"))), self.lane(Store(turns, (), NONE)))
+        for name, length in even.items():
+            self.level[name] = Dim.of(Atom("load", (Load(level, (), "i64"),))) + int(length.value)
+        ends = {self.end(name): length for name, length in even.items()}
+        loop = _counted(loop, {**counters, **ends}, Load(level, (), "i64"))
+        any_left, some = self.any_of(live)
         test = (
             *self.body(loop.before, running),
             self.lane(Store(live, (), conjunction(running, loop.cond))),
             *any_left,
         )
-        go_on = Op("greater", (some, Const(0, "i64")), "bool")
-        inside = (*self.body(loop.body, running), *longer)
+        inside = (
+            *self.body(loop.body, running),
+            self.lane(self.chosen(Store(turns, (), Const(1, "i64"), "add"), running)),
+            Store(level, (), Const(1, "i64"), "add"),
+        )
         for name in even:
             del self.level[name]
-        return (*start, While(_joined(test), go_on, inside))
+        after = []
+        for name, first in {**counters, **ends}.items():
+            total: Expr = Load(turns, (), "i64")
+            count = Store(name, (), Op("add", (total, first), "i64") if first.value else total)
+            after.append(self.lane(self.chosen(count, mask)))
+            self.turns[name] = (turns, first, mask)
+        return (*start, Store(level, (), NONE), While(_joined(test), some, _joined(inside)), *after)
 
-    def as_often_as_any(self, loop: For, mask: Expr | None) -> Body:
-        """A loop that each lane runs as often as it has to."""
+    def as_often_as_any(self, loop: For, mask: Expr | None, known: Turns) -> Body:
+        """A loop that each lane runs as often as it has to: the last turns of all that are made, if none knows its
+        number. Lanes that take from a list what earlier turns left there then are at one place of it."""
         none = Const(-(2**63), "i64")
         times = Int(loop.hi) if mask is None else Op("where", (mask, Int(loop.hi), none), "i64")
         before, most = self.extreme(times, "max", none)
         live = self.flag("live")
-        once_more = Op("less", (Int(Dim.of(loop.var)), Int(loop.hi)), "bool")
+        turn = Dim.of(loop.var)
+        after: list[Stmt] = []
+        if loop.lo == Dim.of(0) and not _names(loop.body, loop.var):
+            turn = Dim.of(Atom("load", (most,))) - 1 - turn
+            for name, end in self.popped(loop).items():
+                if _has_turns(known, loop.hi, end, mask):
+                    loop = replace(loop, body=_without_end(loop.body, name, end, turn))
+                    after.append(self.lane(self.chosen(Store(end, (), NONE), mask)))
+        once_more = Op("less", (Int(turn), Int(loop.hi)), "bool")
         running = self.lane(Store(live, (), conjunction(mask, once_more)))
         self.free |= {n for n in self.wide if only_within(n, loop.body, self.loop)}
         inside = self.body(loop.body, Load(live, (), "bool"))
-        return (*before, replace(loop, hi=Dim.of(Atom("load", (most,))), body=_joined((running, *inside))))
+        loop = replace(loop, hi=Dim.of(Atom("load", (most,))), body=_joined((running, *inside)))
+        return (*before, loop, *after)
+
+    def end(self, stack: str) -> str:
+        return next(load.buffer for load in dim_loads(self.table[stack].shape[0]))
 
     def checked_for_all(self, stmt: Check, mask: Expr | None) -> Body:
         """Of those that fail the first is named, as where they go one by one: but not if it would fail later."""
@@ -260,6 +298,14 @@ class Together(Alike):
 
         info = tuple(map_dim(d, there) for d in stmt.info)
         return (*before, replace(stmt, cond=Op("equal", (first, none), "bool"), info=info))
+
+    def any_of(self, flag: str) -> tuple[Body, Expr]:
+        """Whether a flag of some lane is set."""
+        name = self.add("some", "i32", ())
+        given = self.lane(Store(name, (), Cast(Load(flag, (), "bool"), "i32"), "max"))
+        return (Store(name, (), Const(0, "i32")), given), Op(
+            "greater", (Load(name, (), "i32"), Const(0, "i32")), "bool"
+        )
 
     def extreme(self, value: Expr, op: str, start: Const) -> tuple[Body, Load]:
         """The largest or the least of what the lanes have, and of `start`."""
@@ -300,6 +346,54 @@ class Together(Alike):
 
         body = substitute((stmt,), {self.loop.var: Dim.of(self.group) * LANES + lane})
         return store(map_all(body, load)[0])
+
+
+def _has_turns(known: Turns, times: Dim, end: str, mask: Expr | None) -> bool:
+    """Whether a list has an entry for each time that a loop is run."""
+    match times.symbol:
+        case Atom("load", (Load(name, ()),)) if name in known and end in known:
+            return known[name] == known[end] and known[end][1:] == (NONE, mask)
+    return False
+
+
+def _counted(loop: While, counters: dict[str, Const], turn: Load) -> While:
+    """The loop with a turn's number in the place of what counts turns."""
+
+    def known(done: set[str]) -> Callable[[Expr], Expr]:
+        def value(e: Expr) -> Expr:
+            if not (isinstance(e, Load) and e.buffer in counters):
+                return e
+            first = int(counters[e.buffer].value) + (e.buffer in done)
+            return Op("add", (turn, Const(first, "i64")), "i64") if first else turn
+
+        return value
+
+    done: set[str] = set()
+    body: list[Stmt] = []
+    for stmt in loop.body:
+        if isinstance(stmt, Store) and stmt.buffer in counters:
+            done.add(stmt.buffer)
+        else:
+            body += map_all((stmt,), known(done))
+    (start,) = map_all((While(loop.before, loop.cond, ()),), known(set()))
+    assert isinstance(start, While)
+    return replace(start, body=tuple(body))
+
+
+def _without_end(body: Body, name: str, end: str, place: Dim) -> Body:
+    """A list is read at a place that is known, and its end is not asked for."""
+
+    def there(e: Expr) -> Expr:
+        return replace(e, index=(place,)) if isinstance(e, Load) and e.buffer == name else e
+
+    own = [s for s in body if isinstance(s, (Check, Store)) and end in touched((s,)) and name not in touched((s,))]
+    return map_all(tuple(s for s in body if s not in own), there)
+
+
+def _names(body: Body, var: str) -> bool:
+    """Whether statements ask for a loop's number."""
+    dims = [d for s in walk(body) for d in own_dims(s)]
+    return any(var in d.symbols() for d in dims) or any(var in symbols(e) for s in walk(body) for e in own_exprs(s))
 
 
 def _joined(body: Body) -> Body:
