@@ -351,6 +351,10 @@ def _relaxed(dim: Dim, facts: Facts) -> bool:
         for position, atom in enumerate(monomial):
             if not isinstance(atom, Atom):
                 continue
+            if monomial == (atom,) and atom.kind == "floordiv" and (n := atom.args[1].value or 0) > 0 and abs(c) == 1:
+                # a // n <= k if, and only if, a <= n*k + n - 1; and a // n >= k, if a >= n*k
+                if nonnegative(rest * n + (atom.args[0] if c > 0 else n - 1 - atom.args[0]), facts):
+                    return True
             others = Dim(((monomial[:position] + monomial[position + 1 :], abs(c)),))
             if not nonnegative(others, facts):
                 continue
@@ -454,6 +458,33 @@ def maximum(a: Dim, b: Dim, facts: Facts | None = None) -> Dim:
         if (left := _without("max", this, lambda one: _at_least(other - one, facts))) is not None:  # noqa: B023
             return maximum(left, other, facts)
     return Dim.of(Atom("max", tuple(sorted((a, b), key=str))))
+
+
+def settled(dim: Dim, facts: Facts) -> Dim:
+    """The same, with the larger or lesser of two in its place where facts tell which that is."""
+    if not any(isinstance(a, Atom) for a in dim.atoms()):
+        return dim
+    total = ZERO
+    for monomial, c in dim.terms:
+        term = Dim.of(c)
+        for atom in monomial:
+            term = term * (_settled_atom(atom, facts) if isinstance(atom, Atom) else Dim.of(atom))
+        total = total + term
+    return total
+
+
+def _settled_atom(atom: Atom, facts: Facts) -> Dim:
+    args = [settled(a, facts) if isinstance(a, Dim) else a for a in atom.args]
+    match atom.kind:
+        case "max":
+            return maximum(args[0], args[1], facts)
+        case "min":
+            return minimum(args[0], args[1], facts)
+        case "floordiv":
+            return args[0] // args[1]
+        case "mod":
+            return args[0] % args[1]
+    return Dim.of(Atom(atom.kind, tuple(args)))
 
 
 def _without(kind: str, dim: Dim, outdone: Callable[[Dim], bool]) -> Dim | None:

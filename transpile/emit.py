@@ -413,7 +413,7 @@ class _Function:
         self.bounds(loop)
         if self.row(loop):
             return
-        line = pragma(loop, outer, self.spell.facts)
+        line = pragma(loop, outer, self.spell.facts, self.root)
         if line:
             for name in sorted(self.spell.local, key=len, reverse=True):
                 if self.spell.names[name] != name:

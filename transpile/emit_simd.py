@@ -8,11 +8,11 @@ array, stays scalar).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from .dims import Facts
 from .ir import Comment, For, If, Store
-from .passes.depend import injective
+from .passes.depend import injective, neighbours
 from .passes.tree import own_accesses, walk
 
 # max and min carry NaN, so they are reductions of our own (declared in the prelude); integers have none to
@@ -20,9 +20,11 @@ from .passes.tree import own_accesses, walk
 _CLAUSE = {"add": "+", "mul": "*", "or": "|", "and": "&"}
 
 
-def pragma(loop: For, outer: Callable[[str], str | None], facts: Facts) -> str | None:
+def pragma(loop: For, outer: Callable[[str], str | None], facts: Facts, root: Mapping[str, str]) -> str | None:
     """The line before the loop, or None. `outer` gives the C type of a variable that lives outside it, else
-    None."""
+    None; `root`: the buffer whose memory a buffer is."""
+    if neighbours(loop.body, loop.var, root):
+        return None
     if loop.kind != "map" or loop.parallel or not all(isinstance(s, (Store, If, Comment)) for s in walk(loop.body)):
         return None
     reductions: dict[str, str] = {}

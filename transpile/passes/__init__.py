@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from ..ir import Kernel
 from .accumulate import accumulate
@@ -29,6 +30,7 @@ from .linear import linear
 from .near import near
 from .order import order, reorder
 from .overlap import overlap
+from .periods import periods
 from .products import products
 from .quotient import quotient
 from .ranges import ranges
@@ -43,7 +45,9 @@ from .tables import tables
 from .tidy import tidy
 from .turn import turn
 from .unroll import unroll
+from .usual import Versions
 from .verify import IRError, verify
+from .whole import whole
 from .windows import windows
 
 Pass = Callable[[Kernel], Kernel]
@@ -51,9 +55,11 @@ Pass = Callable[[Kernel], Kernel]
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("tidy", tidy),  # loops have their own variables
     ("fold", fold),  # x * 1 is x
+    ("whole", whole),  # a fraction of places, rounded down, is a place
     ("guards", guards),  # what a branch has asked is not checked inside
     ("ranges", ranges),  # where all indices are in range, none is checked
     ("free", free),  # user loops with independent iterations are maps
+    ("periods", periods),  # what repeats in places is made together
     ("fills", fills),  # what is stored as a whole is not filled before
     ("distribute", distribute),  # a vector times a matrix, for all examples, is a matrix product
     ("products", products),  # sums of products are matrix products
@@ -99,17 +105,22 @@ def run(kernel: Kernel, upto: str | None = None, trace: Callable[[str, Kernel], 
     sees every stage, "lower" first. A fault names the pass that made it."""
     if upto is not None and upto not in ("lower", *NAMES):
         raise ValueError(f"no pass {upto!r}; there are: lower, {', '.join(NAMES)}")
+    made = Versions.of(verify(kernel))
     for name, function in (("lower", verify), *PASSES):
         try:
-            changed = function(kernel)
-            kernel = verify(changed) if changed != kernel else kernel
+            made = made.map(partial(_checked, function))
         except IRError as fault:
             raise IRError(f"after pass {name}: {fault}") from None
         if trace:
-            trace(name, kernel)
+            trace(name, made.joined())
         if name == upto:
             break
-    return kernel
+    return made.joined()
+
+
+def _checked(function: Pass, kernel: Kernel) -> Kernel:
+    changed = function(kernel)
+    return verify(changed) if changed != kernel else kernel
 
 
 __all__ = ["NAMES", "PASSES", "IRError", "run", "verify"]

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ..dims import ANY, Atom, Dim, Facts, nonnegative
-from ..ir import Buffer, Check, For, Kernel, Load, Stmt
-from .tree import Access, Body, accesses, has, roots
+from ..ir import Buffer, Check, For, Kernel, Load, Stmt, Store
+from .tree import Access, Body, accesses, has, roots, walk
 
 EVERY = frozenset({-1, 0, 1})
 NONE: frozenset[int] = frozenset()
@@ -189,6 +189,30 @@ def elsewhere(access: Access) -> Access:
     )
     index = None if access.index is None else tuple(d.subs(other) for d in access.index)
     return replace(access, index=index, loops=loops)
+
+
+def neighbours(body: Iterable[Stmt], var: str, root: Mapping[str, str]) -> bool:
+    """Whether two statements of a map loop add to one place in different iterations: in vectors one of them could undo
+    the other."""
+    stores = [s for s in walk(body) if isinstance(s, Store) and s.op and s.index]
+    places = list(dict.fromkeys((s.buffer, s.index) for s in stores))
+    for k, (name, index) in enumerate(places):
+        for other, there in places[:k]:
+            if root.get(name, name) == root.get(other, other) and (name != other or not _apart(index, there, var)):
+                return True
+    return False
+
+
+def _apart(index: tuple[Dim, ...], other: tuple[Dim, ...], var: str) -> bool:
+    """Whether they are never one place, whatever iterations they are of."""
+    for a, b in zip(index, other, strict=True):
+        first, second = a.split(var), b.split(var)
+        if first is None or second is None or first[0] != second[0] or (distance := (a - b).value) is None:
+            continue
+        step = first[0].value
+        if step is not None and (distance % step if step else distance):
+            return True
+    return False
 
 
 def injective(index: tuple[Dim, ...], var: str, facts: Facts) -> bool:

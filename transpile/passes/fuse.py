@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from ..dims import Dim
 from ..ir import Check, Comment, Const, For, Grow, Kernel, Product, Stmt, Store, While
-from .depend import Memory, in_order, independent
+from .depend import Memory, in_order, independent, neighbours
 from .tidy import drop_idle
 from .tree import Body, bodies, has, map_bodies, substitute
 
@@ -95,6 +95,12 @@ def fusible(first: For, second: For, memory: Memory) -> bool:
     renamed = substitute(second.body, {second.var: Dim.of(first.var)})
     inside = memory.inside(first)
     allowed = {0} if first.kind == second.kind == "map" else {0, -1}
+    if (
+        allowed == {0}
+        and not has((*first.body, *renamed), For)
+        and neighbours((*first.body, *renamed), first.var, memory.root)
+    ):
+        return False  # each could be vectorised, both together not
     return in_order(first.body, renamed, first.var, inside, allowed)
 
 

@@ -40,26 +40,27 @@ def _stmt(stmt: Stmt, known: Known, facts: Facts) -> Stmt:
     match stmt:
         case If(cond, then, orelse):
             inside = (*known, *(m for part in conjuncts(cond) for m in margins(part)))
-            return If(_told(cond, known, facts), _body(then, inside, facts), _body(orelse, known, facts))
+            return If(told(cond, known, facts), _body(then, inside, facts), _body(orelse, known, facts))
         case For(var, lo, hi):
             within = {**facts, var: (lo, hi - 1)}
             return replace(stmt, body=_body(stmt.body, known, within))
         case While():
             return map_bodies(stmt, lambda inner: _body(inner, known, facts))
-    return map_own(stmt, lambda d: d, lambda e: _told(e, known, facts)) if known else stmt
+    return map_own(stmt, lambda d: d, lambda e: told(e, known, facts)) if known else stmt
 
 
-def _told(expr: Expr, known: Known, facts: Facts) -> Expr:
+def told(expr: Expr, known: Known, facts: Facts) -> Expr:
     """With what is known in the place of comparisons."""
+    return map_expr(expr, lambda e: answer(e, known, facts)) if known else expr
 
-    def answer(e: Expr) -> Expr:
-        for wanted in (True, False):
-            needed = margins(e, wanted)
-            if needed and all(any(nonnegative(m - k, facts) for k in known) for m in needed):
-                return Const(wanted, "bool")
-        return e
 
-    return map_expr(expr, answer) if known else expr
+def answer(expr: Expr, known: Known, facts: Facts) -> Expr:
+    """A comparison that is known to hold, or not to, as that."""
+    for wanted in (True, False):
+        needed = margins(expr, wanted)
+        if needed and all(any(nonnegative(m - k, facts) for k in known) for m in needed):
+            return Const(wanted, "bool")
+    return expr
 
 
 def margins(comparison: Expr, wanted: bool = True) -> tuple[Dim, ...]:
