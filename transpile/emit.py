@@ -17,7 +17,7 @@ from .dims import Atom, Dim, minimum, product
 from .emit_rows import extreme_of, row_of
 from .emit_simd import pragma
 from .emit_storage import Region, Storage, plan, stored_first
-from .emit_tails import sums_up, tail_of, within
+from .emit_tails import tail_of, within
 from .emit_text import C_OPS, C_TYPES, Speller, bare, extreme
 from .emit_vectors import Vectors
 from .ir import Buffer, Check, Comment, Expr, For, Grow, If, Kernel, Load, Op, Product, Stmt, Store, While
@@ -419,10 +419,11 @@ class _Function:
                 if self.spell.names[name] != name:
                     line = line.replace(name, self.spell.names[name])
         tail = tail_of(loop, self.spell.table, self.root, self.dtype) if line else None
-        if line and tail:
+        if line:
             sums = {s.buffer for s in loop.body if isinstance(s, Store) and not s.index and outer(s.buffer) is not None}
-            if not tail.long or sums_up(loop, sums, self.spell.table):
-                Vectors(self, loop, path, line, tail, sums).write()
+            vectors = Vectors(self, loop, path, line, tail, sums)
+            if vectors.are_worth():
+                vectors.write()
                 return
         self.fetch_all(loop)
         if line:

@@ -2,8 +2,9 @@
 
 for (i = 0; i < i_abreast; i += 4 * lanes)    four vectors, each with sums of its own, as one addition waits for the
                                               last; written out where there is nothing else to do meanwhile
-for (; i < i_whole; i++)                      whole vectors
+for (; i < i_whole; i += lanes)               whole vectors
 if (i_rest)                                   a part of one, through masks
+s += lc_add_lanes_f32(s_lanes)                what all of them have added up in each lane
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from .dims import Dim
-from .emit_tails import ABREAST, Tail, sums_up, waits
+from .emit_tails import ABREAST, Tail, is_long, sums_up, waits
 from .emit_text import C_OPS, Speller, bare, extreme
 from .ir import For, Load, Stmt, Store
 from .passes.accumulate import neutral
 from .passes.tree import Names
+
+_JOINED = ("add", "mul", "max", "min")  # parts.h joins the lanes
+Own = dict[str, tuple[str, str]]  # variable -> its lanes, and how they are joined
 
 
 class Writer(Protocol):
@@ -39,38 +43,94 @@ class Writer(Protocol):
 
 @dataclass
 class Vectors:
-    """`line`: the pragma of the loop; `sums`: what it accumulates in variables from outside of it."""
+    """`line`: the pragma of the loop; `tail`: None where what is left is done element by element; `sums`: what it
+    accumulates in variables from outside of it."""
 
     to: Writer
     loop: For
     path: tuple
     line: str
-    tail: Tail
+    tail: Tail | None
     sums: set[str]
 
     def __post_init__(self) -> None:
         self.spell, self.lanes = self.to.spell, f"lc_wide_{self.to.dtype}"
         self.lo = self.spell.dim(self.loop.lo)
 
+    def are_worth(self) -> bool:
+        """Whether the loop is written so: where it ends in a part of a vector, or adds up."""
+        if self.tail:
+            return not self.tail.long or sums_up(self.loop, self.sums, self.spell.table)
+        flat = all(isinstance(s, Store) for s in self.loop.body) and not is_long(self.loop.hi)
+        return flat and bool(self.sums) and self.can_join()
+
     def write(self) -> None:
         to, spell, tail, loop = self.to, self.spell, self.tail, self.loop
-        var = spell.names.add(loop.var)
+        spell.names.add(loop.var)
         count, whole = (self.name(f"{loop.var}_{n}") for n in ("count", "whole"))
+        long = tail is not None and tail.long
         spell.facts[loop.var] = spell.facts[whole] = (loop.lo, loop.hi - 1)
         to.put(f"const int64_t {count} = lc_larger({bare(spell.dim(loop.hi - loop.lo))}, 0);")
-        to.put(f"const int64_t {whole} = {self.behind(count if tail.long else f'({count} & -{self.lanes})')};")
-        if sums_up(loop, self.sums, spell.table):
-            first = self.abreast(count)
+        vectors = f"const int64_t {whole} = {self.behind(count if long else f'({count} & -{self.lanes})')};"
+        own = {} if long else self.in_lanes()
+        if own:
+            to.put("#if LC_LANES")
+            to.put(vectors)
+            self.in_vectors(count, whole, own)
+            to.put("#else")
+            self.by_element(self.lo, f"{self.behind(count)}", self.line)
+            to.put("#endif")
+        else:
+            to.put(vectors)
+            first = self.lo
+            if tail and sums_up(loop, self.sums, spell.table):
+                first = self.abreast(count, own, waits(tail))
+            else:
+                to.fetch_all(loop)
+            self.by_element(first, whole, self.line)
+            if tail and not long:
+                self.part(tail, whole, count, own)
+        del spell.facts[loop.var], spell.facts[whole]
+
+    def in_vectors(self, count: str, whole: str, own: Own) -> None:
+        """All of it, accumulated in lanes that are joined at the end."""
+        to, tail = self.to, self.tail
+        self.begin(own, 1)
+        if tail and sums_up(self.loop, self.sums, self.spell.table):
+            first = self.abreast(count, own, waits(tail))
         else:
             first = self.lo
-            to.fetch_all(loop)
-        to.put(self.line)
-        to.put(f"for (int64_t {var} = {first}; {var} < {whole}; {var}++) {{")
-        to.inside(loop.body, self.path)
-        to.put("}")
-        if not tail.long:
-            self.part(whole, count)
-        del spell.facts[loop.var], spell.facts[whole]
+            to.fetch_all(self.loop)
+        at = self.name(f"{self.loop.var}_at")
+        to.put(f"for (int64_t {at} = {first}; {at} < {whole}; {at} += {self.lanes}) {{")
+        to.depth += 1
+        self.vector(at, "lc_lane", own)
+        to.close()
+        if tail:
+            self.part(tail, whole, count, own)
+        for s, (name, op) in own.items():
+            to.put(f"{self.accumulated(s, op, f'lc_{op}_lanes_{to.dtype}({name})')};")
+        if not tail:
+            self.by_element(whole, self.behind(count), None)
+
+    def by_element(self, first: str, end: str, line: str | None) -> None:
+        var = self.spell.names[self.loop.var]
+        if line:
+            self.to.put(line)
+        self.to.put(f"for (int64_t {var} = {first}; {var} < {end}; {var}++) {{")
+        self.to.inside(self.loop.body, self.path)
+        self.to.put("}")
+
+    def can_join(self) -> bool:
+        """Whether all that is accumulated can have lanes of its own through the whole loop: they are joined once, two
+        by two, where gcc would add one after the other behind each of the three loops."""
+        dtypes = {self.spell.table[s].dtype for s in self.sums}
+        return dtypes <= {"real", self.to.dtype} and all(s.op in _JOINED for s in self.accumulations())
+
+    def in_lanes(self) -> Own:
+        """The names of the lanes of what is accumulated."""
+        stores = self.accumulations() if self.can_join() else []
+        return {s.buffer: (self.name(f"{s.buffer}_lanes"), s.op or "") for s in stores}
 
     def name(self, base: str) -> str:
         return self.spell.names.add(self.to.fresh.fresh(base))
@@ -79,25 +139,26 @@ class Vectors:
         """The place that is so many iterations behind the first."""
         return count if self.lo == "0" else f"{self.lo} + {count}"
 
-    def part(self, whole: str, count: str) -> None:
+    def part(self, tail: Tail, whole: str, count: str, own: Own) -> None:
         """A part of a vector, masked."""
         to, spell, kind, rest = self.to, self.spell, self.to.dtype, self.name(f"{self.loop.var}_rest")
         to.put(f"const int {rest} = (int)({count} & ({self.lanes} - 1));")
         to.put(f"if ({rest}) {{")
         to.depth += 1
         back = []
-        for place in self.tail.places:
+        for place in tail.places:
             part = self.name(f"{place.buffer}_part")
             there = to.address(place.subs({self.loop.var: Dim.of(whole)}))
             to.put(f"{spell.ctype(place.dtype)} {part}[{self.lanes}] __attribute__((aligned(64)));")
-            if place in self.tail.read:
+            if place in tail.read:
                 to.put(f"lc_some_{kind}({part}, {there}, {rest});")
-            if place in self.tail.stored:
+            if place in tail.stored:
                 back.append(f"lc_put_{kind}({there}, {part}, {rest});")
             spell.lent[spell.place(place.buffer, place.index)] = f"{part}[lc_lane]"
-        to.put(self.line)
+        spell.lent |= {spell.place(s, ()): f"{name}[lc_lane]" for s, (name, _) in own.items()}
+        to.put("#pragma omp simd" if own else self.line)
         to.put(f"for (int lc_lane = 0; lc_lane < {self.lanes}; lc_lane++) {{")
-        if self.tail.counts:
+        if tail.counts:
             to.put(f"    const int64_t {spell.names[self.loop.var]} = {whole} + lc_lane;")
         to.sums, to.rest = self.sums, rest
         to.inside(self.loop.body, self.path)
@@ -107,20 +168,19 @@ class Vectors:
             to.put(text)
         to.close()
 
-    def abreast(self, count: str) -> str:
-        """ABREAST vectors at a time, each with sums of its own. Returns where that ends."""
+    def abreast(self, count: str, lanes_of: Own, waiting: bool) -> str:
+        """ABREAST vectors at a time, each with sums of its own, joined in `lanes_of`. Returns where that ends."""
         to, lanes = self.to, self.lanes
         at, end = (self.name(f"{self.loop.var}_{n}") for n in ("at", "abreast"))
         own = {store.buffer: (self.name(f"{store.buffer}_sums"), store.op or "") for store in self.accumulations()}
         to.put(f"const int64_t {end} = {self.behind(f'({count} & -lc_abreast_{to.dtype})')};")
         to.put(f"if ({end} > {self.lo}) {{")
         to.depth += 1
-        for s, (name, op) in own.items():
-            self.begin(s, name, op)
+        self.begin(own, ABREAST)
         to.put(f"for (int64_t {at} = {self.lo}; {at} < {end}; {at} += {ABREAST} * {lanes}) {{")
         to.depth += 1
         to.fetch(self.loop, Dim.of(at), f"lc_abreast_{to.dtype}")
-        if waits(self.tail):
+        if waiting:
             for k in range(ABREAST):
                 self.vector(at, f"{k} * {lanes} + lc_lane", own)
         else:
@@ -130,10 +190,12 @@ class Vectors:
             self.vector(at, f"{first} + lc_lane", own)
             to.close()
         to.close()
-        to.put(self.line)
+        to.put("#pragma omp simd" if lanes_of else self.line)
         to.put(f"for (int lc_lane = 0; lc_lane < {lanes}; lc_lane++) {{")
         for s, (name, op) in own.items():
-            to.put(f"    {self.joined(s, op, [f'{name}[{k} * {lanes} + lc_lane]' for k in range(ABREAST)])};")
+            parts = [f"{name}[{k} * {lanes} + lc_lane]" for k in range(ABREAST)]
+            place = f"{lanes_of[s][0]}[lc_lane]" if lanes_of else None
+            to.put(f"    {self.accumulated(s, op, self.joined(s, op, parts), place)};")
         to.put("}")
         to.close()
         return end
@@ -142,16 +204,22 @@ class Vectors:
         """One for each of the sums."""
         return list({s.buffer: s for s in self.loop.body if isinstance(s, Store) and s.buffer in self.sums}.values())
 
-    def begin(self, s: str, name: str, op: str) -> None:
-        ctype, value = self.spell.ctype(self.spell.table[s].dtype), neutral(op, self.spell.table[s].dtype)
-        self.to.put(f"{ctype} {name}[{ABREAST} * {self.lanes}] __attribute__((aligned(64)));")
-        self.to.put("#pragma omp simd")
-        self.to.put(f"for (int lc_lane = 0; lc_lane < {ABREAST} * {self.lanes}; lc_lane++) {{")
-        self.to.put(f"    {name}[lc_lane] = {bare(self.spell.expr(value))};")
-        self.to.put("}")
+    def begin(self, own: Own, vectors: int) -> None:
+        """Lanes to accumulate in, of so many vectors."""
+        lanes = f"{vectors} * {self.lanes}" if vectors > 1 else self.lanes
+        for s, (name, _) in own.items():
+            self.to.put(f"{self.spell.ctype(self.spell.table[s].dtype)} {name}[{lanes}] __attribute__((aligned(64)));")
+        if own:
+            self.to.put("#pragma omp simd")
+            self.to.put(f"for (int lc_lane = 0; lc_lane < {lanes}; lc_lane++) {{")
+        for s, (name, op) in own.items():
+            value = neutral(op, self.spell.table[s].dtype)
+            self.to.put(f"    {name}[lc_lane] = {bare(self.spell.expr(value))};")
+        if own:
+            self.to.put("}")
 
-    def vector(self, at: str, lane: str, own: dict[str, tuple[str, str]]) -> None:
-        """A vector of those abreast, accumulated in lanes of its own."""
+    def vector(self, at: str, lane: str, own: Own) -> None:
+        """A vector, accumulated in lanes of its own."""
         to, spell = self.to, self.spell
         spell.lent = {spell.place(s, ()): f"{name}[{lane}]" for s, (name, _) in own.items()}
         to.put("#pragma omp simd")
@@ -162,10 +230,17 @@ class Vectors:
         spell.lent = {}
 
     def joined(self, s: str, op: str, parts: list[str]) -> str:
-        """A statement that accumulates what the vectors have of a lane."""
-        place, (a, b, c, d) = self.spell.place(s, ()), parts
+        """What the vectors have of a lane."""
+        a, b, c, d = parts
         if op in ("max", "min"):
             of = extreme(op, self.spell.ctype(self.spell.table[s].dtype))
-            return f"{place} = {of}({place}, {of}({of}({a}, {b}), {of}({c}, {d})))"
+            return f"{of}({of}({a}, {b}), {of}({c}, {d}))"
         sign = C_OPS[op][0]
-        return f"{place} {C_OPS[op]} ({a} {sign} {b}) {sign} ({c} {sign} {d})"
+        return f"({a} {sign} {b}) {sign} ({c} {sign} {d})"
+
+    def accumulated(self, s: str, op: str, value: str, place: str | None = None) -> str:
+        """A statement that accumulates a value, in the variable itself if in no other place."""
+        place = place or self.spell.place(s, ())
+        if op in ("max", "min"):
+            return f"{place} = {extreme(op, self.spell.ctype(self.spell.table[s].dtype))}({place}, {value})"
+        return f"{place} {C_OPS[op]} {value}"

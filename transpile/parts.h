@@ -5,6 +5,7 @@
 #define LC_PART_f32(name) __builtin_ia32_##name##ups512_mask
 #define LC_PART_f64(name) __builtin_ia32_##name##upd512_mask
 typedef LC_REAL LC_AS(lc_part) __attribute__((vector_size(64), may_alias));
+#define LC_LANES 1 /* a vector has several */
 enum { LC_AS(lc_wide) = 64 / sizeof(LC_REAL), LC_AS(lc_abreast) = 4 * LC_AS(lc_wide) };
 
 LC_USED static inline void LC_AS(lc_some)(void *to, const void *from, int n)
@@ -29,6 +30,7 @@ LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n)
 #define LC_COUNT_f64 long long
 typedef LC_REAL LC_AS(lc_part) __attribute__((vector_size(32), may_alias));
 typedef LC_AS(LC_COUNT) LC_AS(lc_mask) __attribute__((vector_size(32)));
+#define LC_LANES 1
 enum { LC_AS(lc_wide) = 32 / sizeof(LC_REAL), LC_AS(lc_abreast) = 4 * LC_AS(lc_wide) };
 
 LC_USED static inline void LC_AS(lc_some)(void *to, const void *from, int n)
@@ -51,7 +53,35 @@ LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n)
 #undef LC_COUNT_f32
 #undef LC_COUNT_f64
 #else
+#define LC_LANES 0
 enum { LC_AS(lc_wide) = 1, LC_AS(lc_abreast) = 1 << 30 };
 LC_USED static inline void LC_AS(lc_some)(void *to, const void *from, int n) { memcpy(to, from, (size_t)n * sizeof(LC_REAL)); }
 LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n) { memcpy(to, from, (size_t)n * sizeof(LC_REAL)); }
 #endif
+
+/* What the lanes of a vector have accumulated, joined two by two. */
+#define LC_JOIN(name, OF) \
+    LC_USED static inline LC_REAL LC_AS(name)(LC_REAL *p) \
+    { \
+        if (LC_AS(lc_wide) > 8) for (int l = 0; l < 8; l++) p[l] = OF(p[l], p[l + 8]); \
+        if (LC_AS(lc_wide) > 4) for (int l = 0; l < 4; l++) p[l] = OF(p[l], p[l + 4]); \
+        if (LC_AS(lc_wide) > 2) for (int l = 0; l < 2; l++) p[l] = OF(p[l], p[l + 2]); \
+        return LC_AS(lc_wide) > 1 ? OF(p[0], p[1]) : p[0]; \
+    }
+#define LC_ADD(a, b) (a + b)
+#define LC_MUL(a, b) (a * b)
+#define LC_MAX_f32 lc_maxf
+#define LC_MAX_f64 lc_max
+#define LC_MIN_f32 lc_minf
+#define LC_MIN_f64 lc_min
+LC_JOIN(lc_add_lanes, LC_ADD)
+LC_JOIN(lc_mul_lanes, LC_MUL)
+LC_JOIN(lc_max_lanes, LC_AS(LC_MAX))
+LC_JOIN(lc_min_lanes, LC_AS(LC_MIN))
+#undef LC_JOIN
+#undef LC_ADD
+#undef LC_MUL
+#undef LC_MAX_f32
+#undef LC_MAX_f64
+#undef LC_MIN_f32
+#undef LC_MIN_f64

@@ -7,7 +7,7 @@
 
 What is added up stays in a register, and one loop fills vectors where each of three left a rest. Where what is added to
 moves with the window (`d_x[k + b - 1] += dy[k] * w[b]`), each row is counted from there. Every place is added to in the
-order it was; sums of a whole row come in another order.
+order it was; sums of a whole row come in another order. So are several sums into one place that a loop has anyway.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ class _State:
                 if rest and self.is_beside(rest[0], stored):
                     rows = [*rows, _Row((), rest.pop(0))]  # type: ignore[arg-type]
                 found += self.joined(rows, facts)
+            elif isinstance(stmt, For) and stmt.kind == "map" and all(isinstance(s, Store) for s in stmt.body):
+                found.append(self.in_registers(stmt) if self.several(stmt) else stmt)
             elif isinstance(stmt, For):
                 found.append(replace(stmt, body=self.body(stmt.body, {**facts, stmt.var: (stmt.lo, stmt.hi - 1)})))
             else:
@@ -188,14 +190,26 @@ class _State:
         apart = [(a - own[0]).value for own in ends.values() for a in own]
         return all(a is not None and abs(a) < NEAR for a in apart)
 
+    def several(self, loop: For) -> list[tuple[str, Index]]:
+        """The places along memory that several statements store to, where no other is the same in any iteration."""
+        places = [(s.buffer, s.index) for s in loop.body if isinstance(s, Store)]
+        touched = [(a.buffer, a.index) for a in accesses(loop.body)]
+
+        def alone(name: str, index: Index) -> bool:
+            root = self.memory.root
+            mine = [(n, i) for n, i in touched if root.get(n, n) == root.get(name, name)]
+            return all(n == name and i is not None and (i == index or _other_row(i, index)) for n, i in mine)
+
+        return [
+            place
+            for place in dict.fromkeys(places)
+            if places.count(place) > 1 and any(loop.var in d.symbols() for d in place[1]) and alone(*place)
+        ]
+
     def in_registers(self, loop: For) -> For:
         """With a variable for each place that several statements add to."""
         loop = self.own(loop)
-        places = [(s.buffer, s.index) for s in loop.body if isinstance(s, Store)]
-        several = [
-            p for p in dict.fromkeys(places) if places.count(p) > 1 and any(loop.var in d.symbols() for d in p[1])
-        ]
-        made = {place: self.variable(place[0]) for place in several}
+        made = {place: self.variable(place[0]) for place in self.several(loop)}
 
         def held(expr: Expr) -> Expr:
             place = (expr.buffer, expr.index) if isinstance(expr, Load) else None
