@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..dims import Atom, Dim, Facts, maximum, minimum
-from ..ir import Buffer, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
+from ..ir import FLOATS, Buffer, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
 from .depend import Memory
 from .predicate import may_trap
 from .products import stride
@@ -60,7 +60,7 @@ class _State:
                     rows = [*rows, _Row((), rest.pop(0))]  # type: ignore[arg-type]
                 found += self.joined(rows, facts)
             elif isinstance(stmt, For) and stmt.kind == "map" and all(isinstance(s, Store) for s in stmt.body):
-                found.append(self.in_registers(stmt) if self.several(stmt) else stmt)
+                found.append(self.summed_first(stmt))
             elif isinstance(stmt, For):
                 found.append(replace(stmt, body=self.body(stmt.body, {**facts, stmt.var: (stmt.lo, stmt.hi - 1)})))
             else:
@@ -205,6 +205,27 @@ class _State:
             for place in dict.fromkeys(places)
             if places.count(place) > 1 and any(loop.var in d.symbols() for d in place[1]) and alone(*place)
         ]
+
+    def summed_first(self, loop: For) -> For:
+        """With a variable for what several statements add to one place, which is added there at once: as before, loops
+        outside may add there too."""
+        table = self.table
+        only = [
+            (name, index)
+            for name, index in self.several(loop)
+            if table[name].dtype in FLOATS
+            and all(a.mode == "add" for a in accesses(loop.body) if (a.buffer, a.index) == (name, index))
+        ]
+        made = {place: self.variable(place[0]) for place in only}
+        begun: set[str] = set()
+        body: list[Stmt] = []
+        for stmt in loop.body:
+            assert isinstance(stmt, Store)
+            own = made.get((stmt.buffer, stmt.index))
+            body.append(replace(stmt, buffer=own, index=(), op="add" if own in begun else None) if own else stmt)
+            begun |= {own} if own else set()
+        body += [Store(*place, Load(name, (), table[place[0]].dtype), "add") for place, name in made.items()]
+        return replace(loop, body=tuple(body))
 
     def in_registers(self, loop: For) -> For:
         """With a variable for each place that several statements add to."""
