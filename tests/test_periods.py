@@ -92,12 +92,14 @@ def behind(x: real["H W"]) -> real["H W"]:
 
 @layer
 def uneven(x: real["H W"]) -> real["H W"]:
-    """A tenth is no double: what is rounded stays rounded."""
+    """A tenth is no double, nor are 61 bits: what is rounded stays rounded."""
     h, w = x.shape
     y = np.zeros((h, w))
     for i in range(h):
         for j in range(w):
-            y[i, j] = x[i, int(j * 0.1 * 10) % w] * (j * 0.1 - int(j * 0.1))
+            large = j * 1024.0 * 1024.0 * 1024.0 * 1024.0 * 1024.0 * 1024.0
+            k = int(large + 1.0 - large)
+            y[i, j] = x[i, int(j * 0.1 * 10) % w] * (j * 0.1 - int(j * 0.1)) + x[i, int(j / 49 * 49)] * (k + 1)
     return y
 
 

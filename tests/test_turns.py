@@ -36,15 +36,17 @@ def counted(x: real["D"]) -> real["D"]:
     """From three on, by two a turn, in a branch, and read before and after it is made larger."""
     y = np.zeros_like(x)
     for i in range(x.shape[0]):
-        a, n, by_two, sometimes = x[i] * x[i], 3, 0, 1
+        a, n, by_two, sometimes, twice = x[i] * x[i], 3, 0, 1, 0
         while a < 20.0 and n < 12:
-            a = a + 0.7 + 0.1 * n
+            a = a + 0.7 + 0.1 * n + 0.01 * twice
             n += 1
+            twice += 1
             a = a * (1 + 0.01 * n)
             by_two += 2
+            twice += 1
             if a > 5.0:
                 sometimes += 1
-        y[i] = a * n + by_two * x[i] + sometimes
+        y[i] = a * n + by_two * x[i] + sometimes - twice
     return y
 
 
@@ -80,6 +82,23 @@ def some_left(x: real["D"]) -> real["D"]:
         if n > 0:
             a = a * 2 + seen.pop()
         y[i] = a
+    return y
+
+
+@layer
+def one_less(x: real["D"]) -> real["D"]:
+    """The number is changed between the loops."""
+    y = np.zeros_like(x)
+    for i in range(x.shape[0]):
+        a, n, seen = 0.1 * abs(x[i]), 0, []
+        while a < 4.0:
+            seen.append(a)
+            a = a * 1.5 + 0.2
+            n += 1
+        n -= 1
+        for k in range(n):
+            a = np.sin(a) + seen.pop()
+        y[i] = a + 2 * seen.pop()
     return y
 
 
@@ -121,6 +140,28 @@ def filled_twice(x: real["D"]) -> real["D"]:
             a = a - 1.1
             n += 1
         y[i] = a * n
+    return y
+
+
+@layer
+def other_count(x: real["D"]) -> real["D"]:
+    """What another loop has counted is taken from the list, and then the rest."""
+    y = np.zeros_like(x)
+    for i in range(x.shape[0]):
+        a, b, m, n, seen = abs(x[i]), 0.5 * abs(x[i]), 0, 0, []
+        while a < 6.0:
+            seen.append(a)
+            a = a * 1.5 + 0.2
+            m += 1
+        while b < 2.0 and n < m:
+            b = b * 1.4 + 0.3
+            n += 1
+        for k in range(n):
+            a = np.sin(a) + seen.pop() * b
+        left = m - n
+        for k in range(left):
+            a = np.cos(a) + seen.pop()
+        y[i] = a
     return y
 
 
@@ -171,9 +212,9 @@ def over_examples(x: real["T"]) -> real[""]:
     return a * n
 '''
 
-NAMES = [
-    "newton", "counted", "emptied", "some_left", "by_number", "filled_twice", "put_back", "in_a_branch", "over_examples"
-]  # fmt: skip
+NAMES = (
+    "newton counted emptied some_left one_less by_number filled_twice other_count put_back in_a_branch over_examples"
+).split()
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +255,7 @@ def test_a_list_is_emptied_at_one_place(kernels, name, method):
     assert not gathered(kernels[name, method].body)
 
 
-@pytest.mark.parametrize("name", ["some_left", "by_number", "filled_twice", "put_back"])
+@pytest.mark.parametrize("name", ["some_left", "one_less", "by_number", "filled_twice", "other_count", "put_back"])
 def test_a_list_of_which_less_is_known_is_not(kernels, name):
     body = kernels[name, "predict"].body
     assert gathered(body) or any(isinstance(s, Check) for s in walk(body))

@@ -7,7 +7,8 @@
 
 What is added up stays in a register, and one loop fills vectors where each of three left a rest. Where what is added to
 moves with the window (`d_x[k + b - 1] += dy[k] * w[b]`), each row is counted from there. Every place is added to in the
-order it was; sums of a whole row come in another order. So are several sums into one place that a loop has anyway.
+order it was; sums of a whole row come in another order. What several statements of any loop along memory add to one
+place is summed first, and added once.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from ..dims import ANY, ZERO, Dim, Facts, maximum, minimum, nonnegative
 from ..ir import FLOATS, Cast, Check, Const, Expr, For, Int, Kernel, Load, Op, Stmt, Store
 from .fold import simplify
 from .guards import answer
-from .tree import Body, accesses, has, map_bodies, map_dim, map_expr, map_own, own_exprs, parts, walk
+from .tree import Body, accesses, dim_loads, has, map_bodies, map_dim, map_expr, map_own, own_exprs, parts, walk
 
 MOST_BITS = 10  # of a fraction, and of a factor: with 40 of an index they fit into the 53 of a double
 
@@ -98,7 +98,7 @@ class Whole:
                 return replace(stmt, body=self.body(stmt.body, inside(stmt, facts)))
             case Store(name, (), value, None) if name in self.once:
                 ratio = self.ratio(value, facts)
-                if ratio is not None and _is_exact(ratio, facts):
+                if ratio is not None:
                     self.known[name] = ratio
         return map_bodies(stmt, lambda inner: self.body(inner, facts))
 
@@ -109,7 +109,7 @@ class Whole:
                 return Int(self.known[name].over)
             case Cast(value, "i64") if _rounds(expr):
                 ratio = self.ratio(value, facts)
-                if ratio is not None and _is_exact(ratio, facts):
+                if ratio is not None:
                     return Int(_towards_zero(ratio, facts))
             case Op("subtract", _, dtype) if dtype in FLOATS:
                 ratio = self.ratio(expr, facts)
@@ -118,7 +118,11 @@ class Whole:
         return simplify(answer(expr, (ZERO,), facts))
 
     def ratio(self, expr: Expr, facts: Facts) -> Ratio | None:
-        """The exact value of an expression, if all of it is exact."""
+        """The value of an expression, if that is exact, and all it is made of."""
+        found = self.of_exact(expr, facts)
+        return found if found is not None and _is_exact(found, facts) else None
+
+    def of_exact(self, expr: Expr, facts: Facts) -> Ratio | None:
         match expr:
             case Int(dim):
                 return Ratio(dim)
@@ -161,7 +165,8 @@ def _is_counter(symbol: str, facts: Facts) -> bool:
     """Whether it is an extent, or runs along one."""
     if symbol not in facts or facts[symbol][1] == ANY[1]:
         return facts.get(symbol, (ZERO, ZERO))[0] != ANY[0]
-    return all(_is_counter(s, facts) for end in facts[symbol] for s in end.symbols())
+    ends = facts[symbol]
+    return not any(dim_loads(end) for end in ends) and all(_is_counter(s, facts) for end in ends for s in end.symbols())
 
 
 def _towards_zero(ratio: Ratio, facts: Facts) -> Dim:
