@@ -17,7 +17,7 @@ from .dims import Atom, Dim, minimum, product
 from .emit_rows import extreme_of, row_of
 from .emit_simd import pragma
 from .emit_storage import Region, Storage, plan, stored_first
-from .emit_tails import tail_of, within
+from .emit_tails import tail_of
 from .emit_text import C_OPS, C_TYPES, Speller, bare, extreme
 from .emit_vectors import Vectors
 from .ir import Buffer, Check, Comment, Expr, For, Grow, If, Kernel, Load, Op, Product, Stmt, Store, While
@@ -397,10 +397,14 @@ class _Function:
         if buffer.name in waiting:
             waiting.discard(buffer.name)
             head = ("const " if buffer.name in self.constant else "") + self.spell.variable(buffer.dtype) + " "
-        if buffer.name in self.sums:
-            value = within(stmt.op, self.rest, value)
         if stmt.op in ("max", "min"):
-            self.put(f"{place} = {extreme(stmt.op, self.spell.ctype(buffer.dtype))}({place}, {value});")
+            value = f"{extreme(stmt.op, self.spell.ctype(buffer.dtype))}({place}, {value})"
+        elif buffer.name in self.sums and stmt.op:
+            value = f"{place} {C_OPS[stmt.op].rstrip('=')} ({value})"
+        if buffer.name in self.sums:  # taken or left as a whole: a product stays fused with its sum
+            self.put(f"{place} = lc_lane < {self.rest} ? {value} : {place};")
+        elif stmt.op in ("max", "min"):
+            self.put(f"{place} = {value};")
         else:
             self.put(f"{head}{place} {C_OPS[stmt.op] if stmt.op else '='} {value};")
 

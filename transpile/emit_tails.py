@@ -23,7 +23,6 @@ MOST_SUMS = 2
 _SELDOM = frozenset(("sin_far", "cos_far"))  # what runs is not worth the code
 _TRAPS = frozenset(("floor_divide", "mod"))  # of integers: what does not count would divide by 0
 _BYTES = {"f32": 4, "i32": 4, "f64": 8, "i64": 8}
-_NEUTRAL = {"add": "0", "mul": "1", "max": "-INFINITY", "min": "INFINITY"}
 
 
 @dataclass(frozen=True)
@@ -105,13 +104,3 @@ def sums_up(loop: For, sums: set[str], table: Mapping[str, Buffer]) -> bool:
 def waits(tail: Tail) -> bool:
     """Whether a sum takes the time of a chain of additions: what is added is cheap."""
     return tail.cost < WORTH
-
-
-def within(op: str | None, rest: str, value: str) -> str:
-    """What a lane adds to a sum, or whatever is accumulated; one that does not count changes nothing."""
-    if op == "or":
-        return f"(lc_lane < {rest}) & ({value})"
-    if op == "and":
-        return f"(lc_lane >= {rest}) | ({value})"
-    assert op is not None
-    return f"lc_lane < {rest} ? {value} : {_NEUTRAL[op]}"
