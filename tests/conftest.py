@@ -11,7 +11,7 @@ HEAVY = frozenset(
     f"test_{name}"
     for name in (
         "net_ahead built_net undo overlap windows reductions strands regroup races interchange specialise tables"
-        " outputs lanes_of_places lanes_of_elements deepen turn random fuzz"
+        " outputs lanes_of_places lanes_of_elements deepen turn turns usual early periods random fuzz"
     ).split()
 )
 
