@@ -8,9 +8,10 @@ from nets import built_from
 from thorough import agrees, same_bits
 
 from layerc.build.driver import compile_module, read_module
-from layerc.transpile.dims import Atom
-from layerc.transpile.ir import Cast, Check, For, Store
+from layerc.transpile.dims import Atom, Dim
+from layerc.transpile.ir import Cast, Check, Const, For, Int, Op, Store
 from layerc.transpile.passes.tree import accesses, own_exprs, parts, walk
+from layerc.transpile.passes.whole import Whole
 
 TEXT = '''
 import math
@@ -272,3 +273,12 @@ def test_no_atom_is_left_in_the_middle(kernels):
         if not any(isinstance(a, Atom) for x in accesses(s.body) for d in x.index or () for a in d.atoms())
     ]
     assert free
+
+
+@pytest.mark.parametrize(("dtype", "exact"), [("f64", True), ("real", False), ("f32", False)])
+def test_a_counter_in_single_precision_is_rounded(dtype, exact):
+    """From 2**24 on: its half is no place that is known."""
+    half = Op("multiply", (Cast(Int(Dim.of("j")), dtype), Const(0.5, dtype)), dtype)
+    facts = {"j": (Dim.of(0), Dim.of("N") - 1)}
+    assert (Whole(set(), {}).ratio(half, facts) is not None) == exact
+    assert isinstance(Whole(set(), {}).simpler(Cast(half, "i64"), facts), Int) == exact

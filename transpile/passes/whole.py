@@ -111,14 +111,15 @@ class Whole:
                 ratio = self.ratio(value, facts)
                 if ratio is not None:
                     return Int(_towards_zero(ratio, facts))
-            case Op("subtract", _, dtype) if dtype in FLOATS:
-                ratio = self.ratio(expr, facts)
-                if ratio is not None and ratio.over.value is not None:
-                    return Const(ratio.over.value / ratio.under, dtype)
+            case Op("subtract", (a, b), dtype) if dtype in FLOATS:
+                first, second = (self.ratio(x.value if isinstance(x, Cast) else x, facts) for x in (a, b))
+                apart = first.plus(second, -1) if first and second else None
+                if apart is not None and apart.over.value is not None:
+                    return Const(apart.over.value / apart.under, dtype)
         return simplify(answer(expr, (ZERO,), facts))
 
     def ratio(self, expr: Expr, facts: Facts) -> Ratio | None:
-        """The value of an expression, if that is exact, and all it is made of."""
+        """The value of an expression, if that is exact, and all it is made of: a float of 24 bits is not asked."""
         found = self.of_exact(expr, facts)
         return found if found is not None and _is_exact(found, facts) else None
 
@@ -132,9 +133,9 @@ class Whole:
                 return _dyadic(value)
             case Load(name, ()):
                 return self.known.get(name)
-            case Cast(value, dtype) if dtype in FLOATS:
+            case Cast(value, "f64"):
                 return self.ratio(value, facts)
-            case Op(op, args, _) if op in _EXACT:
+            case Op(op, args, "f64" | "i64") if op in _EXACT:
                 ratios = [self.ratio(a, facts) for a in args]
                 return None if None in ratios else _EXACT[op](*ratios, facts)
         return None
