@@ -31,7 +31,6 @@ from ..transpile.program import (
     Return,
     Stmt,
     Store,
-    Type,
     assigned,
     item_exprs,
     names,
@@ -41,12 +40,12 @@ from ..transpile.program import (
 from ..transpile.renaming import rename_block
 from ..transpile.values import Fresh
 from .blocks import taken
+from .sizes import degree, most_axes
 
 
 def without_saved(function: Function, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     """The body of a gradient of the function, with fewer arrays that save what a loop has computed."""
-    types = [*(p.type for p in function.params), *(r.type for r in function.results)]
-    most = max(map(_degree, types), default=0)
+    most = most_axes(function)
     done = tuple(body)
     fresh = Fresh(taken(function) | assigned(done) | read(done))
     for forward in [s for s in done if isinstance(s, For)]:
@@ -88,7 +87,7 @@ class _Pair:
         """The body without the large arrays; None where they are needed, or there are none."""
         known = self.of_forward()
         early = [s for s in self.reverse.body if isinstance(s, Store) and self.may_move(s, known)]
-        large = {n for n in self.saves if _degree(self.saved(n).base.type) > self.most}
+        large = {n for n in self.saves if degree(self.saved(n).base.type) > self.most}
         early = [s for s in early if large & self.arrays(s, known)]
         large &= set().union(*(self.arrays(s, known) for s in early))
         if not large or not self.holds(set().union(*(self.arrays(s, known) for s in early))):
@@ -209,10 +208,6 @@ def _array(value: Expr) -> str | None:
 
 def _indices(stmt: Store) -> list[Expr]:
     return [e for item in stmt.items for e in item_exprs(item)]
-
-
-def _degree(type: Type) -> int:
-    return sum(d.value is None for d in type.shape)
 
 
 __all__ = ["without_saved"]

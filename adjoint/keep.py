@@ -47,7 +47,7 @@ from ..transpile.renaming import rename_block
 from ..transpile.values import Fresh
 from .aliases import unaliased
 from .outputs import cut
-from .sizes import extents_of
+from .sizes import degree, extents_of, most_axes
 from .tape import Taped, lists, taped
 from .versions import name_types
 
@@ -109,7 +109,7 @@ def _kept(
     allowed = told - assigned(tuple(after)) - taken - _counters(before)
     earlier = _earlier(head, _left_out(before, head))
     while True:
-        found = _Choice(head, {n: types[n] for n in allowed}, _sizes(primal), earlier).of(live_before(after))
+        found = _Choice(head, {n: types[n] for n in allowed}, most_axes(primal), earlier).of(live_before(after))
         found |= tape.names if tape else set()
         found -= _made_anyhow(head, after, found)
         if not found:
@@ -197,15 +197,6 @@ def _earlier(head: Sequence[Stmt], later: set[str]) -> dict[int, set[str]]:
     return found
 
 
-def _sizes(primal: Function) -> int:
-    """The largest number of named extents in an argument or output: of more axes nothing is kept."""
-    return max((_degree(t) for t in (*(p.type for p in primal.params), *(r.type for r in primal.results))), default=0)
-
-
-def _degree(type: Type) -> int:
-    return sum(d.value is None for d in type.shape)
-
-
 def _strong(dtype: str) -> str:
     """What a Python number is kept as: all of it."""
     return {"float": "f64", "int": "i64"}.get(dtype, dtype)
@@ -234,7 +225,7 @@ class _Apart:
         return found
 
     def _without(self, expr: Expr, stmt: Assign, parts: list[Stmt]) -> Expr:
-        if isinstance(expr, Call) and _is_costly(expr) and _degree(expr.type) < _degree(stmt.value.type):
+        if isinstance(expr, Call) and _is_costly(expr) and degree(expr.type) < degree(stmt.value.type):
             name = self._name(stmt.name, expr)
             parts.append(Assign(name, expr, stmt.span))
             return Name(name, expr.type)
@@ -281,7 +272,7 @@ class _Choice:
         """Whether all that is needed of these statements can be kept: else they run again anyway."""
         wanted = needed | {n for s in self.head if s not in makers for n in read((s,))}
         left = {n for s in makers for n in _leaves(s)} & wanted
-        return all(n in self.types and _degree(self.types[n]) <= self.degree for n in left)
+        return all(n in self.types and degree(self.types[n]) <= self.degree for n in left)
 
 
 def _made_anyhow(head: Sequence[Stmt], rest: Sequence[Stmt], found: set[str]) -> set[str]:

@@ -12,20 +12,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..transpile.operations import ROWS
-from ..transpile.program import Assign, Call, Expr, For, Function, Name, Stmt, Store, Type, map_children, stored
+from ..transpile.program import Assign, Call, Expr, For, Function, Name, Stmt, Store, map_children, stored
 from .blocks import rebound
 from .point import hint
+from .sizes import degree
 
 
 def shrinks(expr: Expr) -> bool:
     """Whether it is a reduction to fewer axes of an extent that is not known."""
     if not isinstance(expr, Call) or ROWS[expr.op].kind not in ("reduce", "compose") or not expr.args:
         return False
-    return expr.type.is_float and _degree(expr.type) < _degree(expr.args[0].type)
-
-
-def _degree(type: Type) -> int:
-    return sum(d.value is None for d in type.shape)
+    return expr.type.is_float and degree(expr.type) < degree(expr.args[0].type)
 
 
 def named_reductions(function: Function, fresh: Callable[[str], str]) -> Function:

@@ -15,8 +15,33 @@ from ..transpile.construct import Proofs, any_config
 from ..transpile.dims import Dim, Facts
 from ..transpile.iteration import bounds_of
 from ..transpile.lowering.facts import at_least
-from ..transpile.program import Assert, Call, For, Function, Index, Slice, Stmt, Store, stmt_exprs, walk, walk_stmts
+from ..transpile.program import (
+    Assert,
+    Call,
+    For,
+    Function,
+    Index,
+    Slice,
+    Stmt,
+    Store,
+    Type,
+    stmt_exprs,
+    walk,
+    walk_stmts,
+)
 from ..transpile.renaming import map_stmt
+
+
+def degree(type: Type) -> int:
+    """Extents that are not known at build."""
+    return sum(d.value is None for d in type.shape)
+
+
+def most_axes(function: Function) -> int:
+    """The largest degree of an argument or output: of more axes nothing is kept."""
+    return max(
+        (degree(t) for t in (*(p.type for p in function.params), *(r.type for r in function.results))), default=0
+    )
 
 
 def with_sizes(function: Function) -> Function:

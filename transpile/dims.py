@@ -174,11 +174,15 @@ class Dim:
         """Replaces symbols, inside opaque atoms too."""
         if not values or not (self.symbols() & values.keys()):
             return self
+        return self.rebuilt(lambda atom: _subs_atom(atom, values))
+
+    def rebuilt(self, f: Callable[[Symbol], Dim]) -> Dim:
+        """With f of each symbol or atom in its place."""
         total = Dim.of(0)
         for monomial, c in self.terms:
             product = Dim.of(c)
             for atom in monomial:
-                product = product * _subs_atom(atom, values)
+                product = product * f(atom)
             total = total + product
         return total
 
@@ -236,17 +240,20 @@ def _inside(atom: Symbol) -> Set[Any]:
 def _subs_atom(atom: Symbol, values: Mapping[str, Dim]) -> Dim:
     if isinstance(atom, str):
         return values.get(atom, Dim.of(atom))
-    args = [a.subs(values) if hasattr(a, "subs") else a for a in atom.args]
-    match atom.kind:
+    return _of_kind(atom.kind, [a.subs(values) if hasattr(a, "subs") else a for a in atom.args])
+
+
+def _of_kind(kind: str, args: Sequence[Any], facts: Facts | None = None) -> Dim:
+    match kind:
         case "floordiv":
             return args[0] // args[1]
         case "mod":
             return args[0] % args[1]
         case "min":
-            return minimum(*args)
+            return minimum(args[0], args[1], facts)
         case "max":
-            return maximum(*args)
-    return Dim.of(Atom(atom.kind, tuple(args)))
+            return maximum(args[0], args[1], facts)
+    return Dim.of(Atom(kind, tuple(args)))
 
 
 def exact_quotient(a: Dim, b: Dim) -> Dim | None:
@@ -462,29 +469,13 @@ def maximum(a: Dim, b: Dim, facts: Facts | None = None) -> Dim:
 
 def settled(dim: Dim, facts: Facts) -> Dim:
     """The same, with the larger or lesser of two in its place where facts tell which that is."""
-    if not any(isinstance(a, Atom) for a in dim.atoms()):
-        return dim
-    total = ZERO
-    for monomial, c in dim.terms:
-        term = Dim.of(c)
-        for atom in monomial:
-            term = term * (_settled_atom(atom, facts) if isinstance(atom, Atom) else Dim.of(atom))
-        total = total + term
-    return total
 
+    def of(atom: Symbol) -> Dim:
+        if isinstance(atom, str):
+            return Dim.of(atom)
+        return _of_kind(atom.kind, [settled(a, facts) if isinstance(a, Dim) else a for a in atom.args], facts)
 
-def _settled_atom(atom: Atom, facts: Facts) -> Dim:
-    args = [settled(a, facts) if isinstance(a, Dim) else a for a in atom.args]
-    match atom.kind:
-        case "max":
-            return maximum(args[0], args[1], facts)
-        case "min":
-            return minimum(args[0], args[1], facts)
-        case "floordiv":
-            return args[0] // args[1]
-        case "mod":
-            return args[0] % args[1]
-    return Dim.of(Atom(atom.kind, tuple(args)))
+    return dim.rebuilt(of)
 
 
 def _without(kind: str, dim: Dim, outdone: Callable[[Dim], bool]) -> Dim | None:

@@ -71,13 +71,7 @@ def map_dim(dim: Dim, f: Callable[[Expr], Expr]) -> Dim:
     """Rebuilds a Dim with f applied to the loads inside it."""
     if not any(isinstance(a, Atom) for a in dim.atoms()):
         return dim
-    total = Dim.of(0)
-    for monomial, c in dim.terms:
-        product = Dim.of(c)
-        for atom in monomial:
-            product = product * (_map_atom(atom, f) if isinstance(atom, Atom) else Dim.of(atom))
-        total = total + product
-    return total
+    return dim.rebuilt(lambda atom: _map_atom(atom, f) if isinstance(atom, Atom) else Dim.of(atom))
 
 
 def _map_atom(atom: Atom, f: Callable[[Expr], Expr]) -> Dim:
