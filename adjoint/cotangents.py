@@ -17,9 +17,11 @@ from ..transpile.program import (
     Call,
     Const,
     Expr,
+    For,
     Index,
     Item,
     Name,
+    Push,
     Stmt,
     Store,
     Type,
@@ -39,6 +41,7 @@ class Cotangents:
     fresh: Callable[[str], str]
     like: set[str]  # names whose shape may be taken from them: the arguments of the function
     lists: set[str]
+    left: Mapping[str, Expr]  # list -> how many entries are left over in it, where any may be
     out: list[Stmt]
     outer: Cotangents | None = None
     local: set[str] | None = None  # names that belong here; None: all
@@ -174,6 +177,9 @@ class Cotangents:
         if name in self.lists:
             self.lists.add(variable.id)
         self.emit(Assign(variable.id, start))
+        if name in self.left:
+            entry = Push(Name(variable.id, type), _zeros(type))
+            self.emit(For(self.fresh("_"), const(0), self.left[name], 1, (entry,)))
         self.variables[name] = variable
         self.pending.pop(name, None)
         return variable
@@ -191,11 +197,9 @@ class Cotangents:
         type = self.types[name]
         if name in self.lists:
             return Call("list", (), (("type", type),), type)
-        if not type.rank:
-            return const(0.0)
-        if name in self.like:
+        if type.rank and name in self.like:
             return construct.call("zeros_like", Name(name, type))
-        return construct.call("zeros", shape=type.shape, dtype=type.dtype)
+        return _zeros(type)
 
     # -- taking ------------------------------------------------------------------------------------------------
     def sum(self, name: str) -> Expr | None:
@@ -215,6 +219,10 @@ class Cotangents:
         self.pending.pop(name, None)
         self.variables.pop(name, None)
         return found
+
+
+def _zeros(type: Type) -> Expr:
+    return construct.call("zeros", shape=type.shape, dtype=type.dtype) if type.rank else const(0.0)
 
 
 def _summed(terms: Sequence[Expr], type: Type) -> Expr:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -53,6 +53,7 @@ from .cotangents import Cotangents
 from .early import without_saved
 from .finality import LASTING, final_when_read, settled_stores, written_once
 from .keep import Kept, keep
+from .leftover import with_lengths
 from .outputs import given_outputs, is_part_of
 from .overwritten import without_overwritten
 from .parts import named_parts
@@ -97,12 +98,14 @@ def _settled(
 
     An array whose earlier content the gradient needs has its writes taken back, or, where that cannot be, versions.
     """
-    function, idle = without_shifts(named_reductions(function, Fresh(taken(function))))
+    fresh = Fresh(taken(function))
+    function, left = with_lengths(named_reductions(function, fresh), fresh, _facts(function))
+    function, idle = without_shifts(function)
     versioned: set[str] = set()
     undone: set[str] = set()
     while True:
         try:
-            sweep, body, origins = _reversed(function, name, versioned, undone, lines, given, idle)
+            sweep, body, origins = _reversed(function, name, versioned, undone, lines, given, idle, left)
             lost = is_lost(body)
         except CannotUndo:
             lost = True
@@ -201,6 +204,7 @@ def _reversed(
     lines: dict[str, list[str]],
     given: bool,
     idle: Set[str],
+    left: Mapping[str, Expr],
 ) -> tuple[list[Stmt], tuple[Stmt, ...], dict[str, str]]:
     """The forward sweep, with all that might be saved in it and the return; the body of the gradient; and for the names
     that are versions of the function's, which one's."""
@@ -234,12 +238,13 @@ def _reversed(
         settled=frozenset(key for key in settled_stores(function.body) if key[0] not in versioned | undone),
         derive=lambda inner: _settled(inner, name, lines, given=False)[1],
         lists={s.list.id for s in walk_stmts(function.body) if isinstance(s, Push)},
+        left=left,
     )
     flowing = set().union(*(flows(s.value) for s in walk_stmts(function.body) if isinstance(s, (Assign, Store, Push))))
     reverser.only_written = reverser.written_once - flowing
     inside, leaving = with_versions(statements, set(), reverser.versioned, types, reverser.version)
     returned = Return(tuple(_renamed(v, leaving) for v in final.values), final.span)
-    cotangents = Cotangents(types, reverser.fresh, reverser.like, reverser.lists, [])
+    cotangents = Cotangents(types, reverser.fresh, reverser.like, reverser.lists, reverser.left, [])
     seeds, final = _seed(function, returned, reverser, cotangents)
     forward = reverser.block(inside, cotangents, {p.name for p in function.params})
     ends = _results(function, cotangents)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from ..transpile.program import (
     Call,
     Expr,
     For,
+    If,
     Name,
     Pop,
     Push,
@@ -59,36 +61,44 @@ class Lists:
         self.quote(stmt.span, cots.out, start)
         return [stmt]
 
-    def _replaying(self: Any, stmt: For | While) -> tuple[list[Stmt], list[Stmt], tuple[Stmt, ...]]:
-        """What a loop pops is put on a list of the gradient's own. Returns that list's making, the body that fills
-        it and the body that pops from it: the list popped from is empty when the reverse sweep comes."""
-        made = rebound(stmt.body)
-        for inner in (b for s in stmt.body for b in blocks(s)):
-            for pop in walk_stmts(inner):
-                if isinstance(pop, Pop) and pop.list.id not in made:
+    def _replaying(self: Any, stmt: For | While | If) -> tuple[list[Stmt], Any, Any]:
+        """What a loop or a branch pops is put on a list of the gradient's own, for the list popped from is another when
+        the reverse sweep comes. Returns that list's making, the statement that fills it and the one that pops from it.
+        """
+        written: set[str] = stored((stmt,)) - self.versioned
+        made = rebound((stmt,))
+        before: list[Stmt] = []
+
+        def split(body: Sequence[Stmt]) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
+            parts = [one(s) for s in body]
+            return tuple(s for filling, _ in parts for s in filling), tuple(s for _, replay in parts for s in replay)
+
+        def one(inner: Stmt) -> tuple[list[Stmt], list[Stmt]]:
+            if isinstance(inner, If):
+                (then, then_again), (orelse, orelse_again) = split(inner.then), split(inner.orelse)
+                return [replace(inner, then=then, orelse=orelse)], [
+                    replace(inner, then=then_again, orelse=orelse_again)
+                ]
+            if isinstance(inner, Pop) and inner.list.id not in made:
+                saved, make = self._list(inner.name, inner.type)
+                before.append(make)
+                self.replayed[saved.id] = self.replayed.get(inner.list.id, inner.list)
+                value: Expr = Name(inner.name, inner.type)
+                if inner.name in written:  # the list holds the array itself
+                    value = construct.call("copy", value)
+                return [inner, Push(saved, value)], [replace(inner, list=saved)]
+            for pop in (s for b in blocks(inner) for s in walk_stmts(b) if isinstance(s, Pop)):
+                if pop.list.id not in made:
                     raise Mistake(
                         pop.span,
                         "derivative",
-                        f"{pop.list.id} is made outside the loop or branch around this one: it has no gradient",
+                        f"{pop.list.id} is made outside the loop or branch around this loop: it has no gradient",
                         "write into an array: saved[i] = value",
                     )
-        written = stored(stmt.body) - self.versioned
-        before: list[Stmt] = []
-        filling: list[Stmt] = []
-        replay: list[Stmt] = []
-        for inner_stmt in stmt.body:
-            filling.append(inner_stmt)
-            if isinstance(inner_stmt, Pop):
-                saved, make = self._list(inner_stmt.name, inner_stmt.type)
-                before.append(make)
-                value: Expr = Name(inner_stmt.name, inner_stmt.type)
-                if inner_stmt.name in written:  # the list holds the array itself
-                    value = construct.call("copy", value)
-                filling.append(Push(saved, value))
-                self.replayed[saved.id] = inner_stmt.list
-                inner_stmt = replace(inner_stmt, list=saved)
-            replay.append(inner_stmt)
-        return before, filling, tuple(replay)
+            return [inner], [inner]
+
+        filling, replay = zip(*(split(b) for b in blocks(stmt)), strict=True)
+        return before, _with_blocks(stmt, filling), _with_blocks(stmt, replay)
 
     def _list(self: Any, name: str, type: Type) -> tuple[Name, Stmt]:
         """A list for the values of a variable, and the statement that makes it."""
@@ -97,6 +107,13 @@ class Lists:
         self.types[saved.id] = element
         self.lists.add(saved.id)
         return saved, Assign(saved.id, Call("list", (), (("type", element),), element))
+
+
+def _with_blocks(stmt: For | While | If, inside: Sequence[tuple[Stmt, ...]]) -> For | While | If:
+    """A statement with other blocks, in the order of `blocks`."""
+    if isinstance(stmt, If):
+        return replace(stmt, then=inside[0], orelse=inside[1])
+    return replace(stmt, body=inside[0])
 
 
 __all__ = ["Lists"]

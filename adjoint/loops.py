@@ -46,8 +46,7 @@ class Loops:
     def _loop(self: Any, stmt: For | While, cots: Cotangents, before: set[str]) -> list[Stmt]:
         if self._is_undone(stmt):
             return self._undone_loop(stmt, cots, before)
-        made, filling, replay = self._replaying(stmt)
-        forward, stmt = replace(stmt, body=tuple(filling)), replace(stmt, body=replay)
+        made, forward, stmt = self._replaying(stmt)
         written = {s.base.id for s in walk_stmts(stmt.body) if isinstance(s, Store)}
         carried = (rebound(stmt.body) | (written & self.versioned)) & before
         inside, leaving = with_versions(stmt.body, carried, self.versioned, self.types, self.version)
@@ -114,7 +113,7 @@ class Loops:
         for name in [*touched, *sorted(flowing)]:
             cots.freeze(cots.variable(name).id)
         own = rebound(body) | carried
-        return Cotangents(self.types, self.fresh, self.like, self.lists, [], cots, own)
+        return Cotangents(self.types, self.fresh, self.like, self.lists, self.left, [], cots, own)
 
     def _leave(self: Any, carried: set[str], cots: Cotangents, inner: Cotangents) -> None:
         """At the start of the body, going back: the cotangent of each carried name is that of its entering value."""

@@ -8,7 +8,7 @@ removed afterwards by `clean`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..transpile import construct
@@ -66,6 +66,7 @@ class Reverser(Loops, Stores, Undo, Lists):
     written_once: set[str] = field(default_factory=set)  # arrays each place of which is written once, over a constant
     settled: frozenset[tuple[str, Span]] = frozenset()  # writes whose places are not written to any more
     lists: set[str] = field(default_factory=set)
+    left: Mapping[str, Expr] = field(default_factory=dict)  # list -> how many entries are left over, where any may be
     derive: Derive = lambda function: ()  # the body of the gradient of a function inside a rule
     replayed: dict[str, Name] = field(default_factory=dict)  # a list of popped values -> the list they were popped from
 
@@ -154,8 +155,9 @@ class Reverser(Loops, Stores, Undo, Lists):
                 cots.make_variable(name, own=name not in results)
             cots.freeze(cots.variable(name).id)
         self.quote(stmt.span, cots.out, len(cots.out), always=True)
+        made, filling, stmt = self._replaying(stmt)
         branches = [self._branch(b, cots, results, before) for b in (stmt.then, stmt.orelse)]
-        forward: list[Stmt] = [stmt]
+        forward: list[Stmt] = [*made, filling]
         if self.nest is not None:
             forward = self._undone_branch(stmt, branches, cots)
         else:
@@ -173,7 +175,7 @@ class Reverser(Loops, Stores, Undo, Lists):
         entering = own & before
         inside, leaving = with_versions(body, entering, self.versioned, self.types, self.version)
         local = rebound(inside) | entering
-        inner = Cotangents(self.types, self.fresh, self.like, self.lists, [], cots, local)
+        inner = Cotangents(self.types, self.fresh, self.like, self.lists, self.left, [], cots, local)
         mine = sorted(results & own)
         for name in mine:
             inner.pending[leaving.get(name, name)] = [cots.variable(name)]
