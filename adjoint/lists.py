@@ -65,8 +65,7 @@ class Lists:
         """What a loop or a branch pops is put on a list of the gradient's own, for the list popped from is another when
         the reverse sweep comes. Returns that list's making, the statement that fills it and the one that pops from it.
         """
-        written: set[str] = stored((stmt,)) - self.versioned
-        made = rebound((stmt,))
+        made, written = rebound((stmt,)), stored((stmt,)) - self.versioned
         before: list[Stmt] = []
 
         def split(body: Sequence[Stmt]) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
@@ -75,30 +74,25 @@ class Lists:
 
         def one(inner: Stmt) -> tuple[list[Stmt], list[Stmt]]:
             if isinstance(inner, If):
-                (then, then_again), (orelse, orelse_again) = split(inner.then), split(inner.orelse)
-                return [replace(inner, then=then, orelse=orelse)], [
-                    replace(inner, then=then_again, orelse=orelse_again)
-                ]
+                inside = [split(b) for b in blocks(inner)]
+                return [_with_blocks(inner, [b for b, _ in inside])], [_with_blocks(inner, [b for _, b in inside])]
             if isinstance(inner, Pop) and inner.list.id not in made:
-                saved, make = self._list(inner.name, inner.type)
-                before.append(make)
-                self.replayed[saved.id] = self.replayed.get(inner.list.id, inner.list)
-                value: Expr = Name(inner.name, inner.type)
-                if inner.name in written:  # the list holds the array itself
-                    value = construct.call("copy", value)
-                return [inner, Push(saved, value)], [replace(inner, list=saved)]
-            for pop in (s for b in blocks(inner) for s in walk_stmts(b) if isinstance(s, Pop)):
-                if pop.list.id not in made:
-                    raise Mistake(
-                        pop.span,
-                        "derivative",
-                        f"{pop.list.id} is made outside the loop or branch around this loop: it has no gradient",
-                        "write into an array: saved[i] = value",
-                    )
+                return self._saved_pop(inner, before, inner.name in written)
+            _refuse_pops(inner, made)
             return [inner], [inner]
 
-        filling, replay = zip(*(split(b) for b in blocks(stmt)), strict=True)
-        return before, _with_blocks(stmt, filling), _with_blocks(stmt, replay)
+        inside = [split(b) for b in blocks(stmt)]
+        return before, _with_blocks(stmt, [b for b, _ in inside]), _with_blocks(stmt, [b for _, b in inside])
+
+    def _saved_pop(self: Any, pop: Pop, before: list[Stmt], written: bool) -> tuple[list[Stmt], list[Stmt]]:
+        """A pop that also saves, and the one of what was saved; `written`: into the array that was popped."""
+        saved, make = self._list(pop.name, pop.type)
+        before.append(make)
+        self.replayed[saved.id] = self.replayed.get(pop.list.id, pop.list)
+        value: Expr = Name(pop.name, pop.type)
+        if written:  # the list holds the array itself
+            value = construct.call("copy", value)
+        return [pop, Push(saved, value)], [replace(pop, list=saved)]
 
     def _list(self: Any, name: str, type: Type) -> tuple[Name, Stmt]:
         """A list for the values of a variable, and the statement that makes it."""
@@ -107,6 +101,17 @@ class Lists:
         self.types[saved.id] = element
         self.lists.add(saved.id)
         return saved, Assign(saved.id, Call("list", (), (("type", element),), element))
+
+
+def _refuse_pops(stmt: Stmt, made: set[str]) -> None:
+    for pop in walk_stmts((stmt,)):
+        if isinstance(pop, Pop) and pop.list.id not in made:
+            raise Mistake(
+                pop.span,
+                "derivative",
+                f"{pop.list.id} is made outside the loop or branch around this loop: it has no gradient",
+                "write into an array: saved[i] = value",
+            )
 
 
 def _with_blocks(stmt: For | While | If, inside: Sequence[tuple[Stmt, ...]]) -> For | While | If:
