@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -67,22 +67,8 @@ class Lists:
         """
         made, written = rebound((stmt,)), stored((stmt,)) - self.versioned
         before: list[Stmt] = []
-
-        def split(body: Sequence[Stmt]) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
-            parts = [one(s) for s in body]
-            return tuple(s for filling, _ in parts for s in filling), tuple(s for _, replay in parts for s in replay)
-
-        def one(inner: Stmt) -> tuple[list[Stmt], list[Stmt]]:
-            if isinstance(inner, If):
-                inside = [split(b) for b in blocks(inner)]
-                return [_with_blocks(inner, [b for b, _ in inside])], [_with_blocks(inner, [b for _, b in inside])]
-            if isinstance(inner, Pop) and inner.list.id not in made:
-                return self._saved_pop(inner, before, inner.name in written)
-            _refuse_pops(inner, made)
-            return [inner], [inner]
-
-        inside = [split(b) for b in blocks(stmt)]
-        return before, _with_blocks(stmt, [b for b, _ in inside]), _with_blocks(stmt, [b for _, b in inside])
+        filling, replay = _split(stmt, made, lambda pop: self._saved_pop(pop, before, pop.name in written))
+        return before, filling, replay
 
     def _saved_pop(self: Any, pop: Pop, before: list[Stmt], written: bool) -> tuple[list[Stmt], list[Stmt]]:
         """A pop that also saves, and the one of what was saved; `written`: into the array that was popped."""
@@ -101,6 +87,24 @@ class Lists:
         self.types[saved.id] = element
         self.lists.add(saved.id)
         return saved, Assign(saved.id, Call("list", (), (("type", element),), element))
+
+
+def _split(stmt: Any, made: set[str], save: Callable[[Pop], tuple[list[Stmt], list[Stmt]]]) -> tuple[Any, Any]:
+    """A loop or a branch that saves what it pops from lists made outside, and the one that pops that again."""
+
+    def one(inner: Stmt) -> tuple[list[Stmt], list[Stmt]]:
+        if isinstance(inner, If):
+            filling, replay = _split(inner, made, save)
+            return [filling], [replay]
+        if isinstance(inner, Pop) and inner.list.id not in made:
+            return save(inner)
+        _refuse_pops(inner, made)
+        return [inner], [inner]
+
+    parts = [[one(s) for s in block] for block in blocks(stmt)]
+    filling = [tuple(s for part, _ in block for s in part) for block in parts]
+    replay = [tuple(s for _, part in block for s in part) for block in parts]
+    return _with_blocks(stmt, filling), _with_blocks(stmt, replay)
 
 
 def _refuse_pops(stmt: Stmt, made: set[str]) -> None:
