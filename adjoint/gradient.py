@@ -58,6 +58,7 @@ from .outputs import given_outputs, is_part_of
 from .overwritten import without_overwritten
 from .parts import named_parts
 from .point import Point, cost
+from .quotients import by_quotients
 from .reductions import named_reductions
 from .reverse import Reverser
 from .rules import asks_which
@@ -249,7 +250,10 @@ def _reversed(
     forward = reverser.block(inside, cotangents, {p.name for p in function.params})
     ends = _results(function, cotangents)
     sweep = list(primal_block([*forward, *seeds, final]))
-    body = unaliased(clean(tidy(clean([*sweep[:-1], *primal_block(cotangents.out), *ends]))))
+    held = {n.id: n for n in reverser.outputs.values()}
+    given_values = {v: held[r.name] for r, v in zip(function.results, final.values, strict=True) if r.name in held}
+    back = by_quotients([*sweep[:-1], *primal_block(cotangents.out), *ends], given_values)
+    body = unaliased(clean(tidy(clean(back))))
     body = merged_block(named_parts(body, reverser.fresh), in_gradient=True)
     return sweep, body, reverser.origins
 

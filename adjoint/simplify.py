@@ -176,9 +176,15 @@ def _index(expr: Index) -> Expr | None:
 
 # -- sums of contributions -------------------------------------------------------------------------------------
 def total(terms: Sequence[Expr]) -> Expr:
-    """The sum, with a factor that all terms share taken out: a*x + a*y is a * (x + y)."""
+    """The sum, with a factor or a divisor that all terms share taken out: a*x + a*y is a * (x + y)."""
     terms = _counted([simplify(t) for t in terms])
     if len(terms) > 1:
+        divisor = _shared_divisor(terms)
+        if divisor is not None:
+            shape = broadcast([t.type.shape for t in terms])
+            joined = construct.call("divide", total([_undivided(t) for t in terms]), divisor)
+            if joined.type.shape == shape:
+                return simplify(joined)
         shared = _shared_factor(terms)
         if shared is not None:
             rest = total([_without(t, shared) for t in terms])
@@ -205,6 +211,32 @@ def _shared_factor(terms: Sequence[Expr]) -> Expr | None:
         if not isinstance(factor, Const) and all(factor in _factors(t) for t in terms[1:]):
             return factor
     return None
+
+
+def _shared_divisor(terms: Sequence[Expr]) -> Expr | None:
+    divisors = [_divisor(t) for t in terms]
+    return divisors[0] if all(d == divisors[0] for d in divisors) else None
+
+
+def _divisor(expr: Expr) -> Expr | None:
+    match expr:
+        case Call(op="negative" | "broadcast_to", args=[a]):
+            return _divisor(a)
+        case Call(op="divide", args=[_, b]):
+            return b
+    return None
+
+
+def _undivided(expr: Expr) -> Expr:
+    """expr times its divisor."""
+    match expr:
+        case Call(op="negative", args=[a]):
+            return construct.call("negative", _undivided(a))
+        case Call(op="broadcast_to", args=[a]):
+            return construct.call("broadcast_to", _undivided(a), shape=expr.type.shape)
+        case Call(op="divide", args=[a, _]):
+            return a
+    raise AssertionError(expr)
 
 
 def _factors(expr: Expr) -> list[Expr]:
