@@ -9,7 +9,7 @@ from thorough import agrees, same_bits
 
 from layerc.transpile.dims import Dim
 from layerc.transpile.ir import For, Store
-from layerc.transpile.passes.alike import LANES
+from layerc.transpile.passes.alike import LANES, MANY_LANES
 from layerc.transpile.passes.tree import dim_loads, walk
 
 TEXT = '''
@@ -155,7 +155,10 @@ def package(folder):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("examples", "d"), [(1, 16), (2, 1), (3, 15), (2, 17), (1, 33), (17, 3), (3, 0), (0, 20)])
+@pytest.mark.parametrize(
+    ("examples", "d"),
+    [(1, 16), (2, 1), (3, 15), (2, 17), (1, 33), (17, 3), (3, 0), (0, 20), (2, 64), (1, 65), (2, 150)],
+)
 def test_values_and_gradients(package, name, examples, d):
     agrees(getattr(package, name), draw(name, examples, d, np.float64), np.random.default_rng(d), 1e-10, 3e-6)
 
@@ -169,11 +172,12 @@ def test_bits_do_not_hang_on_threads(package, name):
 
 @pytest.mark.parametrize("name", ["lambert", "nested", "remembered", "all_at_once"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_an_element_does_not_know_its_neighbours(package, name, dtype):
+@pytest.mark.parametrize("d", [53, 150])
+def test_an_element_does_not_know_its_neighbours(package, name, dtype, d):
     """The same bits wherever it stands: in lanes, in what is left over, beside NaN. (Not where two products are
     subtracted: of which of them the difference is fused with, the C compiler decides.)"""
-    layer, values = getattr(package, name), draw(name, 3, 53, dtype)
-    order = np.random.default_rng(1).permutation(53)
+    layer, values = getattr(package, name), draw(name, 3, d, dtype)
+    order = np.random.default_rng(1).permutation(d)
     for what in (lambda *a: layer(*a), lambda *a: layer.vjp(*a)[1](np.cos(a[0]))):
         straight, shuffled = what(*values), what(*(v[..., order] for v in values))
         pairs = zip(*((r if isinstance(r, tuple) else (r,)) for r in (straight, shuffled)), strict=True)
@@ -189,10 +193,11 @@ def test_they_run_together(package, folder, name):
     of = [k for (layer, _), k in kernels_in(folder / "elements_of.py").items() if layer == name]
     assert len(of) >= 2
     for kernel in of:
-        wide = [s for s in walk(kernel.body) if isinstance(s, For) and s.hi == Dim.of(LANES)]
+        extents = (Dim.of(LANES), Dim.of(MANY_LANES))  # of a loop along examples, along elements
+        wide = [s for s in walk(kernel.body) if isinstance(s, For) and s.hi in extents]
         assert wide, kernel.name
         lists = [b for b in kernel.buffers if b.kind == "list"]
-        assert not lists or any(b.shape[1:] == (Dim.of(LANES),) for b in lists), kernel.name
+        assert not lists or any(b.shape[1:2] in [(e,) for e in extents] for b in lists), kernel.name
 
 
 @pytest.mark.parametrize("name", ["lambert", "orbits"])
@@ -203,12 +208,14 @@ def test_what_a_gradient_keeps_of_neighbours_is_a_vector(package, folder, name):
         for (layer, method), k in kernels_in(folder / "elements_of.py").items()
         if (layer, method) == (name, "backward")
     )
-    wide = {b.name for b in kernel.buffers if b.kind == "list" and b.shape[1:] == (Dim.of(LANES),)}
-    assert any(isinstance(s, For) and s.hi == Dim.of("D") // LANES for s in walk(kernel.body)), "not along the elements"
+    wide = {b.name for b in kernel.buffers if b.kind == "list" and b.shape[1:] == (Dim.of(MANY_LANES),)}
+    assert any(isinstance(s, For) and s.hi == Dim.of("D") // MANY_LANES for s in walk(kernel.body)), (
+        "not along the elements"
+    )
     kept = [
         (loop, stmt)
         for loop in walk(kernel.body)
-        if isinstance(loop, For) and loop.hi == Dim.of(LANES)
+        if isinstance(loop, For) and loop.hi == Dim.of(MANY_LANES)
         for stmt in loop.body
         if isinstance(stmt, Store) and stmt.buffer in wide
     ]

@@ -227,7 +227,7 @@ def draw(examples: int, size: int, dtype: type) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("examples", "size"), [(1, 5), (2, 40), (37, 3), (1, 16)])
+@pytest.mark.parametrize(("examples", "size"), [(1, 5), (2, 40), (37, 3), (1, 16), (2, 100)])
 def test_values_and_gradients(package, name, examples, size):
     agrees(getattr(package, name), [draw(examples, size, np.float64)], np.random.default_rng(size), 1e-9, 3e-5)
 

@@ -46,6 +46,8 @@ from .tree import (
 )
 
 LANES = 16
+# Along elements: several vectors, as each turn of a `while` waits for the one before.
+MANY_LANES = 64
 NONE = Const(0, "i64")
 # What counts the turns of a loop -> those of each lane, what it began with, and the mask of lanes that count.
 Turns = dict[str, tuple[str, Const, Expr | None]]
@@ -54,15 +56,19 @@ NARROW = 12  # a loop known to be this short fills no vector
 
 @dataclass
 class Alike:
-    """A loop that sixteen iterations may walk through. `around`: the loops it is in; `made`: new buffers."""
+    """A loop that several iterations may walk through. `around`: the loops it is in; `made`: new buffers; `lanes`: how
+    many iterations an array has room for; `count`: how many there are, if not as many."""
 
     kernel: Kernel
     loop: For
     around: tuple[For, ...] = ()
+    lanes: int = LANES
+    count: Dim | None = None
     made: list[Buffer] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.names = Names.of(self.kernel)
+        self.extent = Dim.of(self.lanes) if self.count is None else self.count
         self.group = self.names.fresh("group")
         self.table = {b.name: b for b in self.kernel.buffers}
         self.memory = Memory.of(self.kernel)
@@ -89,7 +95,7 @@ class Alike:
     def add_wide(self, base: str, dtype: str, shape: tuple[Dim, ...], kind: str = "temp") -> str:
         """With an axis of lanes. Truths are as wide as numbers: a loop over sixteen bytes and floats fills a quarter of
         a vector."""
-        return self.add(base, "i32" if dtype == "bool" else dtype, (*shape, Dim.of(LANES)), kind)
+        return self.add(base, "i32" if dtype == "bool" else dtype, (*shape, Dim.of(self.lanes)), kind)
 
     def _steady(self, index: tuple[Dim, ...]) -> bool:
         return not names_in(index, self.loop.var)

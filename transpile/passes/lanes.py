@@ -1,5 +1,5 @@
-"""Scalar recurrences are vectorised across the batch, or along the elements of an example that have a `while` each:
-sixteen walk through the loops together.
+"""Scalar recurrences are vectorised across the batch, sixteen examples at a time, or along the elements of an example
+that have a `while` each, 64 at a time: they walk through the loops together.
 
     for b in 0..batch:                         for g in 0..batch//16:
         h = 0                                      for l in 0..16: h[l] = 0
@@ -18,7 +18,8 @@ values.
 
 Map loops inside a recurrence are walked by the sixteen together, if its scalar work is what takes the time; what each
 example reads again and again is laid out with the lanes innermost before. Where there is nothing but long map loops,
-those are vectorised as they are.
+those are vectorised as they are. Elements that are left over walk together, too, as many as there are; examples go one
+by one.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from functools import partial
 
 from ..dims import Dim, largest, maximum, minimum, product
 from ..ir import Const, For, If, Int, Kernel, Op, Stmt, Store, While
-from .alike import LANES, NARROW, is_recurrence
+from .alike import LANES, MANY_LANES, NARROW, is_recurrence
 from .together import Together
 from .tree import Body, bodies, dim_loads, map_bodies, walk
 from .work import work
@@ -109,19 +110,25 @@ def _along_elements(
         found = list(_elements(nest, ()))
     body: Body = (nest,)
     for loop, around in found:
-        state = Together(kernel, loop, around)
-        if not state.possible():
-            return None
-        full = extent // LANES
-        inside = (*state.empty_stacks(), *state.body(loop.body, None))
-        together = For(state.group, Dim.of(0), full, inside, "map")
-        body = _in_place_of(loop, (together, replace(loop, lo=full * LANES, kind="seq")), body)
-        kernel = replace(kernel, buffers=(*kernel.buffers, *state.made))
+        groups: list[For] = []
+        full = extent // MANY_LANES
+        for lo, hi, count in ((Dim.of(0), full, None), (full, _up(extent, MANY_LANES), extent - full * MANY_LANES)):
+            state = Together(kernel, loop, around, MANY_LANES, count)
+            if not state.possible():
+                return None
+            inside = (*state.empty_stacks(), *state.body(loop.body, None))
+            groups += [For(state.group, lo, hi, inside, "map" if count is None else "seq")] if lo != hi else []
+            kernel = replace(kernel, buffers=(*kernel.buffers, *state.made))
+        body = _in_place_of(loop, tuple(groups), body)
     if both:
         assert batched is not None
         enough = Op("greater", (Int(extent), Const(LANES - 1, "i64")), "bool")
         return [If(enough, body, tuple(batched[0]))], kernel
     return list(body), kernel
+
+
+def _up(extent: Dim, lanes: int) -> Dim:
+    return (extent + (lanes - 1)) // lanes
 
 
 def _elements(nest: For, around: tuple[For, ...]) -> Iterator[tuple[For, tuple[For, ...]]]:

@@ -49,7 +49,7 @@ from .tree import (
 
 
 class Together(Alike):
-    """A loop that sixteen iterations walk through side by side."""
+    """A loop that several iterations walk through side by side."""
 
     # -- arrays of the caller, with the lanes innermost ------------------------------------------------------
     def lay_out(self, recurrences: list[Stmt], mixed: bool) -> None:
@@ -79,7 +79,7 @@ class Together(Alike):
         block, lane, rest = (Dim.of(self.names.fresh(n)) for n in ("block", "l", "l"))
 
         def move(column: Dim, lane: Dim) -> Stmt:
-            here, there = (Dim.of(self.group) * LANES + lane, *outer, column), (*outer, column, lane)
+            here, there = (Dim.of(self.group) * self.lanes + lane, *outer, column), (*outer, column, lane)
             if inward:
                 return Store(wide, there, self.as_number(Load(name, here, buffer.dtype)))
             return Store(name, here, self.load(wide, there, buffer.dtype))
@@ -119,7 +119,7 @@ class Together(Alike):
     def empty_stacks(self) -> Body:
         """A lane that never comes to its list has an end of it nevertheless."""
         ends = {load.buffer for name in self.stacks() for load in dim_loads(self.table[name].shape[0])}
-        return _joined(tuple(self.lane(Store(end, (), Const(0, "i64"))) for end in sorted(ends)))
+        return self.joined(tuple(self.lane(Store(end, (), Const(0, "i64"))) for end in sorted(ends)))
 
     # -- doing it --------------------------------------------------------------------------------------------
     def mostly_own(self, body: Body) -> Body:
@@ -128,10 +128,10 @@ class Together(Alike):
         for stmt in body:
             if isinstance(stmt, For) and stmt.kind == "map" and not any(is_recurrence(s) for s in walk((stmt,))):
                 var = self.names.fresh("l")
-                inside.append(For(var, Dim.of(0), Dim.of(LANES), (self.one(stmt, var),), "map"))
+                inside.append(For(var, Dim.of(0), self.extent, (self.one(stmt, var),), "map"))
             else:
                 inside += self.body((stmt,), None)
-        return _joined(tuple(inside))
+        return self.joined(tuple(inside))
 
     def body(self, body: Body, mask: Expr | None) -> Body:
         found: list[Stmt] = []
@@ -145,7 +145,7 @@ class Together(Alike):
             else:
                 found += self.stmt(stmt, mask)
             self.turns |= same
-        return _joined(tuple(found))
+        return self.joined(tuple(found))
 
     def turns_of(self, stmt: Stmt, mask: Expr | None) -> Turns:
         """A copy of what counts turns counts them, too."""
@@ -253,7 +253,7 @@ class Together(Alike):
             count = Store(name, (), Op("add", (total, first), "i64") if first.value else total)
             after.append(self.lane(self.chosen(count, mask)))
             self.turns[name] = (turns, first, mask)
-        return (*start, Store(level, (), NONE), While(_joined(test), some, _joined(inside)), *after)
+        return (*start, Store(level, (), NONE), While(self.joined(test), some, self.joined(inside)), *after)
 
     def as_often_as_any(self, loop: For, mask: Expr | None, known: Turns) -> Body:
         """A loop that each lane runs as often as it has to: the last turns of all that are made, if none knows its
@@ -274,7 +274,7 @@ class Together(Alike):
         running = self.lane(Store(live, (), conjunction(mask, once_more)))
         self.free |= {n for n in self.wide if only_within(n, loop.body, self.loop)}
         inside = self.body(loop.body, Load(live, (), "bool"))
-        loop = replace(loop, hi=Dim.of(Atom("load", (most,))), body=_joined((running, *inside)))
+        loop = replace(loop, hi=Dim.of(Atom("load", (most,))), body=self.joined((running, *inside)))
         return (*before, loop, *after)
 
     def end(self, stack: str) -> str:
@@ -288,7 +288,7 @@ class Together(Alike):
             cond = Op("logical_or", (cond, Op("logical_not", (mask,), "bool")), "bool")
         failing = Op("where", (cond, none, Int(Dim.of(self.loop.var))), "i64")
         before, first = self.extreme(failing, "min", none)
-        lane = Dim.of(Atom("load", (first,))) - Dim.of(self.group) * LANES
+        lane = Dim.of(Atom("load", (first,))) - Dim.of(self.group) * self.lanes
 
         def there(load: Expr) -> Expr:
             if isinstance(load, Load) and load.buffer in self.wide:
@@ -324,7 +324,25 @@ class Together(Alike):
 
     def lane(self, stmt: Store | If) -> For:
         var = self.names.fresh("l")
-        return For(var, Dim.of(0), Dim.of(LANES), (self.one(stmt, var),), "map")
+        return For(var, Dim.of(0), self.extent, (self.one(stmt, var),), "map")
+
+    def joined(self, body: Body) -> Body:
+        """Neighbouring lane loops are one."""
+        found: list[Stmt] = []
+        for stmt in body:
+            last = found[-1] if found else None
+            if self._is_lane(stmt) and self._is_lane(last):
+                assert isinstance(stmt, For)
+                assert isinstance(last, For)
+                found[-1] = replace(last, body=last.body + substitute(stmt.body, {stmt.var: Dim.of(last.var)}))
+            else:
+                found.append(stmt)
+        return tuple(found)
+
+    def _is_lane(self, stmt: Stmt | None) -> bool:
+        if not isinstance(stmt, For) or stmt.hi != self.extent or stmt.kind != "map":
+            return False
+        return all(isinstance(s, Store) and (not s.index or names_in(s.index, stmt.var)) for s in stmt.body)
 
     def one(self, stmt: Stmt, var: str) -> Stmt:
         """The statement for the example of a lane."""
@@ -344,7 +362,7 @@ class Together(Alike):
                 s = replace(s, buffer=self.wide[s.buffer], index=place(s.buffer, s.index), value=value)
             return replace(s, body=tuple(store(x) for x in s.body)) if isinstance(s, For) else s
 
-        body = substitute((stmt,), {self.loop.var: Dim.of(self.group) * LANES + lane})
+        body = substitute((stmt,), {self.loop.var: Dim.of(self.group) * self.lanes + lane})
         return store(map_all(body, load)[0])
 
 
@@ -394,26 +412,6 @@ def _names(body: Body, var: str) -> bool:
     """Whether statements ask for a loop's number."""
     dims = [d for s in walk(body) for d in own_dims(s)]
     return any(var in d.symbols() for d in dims) or any(var in symbols(e) for s in walk(body) for e in own_exprs(s))
-
-
-def _joined(body: Body) -> Body:
-    """Neighbouring lane loops are one."""
-    found: list[Stmt] = []
-    for stmt in body:
-        last = found[-1] if found else None
-        if _is_lane(stmt) and _is_lane(last):
-            assert isinstance(stmt, For)
-            assert isinstance(last, For)
-            found[-1] = replace(last, body=last.body + substitute(stmt.body, {stmt.var: Dim.of(last.var)}))
-        else:
-            found.append(stmt)
-    return tuple(found)
-
-
-def _is_lane(stmt: Stmt | None) -> bool:
-    if not isinstance(stmt, For) or stmt.hi.value != LANES or stmt.kind != "map":
-        return False
-    return all(isinstance(s, Store) and (not s.index or names_in(s.index, stmt.var)) for s in stmt.body)
 
 
 def _map(var: Dim, extent: Dim | int, stmt: Stmt) -> For:
