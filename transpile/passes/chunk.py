@@ -145,6 +145,8 @@ class _State:
             return (For(q, Dim.of(0), *by_columns, "map", True, effort),)
         flat = all(isinstance(s, (Store, If, Comment)) for s in walk(loop.body))
         count = self.count(loop, [self.table[n] for n in shared], flat)
+        if nonnegative(1 - count):
+            return (loop,)
         inside: Body = loop.body
         start: list[Stmt] = []
         leave: list[Stmt] = []

@@ -112,12 +112,12 @@ def _along_elements(
     for loop, around in found:
         groups: list[For] = []
         full = extent // MANY_LANES
-        for lo, hi, count in ((Dim.of(0), full, None), (full, _up(extent, MANY_LANES), extent - full * MANY_LANES)):
+        for lo, hi, count in ((Dim.of(0), full, None), (full, _up(extent, MANY_LANES), extent % MANY_LANES)):
             state = Together(kernel, loop, around, MANY_LANES, count)
             if not state.possible():
                 return None
             inside = (*state.empty_stacks(), *state.body(loop.body, None))
-            groups += [For(state.group, lo, hi, inside, "map" if count is None else "seq")] if lo != hi else []
+            groups += [For(state.group, lo, hi, inside, "map")] if lo != hi else []
             kernel = replace(kernel, buffers=(*kernel.buffers, *state.made))
         body = _in_place_of(loop, tuple(groups), body)
     if both:
