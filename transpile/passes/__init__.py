@@ -21,6 +21,7 @@ from .flatten import flatten
 from .fold import fold
 from .free import free
 from .fuse import fuse
+from .gangs import gangs
 from .guards import guards
 from .inline import inline
 from .interchange import interchange
@@ -90,6 +91,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("share", share),  # nothing is computed twice, or in a loop that does not change it
     ("interchange", interchange),  # loops run along memory, where a loop in a loop jumped
     ("chunk", chunk),  # the outermost loops run in parallel
+    ("gangs", gangs),  # what rows end with is computed for many rows at once
     ("strides", strides),  # where a stride is 1, vectors
     ("near", near),  # angles are near, which costs half
     ("rows", rows),  # the largest of neighbours in memory is asked for on its own
