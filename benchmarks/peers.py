@@ -297,7 +297,7 @@ class Jax(Peer):
 
 
 class Stream(Peer):
-    """STREAM's triad on arrays of the case's size: what memory gives in the same rounds."""
+    """STREAM's triad of the same footprint as a pass: what memory gives in the same rounds."""
 
     title = "STREAM triad"
 
@@ -309,8 +309,8 @@ class Stream(Peer):
         return self.triad.facts()
 
     def bind(self, case, variant):
-        triad = self.triad(case.nbytes // 4)
-        return Bound(triad, lambda *dy: ((triad(),), ()))
+        forward, gradient = (self.triad(arrays * case.nbytes // 12) for arrays in case.traffic)
+        return Bound(forward, lambda *dy: ((gradient(),), ()))
 
 
 def _compiler_version(command: str) -> str:

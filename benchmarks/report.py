@@ -171,14 +171,14 @@ def variant_block(run: dict) -> tables.Block:
 
 
 def memory_block(run: dict) -> tables.Block:
-    """Bytes a case must move over its time, beside STREAM's triad on such arrays in the same rounds."""
+    """Bytes a case must move over its time, beside a STREAM triad of as many bytes in the same rounds."""
     rows = []
     for case_name, case in run["cases"].items():
         if "forward" not in case["peers"].get("stream", {}):
             continue
         for what in ("forward", "gradient"):
             arrays, size = case["traffic"][what], case["first argument bytes"]
-            stream = 3 * size / case["peers"]["stream"][what]["median"]
+            stream = arrays * size / case["peers"]["stream"][what]["median"]
             for name in columns(run):
                 figures = case["peers"].get(name, {}).get(what)
                 if figures:
@@ -194,7 +194,7 @@ def memory_block(run: dict) -> tables.Block:
                             f"{rate / stream:.0%}",
                         ]
                     )
-    lines = ["Arrays that must be read or written, each once a pass, and the triad's rate."] if rows else []
+    lines = ["Arrays that must be read or written, each once a pass; a triad of as many bytes."] if rows else []
     header = ["case", "pass", "peer", "moved", "GB/s", "triad GB/s", "share"]
     return tables.Block("Memory", lines, header, rows)
 

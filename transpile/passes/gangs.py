@@ -106,7 +106,7 @@ class _State:
 def _expanded(
     head: Body, tail: Body, carried: Mapping[str, str], kept: Mapping[str, str], place: Dim
 ) -> tuple[Body, Body]:
-    """The two parts of an iteration, with arrays for the numbers that go from one to the other. carried: their types."""
+    """The two parts of an iteration, arrays for the numbers that go from one to the other; `carried`: their types."""
 
     def there(e: Expr) -> Expr:
         return Load(kept[e.buffer], (place,), e.dtype) if isinstance(e, Load) and e.buffer in kept else e
