@@ -12,7 +12,10 @@ import numpy as np
 import pytest
 
 from layerc.build.driver import build, compile_module, read_module
+from layerc.transpile.dims import Dim
 from layerc.transpile.dump import dump
+from layerc.transpile.ir import For
+from layerc.transpile.passes.tree import bodies
 
 pytestmark = pytest.mark.usefixtures("light_code")
 
@@ -146,6 +149,24 @@ def test_lanes_are_taken(file):
     parts = compile_module(read_module(file), upto="lanes").parts
     texts = {part.kernel.name: dump(part.kernel) for part in parts}
     assert {name: "for group" in text for name, text in texts.items()} == dict.fromkeys(texts, True)
+
+
+def test_threads_share_examples_but_no_row_of_a_cell(file):
+    """Of those left over, too. To ask a row of a cell whether it is worth threads takes longer than the row."""
+
+    def shared(body, steps=0):
+        for stmt in body:
+            if isinstance(stmt, For) and stmt.parallel:
+                yield steps
+            more = isinstance(stmt, For) and stmt.kind == "seq" and stmt.hi != Dim.of("batch")
+            for inner in bodies(stmt):
+                yield from shared(inner, steps + more)
+
+    for part in compile_module(read_module(file)).parts:
+        if part.layer.name == "soft_dtw":
+            found = list(shared(part.kernel.body))
+            assert found.count(0) >= 2, part.method
+            assert max(found) < 2, part.method
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

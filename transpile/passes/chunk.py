@@ -24,7 +24,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..dims import Dim, maximum, minimum, nonnegative, product
-from ..ir import Buffer, Comment, Const, For, If, Int, Kernel, Load, Op, Product, Stmt, Store
+from ..ir import Buffer, Comment, Const, For, If, Int, Kernel, Load, Op, Product, Stmt, Store, While
 from .accumulate import neutral
 from .columns import columns
 from .depend import Memory, apart
@@ -35,6 +35,7 @@ from .work import WORTH, work
 
 CHUNKS = 64  # at most, of a loop whose iterations share nothing
 PARTS = 16  # at most, where each chunk has its own copy of something
+DEEP = 2  # sequential loops around a row
 GRAIN = 2048  # at least so many iterations of a vector loop in a chunk
 PART_BUDGET = 1 << 21  # elements of all copies together
 
@@ -57,6 +58,7 @@ class _State:
         self.root = roots(kernel)  # one memory may go by several names
         self.uses = Counter(self.root[a.buffer] for a in accesses(kernel.body))
         self.last: tuple[For, Counter[str], set[str]] | None = None
+        self.steps = 0  # sequential loops around a statement
 
     def body(self, body: Body) -> Body:
         return tuple(new for stmt in body for new in self.stmt(stmt))
@@ -73,6 +75,8 @@ class _State:
             return (stmt,)  # filling memory is not worth a region
         if effort.value is not None and effort.value < WORTH:
             return (stmt,)
+        if self.steps >= DEEP and all(len(factors) <= 1 for factors, _ in effort.terms):
+            return (stmt,)  # a row in a cell of dynamic programming: to ask whether to share it would take longer
         if self.may_be_few(stmt) and (inner := self.inside(stmt)) is not None:
             least = 2 if not self.is_batch(stmt) and self.own(stmt) else 4  # what it makes stays with a thread
             many = Op("greater_equal", (Int(stmt.hi - stmt.lo), Const(least, "i64")), "bool")
@@ -93,13 +97,14 @@ class _State:
 
     def within(self, stmt: Stmt) -> Any:
         """The loops inside it split."""
-        outside = self.memory
+        outside, steps = self.memory, self.steps
         if isinstance(stmt, For):
             self.memory = outside.inside(stmt)
+        self.steps += isinstance(stmt, While) or (isinstance(stmt, For) and stmt.kind == "seq")
         try:
             return map_bodies(stmt, self.body)
         finally:
-            self.memory = outside
+            self.memory, self.steps = outside, steps
 
     def inside(self, loop: For) -> Body | None:
         """The batch loop in order, the loops inside it split; None if that is of no use."""

@@ -70,12 +70,12 @@ def _split(loop: For, kernel: Kernel) -> tuple[list[Stmt], Kernel] | None:
         body = (*state.arrive(), *state.empty_stacks(), *state.mostly_own(loop.body), *state.leave())
         first = For(state.group, Dim.of(0), full, body, "map")
         kernel = replace(kernel, buffers=(*kernel.buffers, *state.made))
-        return [first, replace(loop, lo=full * LANES, kind="seq")], kernel  # a few examples: not worth threads
+        return [first, replace(loop, lo=full * LANES)], kernel
     worth = _worth(state)
     if worth is None or worth.value == 0:
         return None
     body = (*state.arrive(), *state.empty_stacks(), *state.body(loop.body, None), *state.leave())
-    pair: list[Stmt] = [For(state.group, Dim.of(0), full, body, "map"), replace(loop, lo=full * LANES, kind="seq")]
+    pair: list[Stmt] = [For(state.group, Dim.of(0), full, body, "map"), replace(loop, lo=full * LANES)]
     if worth.value is None:  # told by the extents of a call
         pair = [If(Op("greater", (Int(worth), Const(0, "i64")), "bool"), tuple(pair), (state.alone(),))]
     return pair, replace(kernel, buffers=(*kernel.buffers, *state.made))
