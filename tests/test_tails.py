@@ -57,12 +57,24 @@ def added(x: real["T D"], w: Param[real["D"]]) -> real["D"]:
 
 
 @layer
+def filtered(x: real["T D"], w: Param[real["3 3"]]) -> real["T D"]:
+    """Its gradient adds to three rows in one loop."""
+    y = np.zeros_like(x)
+    for i in range(1, x.shape[0] - 1):
+        for j in range(1, x.shape[1] - 1):
+            for a in range(3):
+                for b in range(3):
+                    y[i, j] += x[i + a - 1, j + b - 1] * w[a, b]
+    return y
+
+
+@layer
 def settled(x: real["D"]) -> tuple[real["D"], real["D"]]:
     """True and false are bytes: no part of a vector of floats."""
     return np.where(np.any(np.exp(x) > 20), x, np.tanh(x)), np.where(np.all(np.exp(x) > 0.001), np.exp(x), x)
 '''
 
-NAMES = ["chain", "losses", "rows", "counter", "middle", "added", "settled"]
+NAMES = ["chain", "losses", "rows", "counter", "middle", "added", "filtered", "settled"]
 LENGTHS = [0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 100]
 
 
@@ -74,8 +86,9 @@ def draw(name: str, n: int, d: int, dtype) -> list[np.ndarray]:
         "rows": lambda: [rng.integers(0, 3, (n, d)).astype(np.int32)],
         "middle": lambda: [real()],
         "added": lambda: [real(d)],
+        "filtered": lambda: [real(3, 3)],
     }.get(name, list)()
-    return [real(n, 3, d) if name in ("rows", "counter", "added") else real(n, d), *more]
+    return [real(n, 5, d) if name in ("rows", "counter", "added", "filtered") else real(n, d), *more]
 
 
 @pytest.fixture(scope="module")
@@ -144,4 +157,5 @@ def test_there_are_parts(folder, package):
     text = (folder / "tails_of_compiled" / "tails_of.c").read_text()
     parts = re.findall(r"^int LC_NAME\((\w+)_f32\).*?^}", text, re.M | re.S)
     bodies = dict(zip(parts, (m.group() for m in re.finditer(r"^int LC_NAME\(\w+_f32\).*?^}", text, re.M | re.S))))
-    assert all("lc_some_f32" in bodies[name] for name in NAMES if name != "settled")
+    assert all("lc_some_f32" in bodies[name] for name in NAMES if name not in ("settled", "filtered"))
+    assert bodies["filtered_backward"].count("lc_put_f32(&d_x") >= 3  # a part of each row

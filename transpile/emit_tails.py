@@ -40,7 +40,7 @@ class Tail:
 
 def tail_of(loop: For, table: Mapping[str, Buffer], root: Mapping[str, str], real: str) -> Tail | None:
     """Of a vectorised loop, if its last iterations can be part of a vector: each array stands still or goes by one
-    element, and one that is stored is touched at one place only."""
+    element, and one that is stored is touched at one place only, or in several rows."""
     size = (loop.hi - loop.lo).value
     if size is not None and (size < LANES or size % LANES == 0):
         return None
@@ -55,13 +55,20 @@ def tail_of(loop: For, table: Mapping[str, Buffer], root: Mapping[str, str], rea
     if any(isinstance(p, Op) and p.op in _TRAPS and p.dtype not in FLOATS for p in found):
         return None
     touched, read, stored = _touched(body, table)
-    if any(sum(root[place.buffer] == root[name] for name, _ in touched) > 1 for place in stored):
+    if any(root[p.buffer] == root[q.buffer] and not _apart(p, q) for p in stored for q in touched.values() if p != q):
         return None
     moving = [place for place in touched.values() if loop.var in place.free()]
     if not all(_walks(place, loop.var, table[place.buffer], real) for place in moving) or not stored <= set(moving):
         return None
     counts = any(isinstance(p, Int) and loop.var in p.dim.symbols() for p in found)
     return Tail(tuple(moving), frozenset(read), frozenset(stored), counts, cost, is_long(loop.hi))
+
+
+def _apart(one: Load, other: Load) -> bool:
+    """Whether two places of an array are in different rows: they stay there."""
+    if one.buffer != other.buffer:
+        return False
+    return any((a - b).value not in (None, 0) for a, b in zip(one.index[:-1], other.index[:-1], strict=True))
 
 
 def is_long(end: Dim) -> bool:
