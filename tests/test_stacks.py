@@ -98,6 +98,20 @@ def loose(x: real):
 
 
 @layer
+def otherwise(x: real["N"]):
+    """Only one way of a branch appends."""
+    s = []
+    total = 0.0
+    s.append(x[0])
+    for i in range(x.shape[0]):
+        if x[i] > 0.5:
+            total += x[i]
+        else:
+            s.append(x[i] * x[i])
+    return total * s.pop()
+
+
+@layer
 def configured(x: real["N"], *, n: int = 2, m: int = 1):
     s = []
     y = np.zeros_like(x)
@@ -150,6 +164,7 @@ SHAPES = {
     "inner": (3, 5),
     "before": (6,),
     "loose": (),
+    "otherwise": (9,),
     "configured": (6,),
     "equal": (6,),
     "triangle": (6,),
