@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from ..transpile import construct
 from ..transpile.construct import const
@@ -55,7 +54,7 @@ def _counted(
     counters = counters | {n: Name(fresh(f"{n}_length"), Type("int")) for n in sorted(growth) if growth[n] is None}
     out: list[Stmt] = []
     for stmt in body:
-        out.append(map_stmt(stmt, same, lambda block: _counted(block, counters, lengths, fresh, facts), same))
+        out.append(map_stmt(stmt, lambda e: e, lambda b: _counted(b, counters, lengths, fresh, facts), lambda n: n))
         if isinstance(stmt, Assign) and stmt.name in growth.keys() & counters.keys():
             out.append(Assign(counters[stmt.name].id, const(0), stmt.span))
         if isinstance(stmt, (Push, Pop)) and stmt.list.id in counters:
@@ -67,10 +66,6 @@ def _counted(
         left = lengths[name] = Name(fresh(f"{name}_left"), Type("int"))
         out.insert(ends, Assign(left.id, counters[name]))
     return tuple(out)
-
-
-def same(part: Any) -> Any:
-    return part
 
 
 def _makes_list(stmt: Assign) -> bool:
