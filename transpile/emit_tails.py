@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from .dims import Atom, Dim
 from .ir import FLOATS, Buffer, For, Int, Load, Op, Store
 from .operations import flops
+from .passes.depend import distinct
 from .passes.rows import moves_by_one
 from .passes.tree import own_accesses, parts
 
@@ -55,20 +56,14 @@ def tail_of(loop: For, table: Mapping[str, Buffer], root: Mapping[str, str], rea
     if any(isinstance(p, Op) and p.op in _TRAPS and p.dtype not in FLOATS for p in found):
         return None
     touched, read, stored = _touched(body, table)
-    if any(root[p.buffer] == root[q.buffer] and not _apart(p, q) for p in stored for q in touched.values() if p != q):
+    pairs = [(p, q) for p in stored for q in touched.values() if p != q and root[p.buffer] == root[q.buffer]]
+    if any(p.buffer != q.buffer or not distinct(p.index, q.index, loop.var) for p, q in pairs):
         return None
     moving = [place for place in touched.values() if loop.var in place.free()]
     if not all(_walks(place, loop.var, table[place.buffer], real) for place in moving) or not stored <= set(moving):
         return None
     counts = any(isinstance(p, Int) and loop.var in p.dim.symbols() for p in found)
     return Tail(tuple(moving), frozenset(read), frozenset(stored), counts, cost, is_long(loop.hi))
-
-
-def _apart(one: Load, other: Load) -> bool:
-    """Whether two places of an array are in different rows: they stay there."""
-    if one.buffer != other.buffer:
-        return False
-    return any((a - b).value not in (None, 0) for a, b in zip(one.index[:-1], other.index[:-1], strict=True))
 
 
 def is_long(end: Dim) -> bool:

@@ -198,13 +198,13 @@ def neighbours(body: Iterable[Stmt], var: str, root: Mapping[str, str]) -> bool:
     places = list(dict.fromkeys((s.buffer, s.index) for s in stores))
     for k, (name, index) in enumerate(places):
         for other, there in places[:k]:
-            if root.get(name, name) == root.get(other, other) and (name != other or not _apart(index, there, var)):
+            if root.get(name, name) == root.get(other, other) and (name != other or not distinct(index, there, var)):
                 return True
     return False
 
 
-def _apart(index: tuple[Dim, ...], other: tuple[Dim, ...], var: str) -> bool:
-    """Whether they are never one place, whatever iterations they are of."""
+def distinct(index: tuple[Dim, ...], other: tuple[Dim, ...], var: str) -> bool:
+    """Whether two places of an array are never one, whatever iterations of the loop `var` they are of."""
     for a, b in zip(index, other, strict=True):
         first, second = a.split(var), b.split(var)
         if first is None or second is None or first[0] != second[0] or (distance := (a - b).value) is None:
