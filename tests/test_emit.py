@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 import sysconfig
+from pathlib import Path
 
 import ir_kernels as zoo
 import numpy as np
@@ -16,6 +17,7 @@ from layerc.transpile import emit, passes
 from layerc.transpile.emit_text import CNames, literal
 
 KERNELS = zoo.all_kernels()
+GOLDEN = Path(__file__).with_name("golden_layers.py")
 
 
 @pytest.fixture(scope="module", params=["lower", "contract", None], ids=["plain", "fused", "all"])
@@ -190,3 +192,22 @@ def test_the_largest_float32_is_a_number():
     largest = float(np.finfo(np.float32).max)
     assert np.float32(literal(largest, "f32").rstrip("f")) == np.float32(largest)
     assert np.float32(literal(largest * (1 + 2.0**-26), "f32").rstrip("f")) == np.float32(largest)
+
+
+def test_the_text_is_the_same_in_every_process():
+    """In whatever order a process goes through its sets: two numbers of chunks of one length are told by their text."""
+    script = (
+        "from pathlib import Path; from layerc.build.driver import read_module, show;"
+        f"print(show(read_module(Path({str(GOLDEN)!r})), 'c', 'bilinear'))"
+    )
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in range(1, 5)
+    }
+    assert len(texts) == 1

@@ -466,7 +466,7 @@ class _Function:
         counts = [
             Dim.of(a) for a in loop.hi.atoms() if loop.parallel and isinstance(a, Atom) and a.kind in ("min", "max")
         ]
-        for dim in sorted(counts, key=lambda d: len(str(d))):  # what stands in another first
+        for dim in sorted(counts, key=lambda d: (len(str(d)), str(d))):  # what stands in another first
             if dim not in self.spell.bound and dim != loop.hi:
                 name = self.spell.names.add(self.fresh.fresh("parts"))
                 self.put(f"const int64_t {name} = {bare(self.spell.dim(dim))};")
