@@ -185,6 +185,7 @@ class Vectors:
                 self.vector(at, f"{k} * {lanes} + lc_lane", own)
         else:
             first = self.name("first")
+            to.put(f"#pragma GCC unroll {ABREAST}")
             to.put(f"for (int {first} = 0; {first} < {ABREAST} * {lanes}; {first} += {lanes}) {{")
             to.depth += 1
             self.vector(at, f"{first} + lc_lane", own)

@@ -5,8 +5,8 @@
     for k: y[k] = t[k]
 
 Inlined are: values of a few flops (less than writing and reading them takes) and at most two loads, where what does
-not change along the last axis is free (it is hoisted), unless it is a dear number; and any value read once, by a nest
-that runs over just its elements. Legal where the one store of the temporary comes before all its loads, and nothing its
+not change along the last axis is free (it is hoisted), unless it is a dear number, and what all rows share is nearly so
+(it is in the first cache); and any value read once, by a nest that runs over just its elements. Legal where the one store of the temporary comes before all its loads, and nothing its
 value reads is written from there to them.
 """
 
@@ -38,7 +38,7 @@ from .tree import (
     written,
 )
 
-CHEAP_FLOPS, CHEAP_LOADS, MOST_NODES = 8, 2, 60
+CHEAP_FLOPS, CHEAP_LOADS, CHEAP_SHARED, MOST_NODES = 8, 2, 4, 60
 DEAR_FLOPS = 16  # of a number: loops that do not change it need not be asked to leave it out
 
 
@@ -168,12 +168,14 @@ def _is_comment(stmt: Stmt) -> bool:
 def _worth(variables: tuple[str, ...], value: Expr, rest: Body, buffer: Buffer) -> bool:
     size = sum(1 for _ in parts(value))
     last = variables[-1] if variables else ""
-    memory = [load for load in loads(value) if load.index and (not last or last in symbols(load))]
+    memory = [load for load in set(loads(value)) if load.index and (not last or last in symbols(load))]
+    shared = [load for load in memory if not {*variables} <= symbols(load)]
     uses = [a for a in accesses(rest) if a.buffer == buffer.name]
     again = not variables and any(a.loops for a in uses)  # in loops that it does not know of
     if again and sum(flops(e.op) for e in parts(value) if isinstance(e, Op)) > DEAR_FLOPS:
         return False
-    if cost(value, last) <= CHEAP_FLOPS and len(memory) <= CHEAP_LOADS:
+    few = len(memory) <= CHEAP_LOADS or (len(memory) - len(shared) <= CHEAP_LOADS and len(shared) <= CHEAP_SHARED)
+    if few and cost(value, last) <= CHEAP_FLOPS:
         return True
     if len(uses) > 1 or size > MOST_NODES:
         return not uses
