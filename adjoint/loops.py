@@ -26,6 +26,7 @@ from ..transpile.program import (
     Store,
     Type,
     While,
+    assigned,
     names,
     stored,
     walk,
@@ -34,10 +35,13 @@ from ..transpile.program import (
 from .activity import flows
 from .blocks import rebound, without_stores
 from .cotangents import Cotangents
+from .parts import by_name, by_names
 from .reductions import shrinks
 from .rooms import position, room
 from .rules import asks_which
 from .versions import with_versions
+
+DEAR = 10  # flops: a function of the mathematical library
 
 
 class Loops:
@@ -62,6 +66,9 @@ class Loops:
         self._leave(flowing, cots, inner)
         room: list[Stmt] = []
         if cots.outer is None:  # else the loop runs again anyway
+            if isinstance(forward, While):
+                forward, named = _with_names(forward, again, carried)
+                again, inner.out = by_names(again, named), by_names(inner.out, named)
             forward, again, room = self._taped(forward, again, carried)
         saving, restores, counter = self._saving(forward, sorted(carried))
         saving = [*room, *saving]
@@ -166,39 +173,49 @@ class Loops:
     ) -> tuple[For | While, Sequence[Stmt], list[Stmt]]:
         """A product of matrices costs more than its memory, a reduction where the loop runs forward anyway: each
         iteration leaves it to the reverse, which makes all else again. Returns the loop that saves, the body of the
-        reverse that restores, and what makes the arrays."""
-        if isinstance(stmt, While) or (count := self._trips(stmt)) is None:
-            return stmt, again, []
+        reverse that restores, and what makes the arrays or lists."""
         bound = Counter(s.name for s in walk_stmts(stmt.body) if isinstance(s, (Assign, Pop)))
         made: list[Stmt] = []
         filling: list[Stmt] = []
-        places: dict[str, Expr] = {}
+        restored: dict[str, Stmt] = {}
         for inner in stmt.body:
             filling.append(inner)
-            if isinstance(inner, Assign) and self._is_dear(inner, carried) and bound[inner.name] == 1:
+            if isinstance(inner, Assign) and self._is_dear(inner, stmt, carried) and bound[inner.name] == 1:
                 type = inner.value.type
                 if inner.name in carried | stored(stmt.body) or not type.is_float:
                     continue
-                if {stmt.var, *bound} & {s for d in type.shape for s in d.symbols()}:
+                if {getattr(stmt, "var", None), *bound} & {s for d in type.shape for s in d.symbols()}:
                     continue  # of another size in each iteration
-                saved, make = room(self.fresh(f"{inner.name}_saved"), type, [count])
+                make, save, restored[inner.name] = self._left_behind(stmt, Name(inner.name, type))
                 made.append(make)
-                items = [At(position(stmt))]
-                filling.append(Store(saved, construct.complete(saved, items), Name(inner.name, type)))
-                places[inner.name] = construct.index(saved, items)
-        restored = [
-            replace(s, value=places[s.name]) if isinstance(s, Assign) and s.name in places else s for s in again
-        ]
-        return replace(stmt, body=tuple(filling)), restored, made
+                filling.append(save)
+        again = [restored.get(s.name, s) if isinstance(s, Assign) else s for s in again]
+        return replace(stmt, body=tuple(filling)), again, made
 
-    def _is_dear(self: Any, stmt: Assign, carried: set[str]) -> bool:
+    def _left_behind(self: Any, stmt: For | While, value: Name) -> tuple[Stmt, Stmt, Stmt]:
+        """What makes room for a value of each iteration, saves it there, and restores it."""
+        count = self._trips(stmt)
+        if count is None:
+            saved, make = self._list(value.id, value.type)
+            return make, Push(saved, value), Pop(value.id, saved, saved.type)
+        saved, make = room(self.fresh(f"{value.id}_saved"), value.type, [count])
+        items = [At(position(stmt))]
+        save = Store(saved, construct.complete(saved, items), value)
+        return make, save, Assign(value.id, construct.index(saved, items))
+
+    def _is_dear(self: Any, stmt: Assign, loop: For | While, carried: set[str]) -> bool:
         if isinstance(stmt.value, Call) and shrinks(stmt.value):
             # Which element was the largest is asked of what is computed again.
             return bool(carried) and not (stmt.name in self.active and asks_which(stmt.value))
-        return bool(stmt.value.type.rank) and _makes_a_product(stmt.value)
+        if not stmt.value.type.rank:
+            return False
+        # What few iterations leave is in the cache when the reverse comes to it.
+        return _makes_a_product(stmt.value) or (isinstance(loop, While) and _costs(stmt.value) >= DEAR)
 
-    def _trips(self: Any, stmt: For) -> Dim | None:
+    def _trips(self: Any, stmt: For | While) -> Dim | None:
         """How often a loop runs, if sizes tell."""
+        if isinstance(stmt, While):
+            return None
         count = construct.trips(stmt.start, stmt.stop, stmt.step)
         return None if count is None else maximum(count, ZERO, self.facts)
 
@@ -242,6 +259,32 @@ class Loops:
             start = construct.dim(first + (count - 1) * stmt.step)
         stop = construct.call("subtract" if stmt.step > 0 else "add", stmt.start, const(1))
         return For(stmt.var, _constant(start), _constant(stop), -stmt.step, tuple(body), stmt.span)
+
+
+def _with_names(loop: While, again: Sequence[Stmt], carried: set[str]) -> tuple[While, dict[Expr, Name]]:
+    """With names for what is dear in it and has one in the reverse, so that an iteration can leave it there. A name
+    means the same in both until a second value is bound to it."""
+    wanted = {s.value: Name(s.name, s.value.type) for s in again if isinstance(s, Assign) and _costs(s.value) >= DEAR}
+    body: list[Stmt] = []
+    named: dict[Expr, Name] = {}
+    times = Counter(s.name for s in walk_stmts(loop.body) if isinstance(s, (Assign, Pop)))
+    again_bound = carried | {name for name, count in times.items() if count > 1}
+    changed = stored(loop.body)
+    for stmt in loop.body:
+        for part in tuple(walk(stmt.value)) if isinstance(stmt, Assign) else ():
+            if part in wanted and part != stmt.value and not names(part) & changed:
+                if part not in named:
+                    named[part] = wanted[part]
+                    body.append(Assign(named[part].id, part, stmt.span))
+                stmt = replace(stmt, value=by_name(stmt.value, part, named[part]))
+        changed |= assigned((stmt,)) & again_bound
+        body.append(stmt)
+    return replace(loop, body=tuple(body)), named
+
+
+def _costs(expr: Expr) -> int:
+    """The flops of the dearest operation in it."""
+    return max((ROWS[e.op].flops for e in walk(expr) if isinstance(e, Call)), default=0)
 
 
 def _makes_a_product(expr: Expr) -> bool:

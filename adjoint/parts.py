@@ -8,7 +8,7 @@ after:  x_part = x[i:i + k]
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ..transpile.program import Assign, Const, Expr, Index, Name, Slice, Stmt, Store, blocks, map_children, walk
@@ -31,9 +31,23 @@ def named_parts(body: Sequence[Stmt], fresh: Callable[[str], str]) -> tuple[Stmt
                     assert isinstance(part.base, Name)
                     name = Name(fresh(f"{part.base.id}_part"), part.type)
                     done.append(Assign(name.id, part, stmt.span))
-                    stmt = replace(stmt, value=_by_name(stmt.value, part, name))
+                    stmt = replace(stmt, value=by_name(stmt.value, part, name))
         done.append(stmt)
     return tuple(done)
+
+
+def by_names(body: Sequence[Stmt], named: Mapping[Expr, Name]) -> list[Stmt]:
+    """With names in place of these parts, but where they get them."""
+
+    def one(expr: Expr) -> Expr:
+        return named[expr] if expr in named else map_children(expr, one)
+
+    def stmt(inner: Stmt) -> Stmt:
+        if isinstance(inner, Assign) and named.get(inner.value) == Name(inner.name, inner.value.type):
+            return inner
+        return map_stmt(inner, one, lambda b: tuple(map(stmt, b)), lambda n: n)
+
+    return list(map(stmt, body)) if named else list(body)
 
 
 def _is_window(expr: Expr, written: str) -> bool:
@@ -43,5 +57,6 @@ def _is_window(expr: Expr, written: str) -> bool:
     return any(isinstance(i, Slice) and i.start is not None and not isinstance(i.start, Const) for i in expr.items)
 
 
-def _by_name(expr: Expr, part: Expr, name: Name) -> Expr:
-    return name if expr == part else map_children(expr, lambda e: _by_name(e, part, name))
+def by_name(expr: Expr, part: Expr, name: Name) -> Expr:
+    """With the name in place of the part."""
+    return name if expr == part else map_children(expr, lambda e: by_name(e, part, name))

@@ -5,7 +5,7 @@ convergence run a few times. In a pullback the list lies on the tape where all i
 
     before:  saved = []                          after:  tape = np.empty((8, N))
              while far(E):                               while far(E):
-                 saved.append(E)                             tape[min(trips, 7)] = E
+                 saved.append(E)                             tape[trips % 8] = E
                  E = step(E)                                 E = step(E)
              ...                                         ...
                                                          if trips <= 8:
@@ -128,13 +128,12 @@ def _written(stmt: Stmt, tapes: dict[str, _Tape]) -> Stmt:
     match stmt:
         case Assign(name=name) if name in tapes:
             array = tapes[name].array
-            return replace(
-                stmt, name=array.id, value=construct.call("empty", shape=array.type.shape, dtype=array.type.dtype)
-            )
+            made = construct.call("empty", shape=array.type.shape, dtype=array.type.dtype, unset=True)
+            return replace(stmt, name=array.id, value=made)
         case Push(list=Name(id=id), value=value) if id in tapes:
             tape = tapes[id]
-            last = construct.call("minimum", tape.trips, const(LENGTH - 1))
-            return Store(tape.array, tape.place(last), value, span=stmt.span)
+            place = construct.call("mod", tape.trips, const(LENGTH))
+            return Store(tape.array, tape.place(place), value, span=stmt.span)
         case While(body=body):
             return replace(stmt, body=tuple(_written(s, tapes) for s in body))
     return stmt

@@ -12,14 +12,17 @@ from layerc import get_num_threads, set_num_threads
 STEP = 1e-6
 
 
-def agrees(layer: Any, values: Sequence[Any], rng: np.random.Generator, tight: float, close: float) -> None:
+def agrees(
+    layer: Any, values: Sequence[Any], rng: np.random.Generator, tight: float, close: float, exact: bool = True
+) -> None:
     """Values within `tight` of the reference in float64, gradients within `close` of its central differences, each
-    along a random direction."""
+    along a random direction. `exact`: predict and the forward of vjp agree in every bit; where one of them adds up in a
+    loop of its own and the other beside a product they need not."""
     wide = [v.astype(float) if np.issubdtype(v.dtype, np.floating) else v for v in map(np.asarray, values)]
     want = layer.reference(*wide)
     y, pullback = layer.vjp(*values)
     np.testing.assert_allclose(y, want, tight, tight)
-    assert np.array_equal(y, layer(*values), equal_nan=True), "predict and vjp differ"
+    assert not exact or np.array_equal(y, layer(*values), equal_nan=True), "predict and vjp differ"
     dy = rng.standard_normal(np.shape(want))
     gradients = pullback(dy.astype(np.asarray(y).dtype))
     gradients = list(gradients) if isinstance(gradients, (tuple, list)) else [gradients]

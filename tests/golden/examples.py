@@ -97,11 +97,17 @@ def d_kepler(mean: real["*S"], e: real["*S"], dy: real["*S"]) -> tuple[real["*S"
     E = mean + e * sin_mean
     step = np.ones_like(mean)
     count = 0
+    sin_E_saved = []
+    cos_E_saved = []
     trips = 0
     E_saved = []
     while np.max(np.abs(step)) > 1e-05 and count < 50:
         E_saved.append(E)
-        step = (E - e * np.sin(E) - mean) / (1 - e * np.cos(E))
+        sin_E = np.sin(E)
+        sin_E_saved.append(sin_E)
+        cos_E = np.cos(E)
+        cos_E_saved.append(cos_E)
+        step = (E - e * sin_E - mean) / (1 - e * cos_E)
         E = E - step
         count += 1
         trips += 1
@@ -111,8 +117,8 @@ def d_kepler(mean: real["*S"], e: real["*S"], dy: real["*S"]) -> tuple[real["*S"
     d_E = dy
     for _ in range(trips):
         E = E_saved.pop()
-        sin_E = np.sin(E)
-        cos_E = np.cos(E)
+        sin_E = sin_E_saved.pop()
+        cos_E = cos_E_saved.pop()
         diff = 1 - e * cos_E
         step_2 = (E - e * sin_E - mean) / diff
         # 57: step = (E - e * np.sin(E) - mean) / (1 - e * np.cos(E))

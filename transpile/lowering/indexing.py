@@ -60,7 +60,10 @@ class Indexing(Elements):
         """An index that may be negative: wrapped into a variable of its own."""
         raw = cast(raw, "i64")
         if as_dim(raw) is None:
+            sure = _is_remainder(raw, extent)
             raw = self.scalar(raw, "at")
+            if sure and (at := as_dim(raw)) is not None:
+                return at
         if self.trusting and (at := as_dim(raw)) is not None:
             return at
         self.in_range(raw, extent, axis)
@@ -160,3 +163,11 @@ class Indexing(Elements):
         if not all(nonnegative(self.dim(n) - 1, self.facts) for n in shape):
             divides = either(divides, compare("equal", number(self.dim(product(shape))), _ZERO))
         self.check(divides, "ZeroDivisionError", "integer division or modulo by zero")
+
+
+def _is_remainder(index: ir.Expr, extent: Dim) -> bool:
+    """Whether it is a remainder by what is above 0 and no more than the extent: in range, whatever is divided."""
+    match index:
+        case ir.Op("mod", (_, ir.Const(by)), "i64") if by > 0:
+            return nonnegative(extent - int(by))
+    return False

@@ -108,6 +108,8 @@ class Statements(Reductions):
             self.env[name] = view
             return
         place = self.place_of(name, value.type)
+        if isinstance(value, Call) and ("unset", True) in value.static:
+            return  # of a gradient, which reads nothing there that it has not written
         self.compute(place, value)
         self.trap(place, name)
 

@@ -6,8 +6,8 @@
 
 Inlined are: values of a few flops (less than writing and reading them takes) and at most two loads, where what does
 not change along the last axis is free (it is hoisted), unless it is a dear number, and what all rows share is nearly so
-(it is in the first cache); and any value read once, by a nest that runs over just its elements. Legal where the one store of the temporary comes before all its loads, and nothing its
-value reads is written from there to them.
+(it is in the first cache); and any value read once, by a nest that runs over just its elements. Legal where the one
+store of the temporary comes before all its loads, and nothing its value reads is written from there to them.
 """
 
 from __future__ import annotations
