@@ -24,18 +24,19 @@ from dataclasses import replace
 from typing import Any
 
 from ..dims import Dim, maximum, minimum, nonnegative, product
-from ..ir import Buffer, Comment, Const, For, If, Int, Kernel, Load, Op, Product, Stmt, Store, While
+from ..ir import Buffer, Comment, Const, Expr, For, If, Int, Kernel, Load, Op, Product, Stmt, Store, While
 from .accumulate import neutral
 from .columns import columns
 from .depend import Memory, apart
 from .fuse import fuse_body
-from .tree import Body, Names, accesses, map_bodies, rename_buffers, roots, touched, walk
+from .tree import Body, Names, accesses, dim_loads, map_bodies, rename_buffers, roots, touched, walk
 from .verify import shared_places
 from .work import WORTH, work
 
 CHUNKS = 64  # at most, of a loop whose iterations share nothing
 PARTS = 16  # at most, where each chunk has its own copy of something
 DEEP = 2  # sequential loops around a row
+FEW = 2  # efforts worth threads, of all that an example's steps share
 GRAIN = 2048  # at least so many iterations of a vector loop in a chunk
 PART_BUDGET = 1 << 21  # elements of all copies together
 
@@ -80,6 +81,8 @@ class _State:
         if self.may_be_few(stmt) and (inner := self.inside(stmt)) is not None:
             least = 2 if not self.is_batch(stmt) and self.own(stmt) else 4  # what it makes stays with a thread
             many = Op("greater_equal", (Int(stmt.hi - stmt.lo), Const(least, "i64")), "bool")
+            if (idle := self.are_small(inner)) is not None:
+                many = Op("logical_or", (many, idle), "bool")
             return (If(many, self.split(stmt, effort), inner),)
         return self.split(stmt, effort)
 
@@ -87,6 +90,20 @@ class _State:
         """Whether what is inside a loop may be all there is to share: one large example, one group of a convolution."""
         products = any(isinstance(s, Product) for s in walk(loop.body))
         return (self.is_batch(loop) or products) and (loop.hi - loop.lo).value is None and self.second(loop) is None
+
+    def are_small(self, body: Body) -> Expr | None:
+        """Whether the steps inside are not worth threads; None where only running them tells, or nothing is shared in
+        steps: to ask once an example costs nothing."""
+        (example,) = body
+        assert isinstance(example, For)
+        steps = [s for s in walk(example.body) if isinstance(s, While) or (isinstance(s, For) and s.kind == "seq")]
+        if not any(_has_threads(step) for step in steps):
+            return None
+        total = sum((work(s, self.table) for s in walk(body) if isinstance(s, (For, Product)) and s.parallel), Dim.of(0))
+        known = {*self.kernel.dims, *(s.name for s in self.kernel.scalars)}
+        if not total.symbols() <= known or any(dim_loads(total)):
+            return None
+        return Op("less_equal", (Int(total), Const(FEW * WORTH, "i64")), "bool")
 
     def is_batch(self, loop: For) -> bool:
         return loop.hi == Dim.of(self.kernel.batch or "")
@@ -281,6 +298,10 @@ class _State:
             return Store(b.name, i, Load(part.name, (Dim.of(q), *i), b.dtype), op)
 
         return For(q, Dim.of(0), count, (self.nest(b.shape, add),), "seq")
+
+
+def _has_threads(stmt: Stmt) -> bool:
+    return any(isinstance(s, (For, Product)) and s.parallel for s in walk((stmt,)))
 
 
 def _branches(body: Body) -> Iterator[Stmt]:
