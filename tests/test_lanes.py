@@ -170,7 +170,7 @@ def test_threads_share_examples_but_no_row_of_a_cell(file):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("batch", [15, 16, 37])
+@pytest.mark.parametrize("batch", [3, 4, 15, 16, 37])
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_batch_is_its_examples(built, name, batch, dtype):
     layer = getattr(built, name)
@@ -250,5 +250,5 @@ def test_a_state_is_left_by_one_lane_alone(tmp_path):
     (tmp_path / "counted.py").write_text(head + textwrap.dedent(source))
     stages = compile_module(read_module(tmp_path / "counted.py"))
     text = dump(stages.parts[0].kernel)
-    assert "min((batch//16), 64) map parallel" in text
+    assert "min(((batch + 12)//16), 64) map parallel" in text
     assert "where" not in text.split("map parallel")[1], text

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..dims import Atom, Dim
+from ..dims import Atom, Dim, minimum
 from ..ir import (
     Buffer,
     Check,
@@ -57,19 +57,24 @@ NARROW = 12  # a loop known to be this short fills no vector
 @dataclass
 class Alike:
     """A loop that several iterations may walk through. `around`: the loops it is in; `made`: new buffers; `lanes`: how
-    many iterations an array has room for; `count`: how many there are, if not as many."""
+    many iterations an array has room for; `count`: how many there are, if not as many; `last`: the last iteration of
+    all, which lanes behind it repeat: what they make is theirs alone."""
 
     kernel: Kernel
     loop: For
     around: tuple[For, ...] = ()
     lanes: int = LANES
     count: Dim | None = None
+    last: Dim | None = None
     made: list[Buffer] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.names = Names.of(self.kernel)
         self.extent = Dim.of(self.lanes) if self.count is None else self.count
         self.group = self.names.fresh("group")
+        self.valid = self.extent  # lanes that repeat nothing
+        if self.last is not None:
+            self.valid = minimum(self.extent, self.last + 1 - Dim.of(self.group) * self.lanes)
         self.table = {b.name: b for b in self.kernel.buffers}
         self.memory = Memory.of(self.kernel)
         for loop in (*self.around, self.loop):

@@ -99,7 +99,9 @@ class _State:
         steps = [s for s in walk(example.body) if isinstance(s, While) or (isinstance(s, For) and s.kind == "seq")]
         if not any(_has_threads(step) for step in steps):
             return None
-        total = sum((work(s, self.table) for s in walk(body) if isinstance(s, (For, Product)) and s.parallel), Dim.of(0))
+        total = sum(
+            (work(s, self.table) for s in walk(body) if isinstance(s, (For, Product)) and s.parallel), Dim.of(0)
+        )
         known = {*self.kernel.dims, *(s.name for s in self.kernel.scalars)}
         if not total.symbols() <= known or any(dim_loads(total)):
             return None

@@ -31,10 +31,11 @@ from functools import partial
 from ..dims import Dim, largest, maximum, minimum, product
 from ..ir import Const, For, If, Int, Kernel, Op, Stmt, Store, While
 from .alike import LANES, MANY_LANES, NARROW, is_recurrence
-from .together import Together
+from .together import Mixed, Together
 from .tree import Body, bodies, dim_loads, map_bodies, walk
 from .work import work
 
+FEWEST = 4  # examples of a group: fewer go one by one
 MOST_TERMS = 64  # a lane adds one by one: more would round worse than NumPy's sums in pairs
 MOST_BYTES = 2**26  # of a thread's arrays with an axis of lanes
 MAP_SHARE = 16  # flops in map loops that one flop in a chain of dependent ones is worth
@@ -61,24 +62,34 @@ def _split(loop: For, kernel: Kernel) -> tuple[list[Stmt], Kernel] | None:
     if not recurrences:
         return None
     mixed = any(isinstance(s, For) and s.kind == "map" for s in walk(tuple(recurrences)))
-    state = Together(kernel, loop)
+    batch = Dim.of(kernel.batch or "")
+    try:
+        state, body = _grouped(kernel, loop, recurrences, mixed, batch - 1)
+    except Mixed:
+        state, body = _grouped(kernel, loop, recurrences, mixed, None)
+    if not body:
+        return None
+    groups = (batch + (LANES - FEWEST if state.last is not None else 0)) // LANES
+    pair: list[Stmt] = [For(state.group, Dim.of(0), groups, body, "map"), replace(loop, lo=groups * LANES)]
+    if mixed:
+        worth = _worth(state)
+        if worth is None or worth.value == 0:
+            return None
+        if worth.value is None:  # told by the extents of a call
+            pair = [If(Op("greater", (Int(worth), Const(0, "i64")), "bool"), tuple(pair), (state.alone(),))]
+    return pair, replace(kernel, buffers=(*kernel.buffers, *state.made))
+
+
+def _grouped(
+    kernel: Kernel, loop: For, recurrences: list[Stmt], mixed: bool, last: Dim | None
+) -> tuple[Together, Body]:
+    """The statements of a group, or none. `last`: see Alike."""
+    state = Together(kernel, loop, last=last)
     state.lay_out(recurrences, mixed)
     if not state.possible():
-        return None
-    full = Dim.of(kernel.batch or "") // LANES
-    if not mixed:
-        body = (*state.arrive(), *state.empty_stacks(), *state.mostly_own(loop.body), *state.leave())
-        first = For(state.group, Dim.of(0), full, body, "map")
-        kernel = replace(kernel, buffers=(*kernel.buffers, *state.made))
-        return [first, replace(loop, lo=full * LANES)], kernel
-    worth = _worth(state)
-    if worth is None or worth.value == 0:
-        return None
-    body = (*state.arrive(), *state.empty_stacks(), *state.body(loop.body, None), *state.leave())
-    pair: list[Stmt] = [For(state.group, Dim.of(0), full, body, "map"), replace(loop, lo=full * LANES)]
-    if worth.value is None:  # told by the extents of a call
-        pair = [If(Op("greater", (Int(worth), Const(0, "i64")), "bool"), tuple(pair), (state.alone(),))]
-    return pair, replace(kernel, buffers=(*kernel.buffers, *state.made))
+        return state, ()
+    inside = state.body(loop.body, None) if mixed else state.mostly_own(loop.body)
+    return state, (*state.own(), *state.arrive(), *state.empty_stacks(), *inside, *state.leave())
 
 
 def _along_elements(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..dims import Atom, Dim
+from ..dims import Atom, Dim, minimum
 from ..ir import (
     FLOATS,
     Buffer,
@@ -48,8 +48,18 @@ from .tree import (
 )
 
 
+class Mixed(Exception):
+    """A statement stores both in what a lane has for itself and in what lanes share: none of them can be repeated."""
+
+
 class Together(Alike):
     """A loop that several iterations walk through side by side."""
+
+    repeats_nothing = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.position = self.names.fresh("lane")  # stands for a lane's place until there is a loop
 
     # -- arrays of the caller, with the lanes innermost ------------------------------------------------------
     def lay_out(self, recurrences: list[Stmt], mixed: bool) -> None:
@@ -68,18 +78,28 @@ class Together(Alike):
                 self.wide[name] = self.packed[name] = wide
 
     def arrive(self) -> Body:
-        return tuple(s for name in self.packed if self.table[name].kind == "in" for s in self._copy(name, True))
+        return self._moved("in")
 
     def leave(self) -> Body:
-        return tuple(s for name in self.packed if self.table[name].kind == "out" for s in self._copy(name, False))
+        return self._moved("out")
 
-    def _copy(self, name: str, inward: bool) -> Body:
+    def _moved(self, kind: str) -> Body:
+        """Between the caller's arrays and their wide copies; a group that is whole has its lanes in a row."""
+        names = [n for n in self.packed if self.table[n].kind == kind]
+        whole = tuple(s for n in names for s in self._copy(n, kind == "in", True))
+        if self.last is None or not whole:
+            return whole
+        part = tuple(s for n in names for s in self._copy(n, kind == "in", False))
+        return (If(Op("equal", (Int(self.valid), Int(self.extent)), "bool"), whole, part),)
+
+    def _copy(self, name: str, inward: bool, whole: bool) -> Body:
         buffer, wide = self.table[name], self.packed[name]
         *outer, last = (Dim.of(self.names.fresh("n")) for _ in buffer.shape[1:])
         block, lane, rest = (Dim.of(self.names.fresh(n)) for n in ("block", "l", "l"))
+        lanes = self.extent if inward or whole else self.valid
 
         def move(column: Dim, lane: Dim) -> Stmt:
-            here, there = (Dim.of(self.group) * self.lanes + lane, *outer, column), (*outer, column, lane)
+            here, there = (self.number(lane, whole or not inward), *outer, column), (*outer, column, lane)
             if inward:
                 return Store(wide, there, self.as_number(Load(name, here, buffer.dtype)))
             return Store(name, here, self.load(wide, there, buffer.dtype))
@@ -87,10 +107,10 @@ class Together(Alike):
         # Squares of 16 x 16: the rows of an array are often so far apart that they evict each other from the cache.
         full = buffer.shape[-1] // LANES
         square: Stmt = _map(last, LANES, move(block * LANES + last, lane))
-        body: Body = (_map(block, full, _map(lane, LANES, square)),)
+        body: Body = (_map(block, full, _map(lane, lanes, square)),)
         if full * LANES != buffer.shape[-1]:
             column = Dim.of(self.names.fresh("n"))
-            body += (For(str(column), full * LANES, buffer.shape[-1], (_map(rest, LANES, move(column, rest)),), "map"),)
+            body += (For(str(column), full * LANES, buffer.shape[-1], (_map(rest, lanes, move(column, rest)),), "map"),)
         for var, extent in reversed(list(zip(outer, buffer.shape[1:-1], strict=True))):
             body = (For(str(var), Dim.of(0), extent, body, "map"),)
         return body
@@ -127,8 +147,7 @@ class Together(Alike):
         inside: list[Stmt] = []
         for stmt in body:
             if isinstance(stmt, For) and stmt.kind == "map" and not any(is_recurrence(s) for s in walk((stmt,))):
-                var = self.names.fresh("l")
-                inside.append(For(var, Dim.of(0), self.extent, (self.one(stmt, var),), "map"))
+                inside.append(self.lane(stmt))
             else:
                 inside += self.body((stmt,), None)
         return self.joined(tuple(inside))
@@ -167,9 +186,9 @@ class Together(Alike):
                 return (*before, Grow(self.wide[buffer], Dim.of(Atom("load", (most,)))))
             case Store(buffer, index, _, op) if op and index and self.is_shared(stmt):
                 part = self.fresh(buffer, self.table[buffer].dtype)
-                term = masked(stmt, mask, self.table).value
+                term = masked(stmt, self.of_own(mask), self.table).value
                 whole = Store(buffer, index, Load(part, (), self.table[buffer].dtype), op)
-                return (self.lane(Store(part, (), term)), self.lane(whole))
+                return (self.lane(Store(part, (), term)), self.all_lanes(whole))
             case Store(buffer, value=value) if buffer in self.zero and mask is not None:
                 value = Op("where", (mask, value, Const(0, "i64")), "i64")
                 return (self.lane(replace(stmt, value=value)),)
@@ -322,9 +341,41 @@ class Together(Alike):
         self.wide[name] = self.add_wide(name, dtype, ())
         return name
 
-    def lane(self, stmt: Store | If) -> For:
+    def of_own(self, mask: Expr | None) -> Expr | None:
+        """A mask of lanes that repeat nothing, too."""
+        if self.last is None:
+            return mask
+        self.repeats_nothing = self.repeats_nothing or self.flag("own")
+        return conjunction(mask, Load(self.repeats_nothing, (), "bool"))
+
+    def own(self) -> Body:
+        """What such a mask is, before all else."""
+        if not self.repeats_nothing:
+            return ()
+        value = Op("less", (Int(Dim.of(self.position)), Int(self.valid)), "bool")
+        return (self.lane(Store(self.repeats_nothing, (), value)),)
+
+    def lane(self, stmt: Stmt) -> For:
+        """For each lane; what it stores in arrays that lanes share, for those alone that repeat nothing."""
+        if self.last is None or self.only_wide(stmt):
+            return self.all_lanes(stmt)
+        var = self.names.fresh("l")
+        return For(var, Dim.of(0), self.valid, (self.one(stmt, var, True),), "map")
+
+    def only_wide(self, stmt: Stmt) -> bool:
+        stored = {s.buffer in self.wide for s in walk((stmt,)) if isinstance(s, Store)}
+        if len(stored) > 1:
+            raise Mixed
+        return stored == {True}
+
+    def all_lanes(self, stmt: Stmt) -> For:
         var = self.names.fresh("l")
         return For(var, Dim.of(0), self.extent, (self.one(stmt, var),), "map")
+
+    def number(self, lane: Dim, valid: bool) -> Dim:
+        """Which iteration a lane is at, among those that repeat nothing, or among all."""
+        exact = Dim.of(self.group) * self.lanes + lane
+        return exact if valid or self.last is None else minimum(exact, self.last)
 
     def joined(self, body: Body) -> Body:
         """Neighbouring lane loops are one."""
@@ -344,7 +395,7 @@ class Together(Alike):
             return False
         return all(isinstance(s, Store) and (not s.index or names_in(s.index, stmt.var)) for s in stmt.body)
 
-    def one(self, stmt: Stmt, var: str) -> Stmt:
+    def one(self, stmt: Stmt, var: str, valid: bool = False) -> Stmt:
         """The statement for the example of a lane."""
         lane = Dim.of(var)
 
@@ -362,7 +413,7 @@ class Together(Alike):
                 s = replace(s, buffer=self.wide[s.buffer], index=place(s.buffer, s.index), value=value)
             return replace(s, body=tuple(store(x) for x in s.body)) if isinstance(s, For) else s
 
-        body = substitute((stmt,), {self.loop.var: Dim.of(self.group) * self.lanes + lane})
+        body = substitute((stmt,), {self.loop.var: self.number(lane, valid), self.position: lane})
         return store(map_all(body, load)[0])
 
 
