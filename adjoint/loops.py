@@ -195,7 +195,7 @@ class Loops:
     def _left_behind(self: Any, stmt: For | While, value: Name) -> tuple[Stmt, Stmt, Stmt]:
         """What makes room for a value of each iteration, saves it there, and restores it."""
         count = self._trips(stmt)
-        if count is None:
+        if count is None or isinstance(stmt, While):
             saved, make = self._list(value.id, value.type)
             return make, Push(saved, value), Pop(value.id, saved, saved.type)
         saved, make = room(self.fresh(f"{value.id}_saved"), value.type, [count])
@@ -271,12 +271,13 @@ def _with_names(loop: While, again: Sequence[Stmt], carried: set[str]) -> tuple[
     again_bound = carried | {name for name, count in times.items() if count > 1}
     changed = stored(loop.body)
     for stmt in loop.body:
-        for part in tuple(walk(stmt.value)) if isinstance(stmt, Assign) else ():
-            if part in wanted and part != stmt.value and not names(part) & changed:
-                if part not in named:
-                    named[part] = wanted[part]
-                    body.append(Assign(named[part].id, part, stmt.span))
-                stmt = replace(stmt, value=by_name(stmt.value, part, named[part]))
+        if isinstance(stmt, Assign):
+            for part in tuple(walk(stmt.value)):
+                if part in wanted and part != stmt.value and not names(part) & changed:
+                    if part not in named:
+                        named[part] = wanted[part]
+                        body.append(Assign(named[part].id, part, stmt.span))
+                    stmt = replace(stmt, value=by_name(stmt.value, part, named[part]))
         changed |= assigned((stmt,)) & again_bound
         body.append(stmt)
     return replace(loop, body=tuple(body)), named
