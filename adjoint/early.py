@@ -50,12 +50,12 @@ def without_saved(function: Function, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     fresh = Fresh(taken(function) | assigned(done) | read(done))
     for forward in [s for s in done if isinstance(s, For)]:
         for reverse in [s for s in done if isinstance(s, For)]:
-            if forward in done and reverse in done and _takes_back(forward, reverse):
+            if forward in done and reverse in done and takes_back(forward, reverse):
                 done = _Pair(done, forward, reverse, most).moved(fresh) or done
     return done
 
 
-def _takes_back(forward: For, reverse: For) -> bool:
+def takes_back(forward: For, reverse: For) -> bool:
     """Whether the second loop has the iterations of the first from the last one on."""
     ends = [value_of(e) for e in (forward.start, forward.stop, reverse.start, reverse.stop)]
     if any(e is None for e in ends) or (forward.var, forward.step, reverse.step) != (reverse.var, 1, -1):
@@ -210,4 +210,4 @@ def _indices(stmt: Store) -> list[Expr]:
     return [e for item in stmt.items for e in item_exprs(item)]
 
 
-__all__ = ["without_saved"]
+__all__ = ["takes_back", "without_saved"]

@@ -48,6 +48,7 @@ from ..transpile.renaming import map_stmt, rename_block
 from ..transpile.values import Fresh
 from .activity import active_names, chosen_names, flows, varied_names
 from .aliases import unaliased
+from .before import by_outputs
 from .blocks import taken
 from .cotangents import Cotangents
 from .early import without_saved
@@ -88,6 +89,7 @@ def _derived(layer: Layer, source: str, path: str) -> tuple[Function, tuple[Stmt
     function = _with_one_name(_with_named_extents(_without_clashes(layer.forward or layer.predict)))
     function = without_overwritten(function)
     sweep, body = _settled(function, f"d_{layer.name}", {path: lines_of(source)})
+    body = by_outputs(function, sweep, body)
     body = without_saved(function, given_outputs(function, sweep[-1], body))
     return with_sizes(_finished(function, f"d_{layer.name}", body, layer.predict.doc)), tuple(sweep)
 

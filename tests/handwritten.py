@@ -49,19 +49,15 @@ def d_rbf(x: Array, centers: Array, gamma: Array, y: Array, dy: Array) -> tuple[
     return d_x, d_centers, d_gamma
 
 
-def d_ema(x: Array, decay: Array, dy: Array) -> tuple[Array, ...]:
-    before = np.empty_like(x)
-    h = np.zeros_like(decay)
-    for t in range(x.shape[0]):
-        before[t] = h
-        h = decay * h + (1 - decay) * x[t]
+def d_ema(x: Array, decay: Array, y: Array, dy: Array) -> tuple[Array, ...]:
     d_x = np.empty_like(x)
     d_decay = np.zeros_like(decay)
     d_h = np.zeros_like(decay)
     for t in reversed(range(x.shape[0])):
+        before = y[t - 1] if t > 0 else np.zeros_like(decay)
         d_h = d_h + dy[t]
         d_x[t] = d_h * (1 - decay)
-        d_decay += d_h * (before[t] - x[t])
+        d_decay += d_h * (before - x[t])
         d_h = d_h * decay
     return d_x, d_decay
 

@@ -69,20 +69,20 @@ def d_rbf(
     return d_x, d_centers, d_gamma
 
 
-def d_ema(x: real["T D"], decay: Param[real["D"]], dy: real["T D"]) -> tuple[real["T D"], Param[real["D"]]]:
+def d_ema(
+    x: real["T D"],
+    decay: Param[real["D"]],
+    y: real["T D"],
+    dy: real["T D"],
+) -> tuple[real["T D"], Param[real["D"]]]:
     """Gradient of ema: dy (T, D) -> d_x (T, D), d_decay (D,)."""
-    T, D = x.shape
-    h = np.zeros_like(decay)
-    h_saved = np.empty((T, D), dtype=x.dtype)
-    for t in range(x.shape[0]):
-        h_saved[t] = h
-        h = decay * h + (1 - decay) * x[t]
+    _, D = x.shape
     # 44: for t in range(x.shape[0]):
     d_decay = np.zeros_like(decay)
     d_x = np.empty_like(x)
     d_h = np.zeros((D,), dtype=x.dtype)
     for t in reversed(range(x.shape[0])):
-        h = h_saved[t]
+        h = np.where(t > 0, y[max(t - 1, 0)], 0.0)
         # 45: h = decay * h + (1 - decay) * x[t]
         d_sum = d_h + dy[t]
         d_x[t] = d_sum * (1 - decay)

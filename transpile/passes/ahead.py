@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from ..dims import ONE, Dim
+from ..dims import ONE, Dim, unclamped
 from ..ir import Buffer, For, Kernel, Load, Stmt
 from .rows import moves_by_one
 from .tree import Body, accesses, buffers, in_vectors, map_bodies, map_stmts, walk
@@ -63,7 +63,7 @@ def _rows(stmt: Stmt, outer: str, table: Mapping[str, Buffer], step: Dim) -> dic
         buffer, row, (*around, loop) = table[a.buffer], a.index[:-1], a.loops
         if not {x.var for x in around} <= loop.lo.symbols().union(*(d.symbols() for d in row)):
             continue
-        steps = [part[0] for part in (d.split(outer) for d in row) if part is not None]
+        steps = [part[0] for part in (unclamped(d).split(outer) for d in row) if part is not None]
         if step in steps and moves_by_one(a.index, buffer.shape, loop.var):
             found.setdefault((a.buffer, row), Load(a.buffer, a.index, buffer.dtype))
     return found
