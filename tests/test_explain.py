@@ -160,8 +160,7 @@ def test_a_gradient_by_hand_is_linked_to_c_by_its_own_lines(report):
 # -- links ------------------------------------------------------------------------------------------------
 # layer | the gradient line that begins with this | comes from the forward line that begins with this
 GRADIENT = [
-    ("ema", "h = np.zeros_like(decay)", "h = np.zeros_like"),
-    ("ema", "h = decay * h", "h = decay * h"),
+    ("ema", "d_h = d_sum", "h = decay * h"),
     ("ema", "for t in reversed", "for t in range"),
     ("ema", "d_decay = np.zeros", "for t in range"),
     ("ema", "d_decay +=", "h = decay * h"),

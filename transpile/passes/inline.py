@@ -56,20 +56,22 @@ def cost(expr: Expr, variable: str) -> int:
 
 def inline(kernel: Kernel) -> Kernel:
     """One temporary at a time, in the order of their stores, so that chains collapse."""
-    return _inline(kernel, set())
+    return _inline(kernel, set(), CHEAP_SHARED)
 
 
 def inline_summands(kernel: Kernel) -> Kernel:
-    """Only temporaries that are just added to something: C += t, where t is an outer product, is C += a * b."""
+    """Only temporaries that are just added to something: C += t, where t is an outer product, is C += a * b. They are
+    operands of products, too, which want arrays: nothing is let off here."""
     kept = {b.name for b in kernel.buffers}
     for stmt in walk(kernel.body):
         if isinstance(stmt, Store) and stmt.op == "add" and isinstance(stmt.value, Load):
             kept.discard(stmt.value.buffer)
-    return _inline(kernel, kept)
+    return _inline(kernel, kept, 0)
 
 
-def _inline(kernel: Kernel, refused: set[str]) -> Kernel:
-    while (found := _candidate(kernel, refused)) is not None:
+def _inline(kernel: Kernel, refused: set[str], shared: int) -> Kernel:
+    """`shared`: how many loads may be of what all rows share, beside the others."""
+    while (found := _candidate(kernel, refused, shared)) is not None:
         name, changed = found
         refused.add(name)
         if changed is not None:
@@ -77,7 +79,7 @@ def _inline(kernel: Kernel, refused: set[str]) -> Kernel:
     return replace(kernel, body=drop_idle(kernel.body))
 
 
-def _candidate(kernel: Kernel, refused: set[str]) -> tuple[str, Kernel | None] | None:
+def _candidate(kernel: Kernel, refused: set[str], shared: int) -> tuple[str, Kernel | None] | None:
     table, root = buffers(kernel), roots(kernel)
     aliased = {b.alias for b in kernel.buffers if b.alias} | {b.name for b in kernel.buffers if b.alias}
     order = [name for stmt in kernel.body for name in _stored(stmt)]
@@ -86,7 +88,7 @@ def _candidate(kernel: Kernel, refused: set[str]) -> tuple[str, Kernel | None] |
     fixed = read_from_dims(kernel) | aliased | refused | whole
     for name in order:
         if table[name].kind == "temp" and stores[name] == 1 and name not in fixed:
-            body = _in_body(kernel.body, table[name], root)
+            body = _in_body(kernel.body, table[name], root, shared)
             return name, None if body is None else replace(
                 kernel, body=body, buffers=tuple(b for b in kernel.buffers if b.name != name)
             )
@@ -107,7 +109,7 @@ def _multiplied(stmt: Stmt) -> frozenset[str]:
     return frozenset(own.union(*(_multiplied(inner) for body in bodies(stmt) for inner in body)))
 
 
-def _in_body(body: Body, buffer: Buffer, root: dict[str, str]) -> Body | None:
+def _in_body(body: Body, buffer: Buffer, root: dict[str, str], shared: int) -> Body | None:
     """The statements with the buffer's loads replaced and its store gone, or None where that is not
     allowed."""
     for position, stmt in enumerate(body):
@@ -116,9 +118,9 @@ def _in_body(body: Body, buffer: Buffer, root: dict[str, str]) -> Body | None:
         made = definition(stmt, buffer)
         rest = body[position + 1 :]
         if made is None:
-            return _one_level_down(body, position, buffer, root)
+            return _one_level_down(body, position, buffer, root, shared)
         variables, value = made
-        if not _worth(variables, value, rest, buffer) or not _unchanged(value, rest, buffer, root):
+        if not _worth(variables, value, rest, buffer, shared) or not _unchanged(value, rest, buffer, root):
             return None
         return body[:position] + _put(rest, buffer, variables, value)
     return None
@@ -128,11 +130,11 @@ def _put(body: Body, buffer: Buffer, variables: tuple[str, ...], value: Expr) ->
     return map_all(body, lambda e: _replaced(e, buffer, variables, value))
 
 
-def _one_level_down(body: Body, position: int, buffer: Buffer, root: dict[str, str]) -> Body | None:
+def _one_level_down(body: Body, position: int, buffer: Buffer, root: dict[str, str], shared: int) -> Body | None:
     stmt = body[position]
     if any(a.buffer == buffer.name for a in accesses(body[position + 1 :])) or not isinstance(stmt, For):
         return None
-    inside = _in_body(stmt.body, buffer, root)
+    inside = _in_body(stmt.body, buffer, root, shared)
     return None if inside is None else (*body[:position], replace(stmt, body=inside), *body[position + 1 :])
 
 
@@ -165,16 +167,16 @@ def _is_comment(stmt: Stmt) -> bool:
     return type(stmt).__name__ == "Comment"
 
 
-def _worth(variables: tuple[str, ...], value: Expr, rest: Body, buffer: Buffer) -> bool:
+def _worth(variables: tuple[str, ...], value: Expr, rest: Body, buffer: Buffer, shared: int) -> bool:
     size = sum(1 for _ in parts(value))
     last = variables[-1] if variables else ""
     memory = [load for load in set(loads(value)) if load.index and (not last or last in symbols(load))]
-    shared = [load for load in memory if not {*variables} <= symbols(load)]
+    rows = [load for load in memory if not {*variables} <= symbols(load)]
     uses = [a for a in accesses(rest) if a.buffer == buffer.name]
     again = not variables and any(a.loops for a in uses)  # in loops that it does not know of
     if again and sum(flops(e.op) for e in parts(value) if isinstance(e, Op)) > DEAR_FLOPS:
         return False
-    few = len(memory) <= CHEAP_LOADS or (len(memory) - len(shared) <= CHEAP_LOADS and len(shared) <= CHEAP_SHARED)
+    few = len(memory) <= CHEAP_LOADS or (len(memory) - len(rows) <= CHEAP_LOADS and len(rows) <= shared)
     if few and cost(value, last) <= CHEAP_FLOPS:
         return True
     if len(uses) > 1 or size > MOST_NODES:
