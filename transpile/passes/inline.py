@@ -170,13 +170,13 @@ def _is_comment(stmt: Stmt) -> bool:
 def _worth(variables: tuple[str, ...], value: Expr, rest: Body, buffer: Buffer, shared: int) -> bool:
     size = sum(1 for _ in parts(value))
     last = variables[-1] if variables else ""
-    memory = [load for load in set(loads(value)) if load.index and (not last or last in symbols(load))]
-    rows = [load for load in memory if not {*variables} <= symbols(load)]
+    memory = [load for load in loads(value) if load.index and (not last or last in symbols(load))]
+    rows = {load for load in memory if not {*variables} <= symbols(load)}
     uses = [a for a in accesses(rest) if a.buffer == buffer.name]
     again = not variables and any(a.loops for a in uses)  # in loops that it does not know of
     if again and sum(flops(e.op) for e in parts(value) if isinstance(e, Op)) > DEAR_FLOPS:
         return False
-    few = len(memory) <= CHEAP_LOADS or (len(memory) - len(rows) <= CHEAP_LOADS and len(rows) <= shared)
+    few = len(memory) <= CHEAP_LOADS or (len({*memory} - rows) <= CHEAP_LOADS and 0 < len(rows) <= shared)
     if few and cost(value, last) <= CHEAP_FLOPS:
         return True
     if len(uses) > 1 or size > MOST_NODES:
