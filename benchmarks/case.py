@@ -4,7 +4,7 @@ A row names its twins by function name. Where a peer's user could write the laye
 are listed; every one must agree with layerc, all are timed, and the peer is credited with its fastest.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
@@ -41,10 +41,40 @@ class Bound(NamedTuple):
 
     forward: Callable[[], object]
     gradient: Callable[..., tuple[tuple, tuple]]  # (*dy) -> (outputs, gradients in the order of arguments)
+    kept: Callable[[], dict[str, int]] | None = None  # bytes that one forward leaves for its backward: `left`
 
 
 def as_tuple(y) -> tuple:
     return y if isinstance(y, tuple) else (y,)
+
+
+Block = tuple[int, int]  # where a whole allocation lies, its bytes
+
+
+def left(held: Iterable[Block], callers: Iterable[Block]) -> dict[str, int]:
+    """What a backward holds until it runs, each allocation once: all of it, and what is no argument and no output."""
+    blocks, known = dict(held), {place for place, _ in callers}
+    own = sum(size for place, size in blocks.items() if place not in known)
+    return {"in all": sum(blocks.values()), "own": own}
+
+
+def block(array: np.ndarray) -> Block:
+    """A view keeps alive all that it is a view of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array.__array_interface__["data"][0], array.nbytes
+
+
+def _kept(layer, inputs: tuple, callers: Iterable[np.ndarray]) -> Callable[[], dict[str, int]]:
+    """Of a layerc layer: what its pullback holds on to. (The stand-in's pullbacks are closures.)"""
+
+    def kept() -> dict[str, int]:
+        y, pullback = layer.vjp(*inputs)
+        cells = [cell.cell_contents for cell in getattr(pullback, "__closure__", None) or ()]
+        held = pullback._kept if hasattr(pullback, "_kept") else [a for a in cells if isinstance(a, np.ndarray)]
+        return left(map(block, held), map(block, (*callers, *as_tuple(y))))
+
+    return kept
 
 
 def function(name: str) -> Callable:
@@ -57,7 +87,7 @@ def function(name: str) -> Callable:
             y, pullback = layer.vjp(*values)
             return as_tuple(y), pullback(*dy)
 
-        return Bound(lambda: layer(*values), gradient)
+        return Bound(lambda: layer(*values), gradient, _kept(layer, values, values))
 
     return bind
 
@@ -77,7 +107,8 @@ def module(name: str, inputs: int = 1, batched: bool = False) -> Callable:
             g = pullback(*dy)
             return as_tuple(y), (*g.inputs, *(g.params[n] for n in names))
 
-        return Bound(lambda: layer(*values), gradient)
+        callers = (*values, *layer.params.values())
+        return Bound(lambda: layer(*values), gradient, _kept(layer, values, callers))
 
     return bind
 

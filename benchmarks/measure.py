@@ -95,16 +95,18 @@ class Bench:
         return peers
 
     def _try(self, worker: Worker, case: Case, variant: str) -> tuple[dict, list | None]:
-        """One twin's first call and a short look at its speed: ({..}, its results)."""
+        """One twin's first call, a short look at its speed, what it keeps: ({..}, its results)."""
         self._wait()
         try:
             worker.ask("ready", case.name)
             seconds, y, gradients = worker.ask("prepare", case.name, variant, limit=self.options.limit)
             looks = [np.median(self._turn(worker.peer, variant, WHAT[0])) for _ in range(LOOKS)]
+            kept = worker.ask("kept", variant)
         except PeerFailed as reason:
             self.progress.say(f"{case.name}: {PEERS[worker.peer].title} {variant}: {last_line(reason)}")
             return {"failed": last_line(reason), "detail": str(reason)}, None
-        return {"first call": seconds, "probe": float(min(looks))}, [*y, *gradients]
+        facts = {"first call": seconds, "probe": float(min(looks))} | ({} if kept is None else {"kept": kept})
+        return facts, [*y, *gradients]
 
     def _guard(self, case, name, variant, results, reference) -> float:
         outputs = len(results) - len(case.arguments)

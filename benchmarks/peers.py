@@ -12,11 +12,12 @@ import sys
 import sysconfig
 import tempfile
 import time
+import weakref
 from pathlib import Path
 from types import FunctionType
 
 import numpy as np
-from case import Bound, Case, as_tuple
+from case import Block, Bound, Case, as_tuple, left
 from cases import COMPILES_ITSELF
 from settings import ROOT, THREADS
 
@@ -170,7 +171,30 @@ class TorchEager(Peer):
             y = as_tuple(twin(*tensors))
             return y, _in_order(tensors, torch.autograd.grad(y, leaves, dy))
 
-        return Bound(forward, gradient)
+        def kept():
+            saved = weakref.WeakSet()  # of what the graph of y holds: what went with a part of it is not kept
+
+            def pack(tensor):
+                saved.add(one := _Saved(tensor))
+                return one
+
+            with torch.autograd.graph.saved_tensors_hooks(pack, lambda one: one.tensor):
+                y = as_tuple(twin(*tensors))
+            return left([_storage(one.tensor) for one in saved], map(_storage, (*tensors, *y)))
+
+        return Bound(forward, gradient, kept)
+
+
+class _Saved:
+    """A tensor, as long as autograd holds it for a backward."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor.detach()  # the tensor itself may hold the graph that holds it
+
+
+def _storage(tensor) -> Block:
+    storage = tensor.untyped_storage()
+    return storage.data_ptr(), storage.nbytes()
 
 
 def _in_order(tensors, gradients) -> tuple:
@@ -216,7 +240,7 @@ class TorchCompile(TorchEager):
 
     def bind(self, case, variant):
         if not variant.endswith(self.JOINT):
-            return super().bind(case, variant)
+            return super().bind(case, variant)._replace(kept=None)  # the hooks that show it would change the graph
         torch, name = self.torch, variant.removesuffix(self.JOINT)
         twin = self.twins[name]
         tensors, _ = self.arguments(case)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from measure import last_line
 from peers import PEERS
 
 REFERENCES = ("layerc", "stand-in")
+PASSES, KEPT = "(Forward + all gradients) / forward", "Kept from forward to backward"
 IN_A_ROW = 8  # cases of the plot
 
 
@@ -45,6 +47,8 @@ def sections(run: dict) -> list[tables.Block]:
     blocks += [
         time_block(run, "gradient", "Forward and all gradients"),
         time_block(run, "forward", "Forward only"),
+        passes_block(run),
+        kept_block(run),
         memory_block(run),
         first_call_block(run),
         variant_block(run),
@@ -126,6 +130,79 @@ def _worst_line(fastest: dict[str, float]) -> str:
         return "No case could be compared."
     worst = min(fastest, key=fastest.get)
     return f"Worst case against the fastest peer: {worst}, {fastest[worst]:.2f}."
+
+
+def passes_block(run: dict) -> tables.Block:
+    """Of each peer, its own time over that of its own forward."""
+    names, taken, rows = columns(run), {}, []
+    for case_name, case in run["cases"].items():
+        for name in names:
+            if ratio := _passes(case["peers"].get(name, {})):
+                taken.setdefault(name, {})[case_name] = ratio
+        rows.append([case_name, *(_two(taken.get(n, {}).get(case_name)) for n in names)])
+    if not taken:
+        return tables.Block(PASSES)
+    for label, of in {"median": statistics.median, "worst case": max}.items():
+        rows.append([label, *(_two(of(taken[n].values()) if n in taken else None) for n in names)])
+    lines = ["Median over rounds of the ratio within a round."]
+    if own := taken.get(reference(run)):
+        worst = max(own, key=own.get)
+        middle = statistics.median(own.values())
+        lines.append(f"{PEERS[reference(run)].title}: median {middle:.2f}, worst {worst}, {own[worst]:.2f}.")
+    return tables.Block(PASSES, lines, ["case", *(PEERS[n].title for n in names)], rows)
+
+
+def _passes(entry: dict) -> float | None:
+    if "gradient" not in entry or "forward" not in entry:
+        return None
+    pairs = zip(entry["gradient"]["round medians"], entry["forward"]["round medians"], strict=True)
+    return statistics.median(both / forward for both, forward in pairs)
+
+
+def _two(ratio: float | None) -> str:
+    return "" if ratio is None else f"{ratio:.2f}"
+
+
+def kept_block(run: dict) -> tables.Block:
+    """Bytes that cross from a forward to its backward, of a peer's twins the least."""
+    names = [n for n in columns(run) if any(_least(c, n) for c in run["cases"].values())]
+    base, rows, more = reference(run), [], {"in all": {}, "own": {}}  # bytes above the least peer
+    for case_name, case in run["cases"].items():
+        found = {n: least for n in names if (least := _least(case, n))}
+        cells = [size(found[n][what]) if n in found else "" for n in names for what in more]
+        for what, taken in more.items():
+            peers = [found[n][what] for n in found if n != base]
+            if base in found and peers and found[base][what] > min(peers):
+                taken[case_name] = found[base][what] - min(peers)
+        rows.append([case_name, *cells])
+    if not names:
+        return tables.Block(KEPT)
+    lines = [
+        "In all: arguments, outputs and whatever else is held until the backward runs, each allocation once.",
+        "Own: what is neither an argument nor an output. Of a peer's twins the one that keeps least.",
+    ]
+    if base in names and len(names) > 1:
+        lines += [f"{PEERS[base].title} keeps more than a peer, {what}: {_cases(t)}." for what, t in more.items()]
+    header = ["case", *(f"{PEERS[n].title}, {what}" for n in names for what in more)]
+    return tables.Block(KEPT, lines, header, rows)
+
+
+def _least(case: dict, name: str) -> dict[str, int] | None:
+    tried = case["peers"].get(name, {"tried": {}})["tried"].values()
+    found = [facts["kept"] for facts in tried if "kept" in facts]
+    return min(found, key=lambda kept: (kept["in all"], kept["own"]), default=None)
+
+
+def _cases(taken: dict[str, int]) -> str:
+    return ", ".join(f"{case} (+{size(count)})" for case, count in taken.items()) or "in no case"
+
+
+def size(count: int) -> str:
+    """Three digits and a unit."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= scale:
+            return f"{count / scale:#.3g} {unit}".replace(". ", " ")
+    return f"{count} B"
 
 
 def geometric_mean(values: dict[str, float]) -> float:

@@ -53,6 +53,11 @@ class Server:
         self.bound[variant] = bound
         return seconds, *([self.peer.numpy(a) for a in arrays] for arrays in (y, gradients))
 
+    def kept(self, variant: str) -> dict[str, int] | None:
+        """Bytes that a prepared twin's forward leaves for its backward; None where that cannot be seen."""
+        kept = self.bound[variant].kept
+        return None if kept is None else kept()
+
     def exact(self, case: str) -> list:
         """The reference's outputs and gradients in float64."""
         y, gradients = self.peer.bind_exact(CASES[case]).gradient(
