@@ -160,6 +160,24 @@ CASES = {
             source=FAMILIAR,
         ),
         Case("mish_16", {"x": normal(16)}, **MISH, suite="calls"),
+        # Where a second thread begins to pay: beside the others in ways.py.
+        Case("mish_2k", {"x": normal(32, 64)}, **MISH, suite="ways"),
+        Case("mish_16k", {"x": normal(64, 256)}, **MISH, suite="ways"),
+        Case("mish_64k", {"x": normal(256, 256)}, **MISH, suite="ways"),
+        Case(
+            "layer_norm_small",
+            {"x": normal(64, 128), "weight": normal(128), "bias": normal(128)},
+            function("layer_norm"),
+            source=FAMILIAR,
+            suite="ways",
+        ),
+        Case(
+            "rbf_small",
+            {"x": normal(32, 16), "centers": normal(16, 16), "gamma": uniform(0.005, 0.02, 16)},
+            function("rbf"),
+            outputs=((32, 16),),
+            suite="ways",
+        ),
         *KINDS,
     )
 }

@@ -8,7 +8,6 @@ benchmarks/results/compile.json, .md and .txt.
 """
 
 import argparse
-import json
 import shutil
 import statistics
 import subprocess
@@ -82,15 +81,8 @@ def main() -> int:
         "rounds": options.rounds,
         "seconds": measure(path, options.rounds),
     }
-    shown = tables.text(blocks(run))
-    print(shown)
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    for ending, content in {
-        "json": json.dumps(run, indent=1),
-        "md": tables.markdown(blocks(run)),
-        "txt": shown,
-    }.items():
-        (RESULTS / f"compile.{ending}").write_text(content + "\n")
+    print(tables.text(blocks(run)))
+    tables.write(blocks(run), run, RESULTS, "compile")
     return 0
 
 

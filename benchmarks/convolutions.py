@@ -4,7 +4,6 @@ Shapes of known nets, most of them with one image: what there is to share among 
 the memory of the patches is large. Medians of turns in one run. Writes benchmarks/results/convolutions.json, .md, .txt.
 """
 
-import json
 import statistics
 import sys
 import time
@@ -84,10 +83,8 @@ def main() -> None:
     layerc.set_num_threads(THREADS)
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 11
     run = {"machine": machine.describe(), "cases": [(case, times(case, rounds)) for case in CASES]}
-    text = tables.text(blocks(run))
-    print(text)
-    for ending, content in {"json": json.dumps(run, indent=1), "md": tables.markdown(blocks(run)), "txt": text}.items():
-        (RESULTS / f"convolutions.{ending}").write_text(content + "\n")
+    print(tables.text(blocks(run)))
+    tables.write(blocks(run), run, RESULTS, "convolutions")
 
 
 if __name__ == "__main__":

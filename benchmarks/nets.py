@@ -8,7 +8,6 @@ kernel, and the update of a million parameters. Writes benchmarks/results/nets.j
 """
 
 import argparse
-import json
 import statistics
 import sys
 import tempfile
@@ -205,11 +204,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="layerc-nets-") as folder:
         measured = {n: compare(Path(folder), n, batches, options.rounds) for n in options.nets}
     run = {"machine": machine.describe(), "nets": measured, "overhead": overhead(), "update": update()}
-    text = tables.text(blocks(run))
-    print(text)
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    for ending, content in {"json": json.dumps(run, indent=1), "md": tables.markdown(blocks(run)), "txt": text}.items():
-        (RESULTS / f"nets.{ending}").write_text(content + "\n")
+    print(tables.text(blocks(run)))
+    tables.write(blocks(run), run, RESULTS, "nets")
     return 0
 
 

@@ -1,130 +1,23 @@
-"""The peers: how each binds a case's twin to its own arrays. One class a peer; all run in worker processes.
-
-Every peer gets its arguments and the outputs' gradients in its own arrays beforehand; that is never timed.
-"""
+"""The peers: how each binds a case's twin to its own arrays. One class a peer; all run in worker processes."""
 
 import importlib
-import importlib.util
 import os
 import shutil
 import subprocess
-import sys
-import sysconfig
-import tempfile
-import time
 import weakref
-from pathlib import Path
 from types import FunctionType
 
 import numpy as np
-from case import Block, Bound, Case, as_tuple, left
+from case import Block, Bound, as_tuple, left
 from cases import COMPILES_ITSELF
-from settings import ROOT, THREADS
-
-
-class Absent(Exception):
-    """The peer is not installed here; the text says what is missing."""
-
-
-class Peer:
-    title: str
-
-    def variants(self, case: Case) -> tuple[str, ...]:
-        """The twins of the case, by name: the parent asks this, so it imports nothing."""
-        raise NotImplementedError
-
-    def start(self) -> dict:
-        """Import what it needs, set the threads; returns facts for the report (versions)."""
-        raise NotImplementedError
-
-    def bind(self, case: Case, variant: str) -> Bound:
-        raise NotImplementedError
-
-    def ready(self, case: Case) -> None:
-        """What precedes every first call and is not part of it."""
-
-    def clear(self) -> None:
-        """Forget what the last case compiled."""
-
-    def native(self, arrays: list[np.ndarray]) -> list:
-        return arrays
-
-    def numpy(self, array) -> np.ndarray | None:
-        return None if array is None else np.asarray(array)
-
-
-def require(name: str):
-    if importlib.util.find_spec(name) is None:
-        raise Absent(f"{name} is not installed")
-    return importlib.import_module(name)
+from layerc_peers import Layerc, Native, OneThread, Portable, Specialised, StandIn
+from peer import Absent, Peer, require
+from settings import THREADS
 
 
 def _twins(*modules: str) -> dict:
     """Functions of these modules, by name."""
     return {name: f for module in modules for name, f in vars(importlib.import_module(module)).items()}
-
-
-class Layerc(Peer):
-    """The package `layerc build` makes, built afresh for the run in a directory of its own."""
-
-    title = "layerc"
-
-    def variants(self, case):
-        return ("layerc",)
-
-    def start(self):
-        require("layerc")
-        self.packages: dict[str, object] = {}
-        self.facts: dict = {"build seconds": {}}
-        return self.facts
-
-    def package(self, source: str):
-        if isinstance(self.packages.get(source), Exception):
-            raise self.packages[source]
-        if source not in self.packages:
-            name = Path(source).stem + "_compiled"
-            directory = Path(tempfile.mkdtemp(prefix="layerc_bench_"))
-            begin = time.perf_counter()
-            command = [*_layerc_command(), "build", str(ROOT / source), "-o", str(directory / name)]
-            build = subprocess.run(command, capture_output=True, text=True, check=False)
-            if build.returncode:
-                said = f"{build.stdout}{build.stderr}"
-                why = f"{said}\nlayerc build {source}: exit {build.returncode}"
-                self.packages[source] = RuntimeError(why)
-                raise self.packages[source]
-            self.facts["build seconds"][source] = time.perf_counter() - begin
-            sys.path.insert(0, str(directory))
-            self.packages[source] = importlib.import_module(name)
-            shutil.rmtree(directory)  # the library stays mapped
-        return self.packages[source]
-
-    def ready(self, case):
-        self.package(case.source)  # the build is a figure of its own
-
-    def bind(self, case, variant):
-        return case.layerc(self.package(case.source), case.draw())
-
-    def bind_exact(self, case: Case) -> Bound:
-        """The same in float64."""
-        draw = {n: a.astype(np.float64) if a.dtype.kind == "f" else a for n, a in case.draw().items()}
-        return case.layerc(self.package(case.source), draw)
-
-
-def _layerc_command() -> list[str]:
-    script = Path(sysconfig.get_path("scripts")) / "layerc"
-    return [str(script)] if script.exists() else [sys.executable, "-m", "layerc"]
-
-
-class StandIn(Layerc):
-    """NumPy under the compiled package's API: tries the harness where there is no compiler. Not a result."""
-
-    title = "NumPy stand-in"
-
-    def start(self):
-        return {"numpy": np.__version__}
-
-    def package(self, source):
-        return importlib.import_module("stand_in")
 
 
 class TorchEager(Peer):
@@ -346,6 +239,10 @@ def _compiler_version(command: str) -> str:
 
 PEERS: dict[str, type[Peer]] = {
     "layerc": Layerc,
+    "native": Native,
+    "one thread": OneThread,
+    "portable": Portable,
+    "specialised": Specialised,
     "stand-in": StandIn,
     "torch": TorchEager,
     "own": TorchOwn,
@@ -353,4 +250,7 @@ PEERS: dict[str, type[Peer]] = {
     "jax": Jax,
     "stream": Stream,
 }
+WAYS = ("native", "one thread", "portable", "specialised")  # of layerc: ways.py
 ASKABLE = ("torch", "own", "compile", "jax")
+
+__all__ = ["ASKABLE", "PEERS", "WAYS", "Absent", "Peer"]

@@ -1,6 +1,6 @@
 """Copies the tables of the last whole benchmark run into README.md and docs/performance.md, between their bench marks.
 
-python benchmarks/readme.py        after `make bench`, `bench-kinds`, `bench-nets`, `bench-compile`; nothing is typed
+python benchmarks/readme.py        after `make bench`, `bench-kinds`, `bench-nets`, `bench-compile`, `bench-ways`; nothing is typed
 """
 
 import json
@@ -13,9 +13,16 @@ import convolutions
 import nets
 import report
 import tables
+import ways
 from settings import RESULTS
 
 ROOT = Path(__file__).parent.parent
+OTHERS = {  # results that are one table or a few, the blocks of their run, and the target that makes them
+    "nets": (nets.blocks, "bench-nets"),
+    "convolutions": (convolutions.blocks, "bench-nets"),
+    "ways": (ways.blocks, "bench-ways"),
+    "compile": (compile_times.blocks, "bench-compile"),
+}
 
 
 def main() -> int:
@@ -32,15 +39,11 @@ def main() -> int:
         run = json.loads(path.read_text())
         again = "again: `make bench-kinds && python benchmarks/readme.py`"
         _put(ROOT / "docs" / "performance.md", "kinds", _short(run), [_where(run), again])
-    for name, written in (("nets", nets.blocks), ("convolutions", convolutions.blocks)):
+    for name, (written, command) in OTHERS.items():
         if (path := RESULTS / f"{name}.json").exists():
             run = json.loads(path.read_text())
-            again = "again: `make bench-nets && python benchmarks/readme.py`"
+            again = f"again: `make {command} && python benchmarks/readme.py`"
             _put(ROOT / "docs" / "performance.md", name, written(run), [_where(run), again])
-    if (path := RESULTS / "compile.json").exists():
-        run = json.loads(path.read_text())
-        again = "again: `make bench-compile && python benchmarks/readme.py`"
-        _put(ROOT / "docs" / "performance.md", "compile", compile_times.blocks(run), [_where(run), again])
     return 0
 
 

@@ -1,6 +1,5 @@
 """A run as text, markdown, JSON and a plot. Every figure comes from the run's own dictionary."""
 
-import json
 import math
 import statistics
 from pathlib import Path
@@ -17,13 +16,7 @@ IN_A_ROW = 8  # cases of the plot
 
 def write(run: dict, directory: Path, name: str) -> list[Path]:
     """name.txt, name.md, name.json and, with matplotlib, name.png."""
-    directory.mkdir(parents=True, exist_ok=True)
-    blocks = sections(run)
-    files = {"txt": tables.text(blocks), "md": tables.markdown(blocks), "json": json.dumps(run, indent=1)}
-    paths = []
-    for ending, content in files.items():
-        paths.append(directory / f"{name}.{ending}")
-        paths[-1].write_text(content + "\n")
+    paths = tables.write(sections(run), run, directory, name)
     if plot(run, directory / f"{name}.png"):
         paths.append(directory / f"{name}.png")
     return paths

@@ -62,8 +62,11 @@ def options(args: argparse.Namespace) -> measure.Options:
 
 def run(args: argparse.Namespace, cases: list[str]) -> dict:
     first = "stand-in" if args.stand_in else "layerc"
-    names = [first, *(p for p in ASKABLE if p in args.peers), "stream"]
-    opts = options(args)
+    return measured([first, *(p for p in ASKABLE if p in args.peers), "stream"], cases, options(args))
+
+
+def measured(names: list[str], cases: list[str], opts: measure.Options) -> dict:
+    """Peers, the reference first, in turns."""
     steps = sum(len(PEERS[n]().variants(CASES[c])) for n in names for c in cases) + opts.rounds * len(cases)
     facts = {"machine": machine.describe(), "options": vars(opts)}
     return facts | measure.run(names, cases, opts, Progress(steps))

@@ -1,6 +1,9 @@
-"""Blocks of a report (title, lines, table) as aligned text and as markdown."""
+"""Blocks of a report (title, lines, table) as aligned text and as markdown, and the files of a run."""
 
+import json
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -34,3 +37,12 @@ def markdown(blocks: list[Block]) -> str:
             rows = [block.header, ["---"] * len(block.header), *block.rows]
             parts += ["| " + " | ".join(row) + " |" for row in rows] + [""]
     return "\n".join(parts)
+
+
+def write(blocks: list[Block], run: dict[str, Any], directory: Path, name: str) -> list[Path]:
+    """name.txt, name.md and name.json: what was printed, and the run that it comes from."""
+    directory.mkdir(parents=True, exist_ok=True)
+    files = {"txt": text(blocks), "md": markdown(blocks), "json": json.dumps(run, indent=1)}
+    for ending, content in files.items():
+        (directory / f"{name}.{ending}").write_text(content + "\n")
+    return [directory / f"{name}.{ending}" for ending in files]
