@@ -104,7 +104,7 @@ def rates(
 
 
 def measure(kinds: list[str], seconds: float) -> dict[str, Any]:
-    """Billions of operations a second, ours and NumPy's: {type: [[rows, depth, columns], {layout: [ours, NumPy's]}]}."""
+    """Billions of operations a second: {type: [[rows, depth, columns], {layout: [ours, NumPy's]}]}."""
     lib, found = library(), {}
     for kind in kinds:
         rows = found.setdefault(np.dtype(KINDS[kind]).name, [])

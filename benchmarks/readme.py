@@ -1,6 +1,6 @@
 """Copies the tables of the last whole benchmark run into README.md and docs/performance.md, between their bench marks.
 
-python benchmarks/readme.py        after `make bench`, `bench-kinds`, `bench-nets`, `bench-compile`, `bench-ways`; nothing is typed
+python benchmarks/readme.py        after any of `make bench`, `bench-kinds`, `bench-nets`, `bench-compile`, `bench-ways`
 """
 
 import json

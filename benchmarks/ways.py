@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from settings import HERE, RESULTS, THREADS, pin_threads
@@ -67,7 +68,7 @@ def block(run: dict, what: str) -> tables.Block:
     return tables.Block(TITLES[what], lines, header, rows)
 
 
-def _lines(title: str, kinds: dict[str, dict[str, float]], worst_of: callable) -> list[str]:
+def _lines(title: str, kinds: dict[str, dict[str, float]], worst_of: Callable) -> list[str]:
     """A line for each kind of case."""
     lines = []
     for name, found in ((k, kinds[k]) for k in KINDS if k in kinds):

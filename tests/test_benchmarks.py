@@ -22,7 +22,7 @@ def b() -> Iterator[Any]:
     before = set(sys.modules)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(BENCHMARKS)
-        names = ("case", "cases", "peers", "report", "tables", "worker")
+        names = ("case", "cases", "peers", "products", "report", "tables", "ways", "worker")
         yield SimpleNamespace(**{name: importlib.import_module(name) for name in names})
     for name in set(sys.modules) - before:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(BENCHMARKS)):
@@ -144,3 +144,40 @@ def test_a_worker_says_what_is_kept(b: Any) -> None:
     server = b.worker.Server(b.peers.StandIn())
     server.prepare("srelu_tiny", "layerc")
     assert server.kept("layerc")["in all"] >= b.cases.CASES["srelu_tiny"].nbytes
+
+
+def test_ways_beside_each_other(b: Any) -> None:
+    """What is small is told by its time on one thread, what is bound by memory by its case; the worst is named."""
+
+    def ratio(threads: float, portable: float, specialised: float | None) -> dict[str, Any]:
+        found = {"one thread": {"median": threads}, "portable": {"median": portable}}
+        return {"gradient": found | ({} if specialised is None else {"specialised": {"median": specialised}})}
+
+    slow, quick = {"one thread": peer((1.0,), (2.0,))}, {"one thread": peer((1e-6,), (2e-6,))}
+    run = made_up({"sum": slow, "copy": slow, "tiny": quick})
+    run["cases"]["sum"]["ratios"] = ratio(1.9, 1.02, 0.8)
+    run["cases"]["copy"] |= {"ratios": ratio(1.2, 0.99, None), "traffic": {}}
+    run["cases"]["tiny"]["ratios"] = ratio(0.7, 1.5, 1.0)
+    found = b.ways.block(run, "gradient")
+    assert found.rows == [
+        ["sum", "compute", "1.90", "1.02", "1.25"],
+        ["copy", "memory", "1.20", "0.99", ""],
+        ["tiny", "small", "0.70", "1.50", "1.00"],
+    ]
+    assert "1 thread / 2 threads, small, 1 cases: geometric mean 0.70, worst tiny, 0.70." in found.lines
+    assert "portable / native, small, 1 cases: geometric mean 1.50, worst tiny, 1.50." in found.lines
+
+
+def test_products_beside_another_library(b: Any) -> None:
+    sizes = [[(4, 4, 4), {"nn": [2.0, 1.0]}], [(64, 64, 64), {"nn": [8.0, 10.0]}]]
+    found = b.products.block({"blas": "some", "rates": {"float32": sizes}})
+    assert found.rows[1] == ["float32", "64 x 64 x 64", "8.0 (10.0)", "0.80"]
+    assert any("up to 32" in line and "geometric mean 2.00" in line for line in found.lines)
+    assert any("larger" in line and "below 0.9 in 1 of 1" in line for line in found.lines)
+
+
+def test_every_results_file_has_a_place_in_the_docs() -> None:
+    text = (BENCHMARKS.parent / "docs" / "performance.md").read_text()
+    for name in ("bench", "kinds", "nets", "convolutions", "ways", "compile"):
+        assert f"<!-- {name} -->" in text
+        assert f"<!-- /{name} -->" in text
