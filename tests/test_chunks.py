@@ -13,6 +13,8 @@ import pytest
 from nets import built_from
 
 from layerc import get_num_threads, set_num_threads
+from layerc.build.driver import compile_module, read_module
+from layerc.transpile.ir import If
 
 SOURCE = '''
 import numpy as np
@@ -232,3 +234,35 @@ assert np.array_equal(L.powers(x), alone), "lost"
 """
     built_from(tmp_path, "powers_of", source)
     subprocess.run([sys.executable, "-c", program], check=True, cwd=tmp_path)
+
+
+STEPS = """
+import numpy as np
+from layerc import layer, real
+
+
+@layer
+def settled(x: real["T K"], w: real["K K"]) -> real["T K"]:
+    y = np.zeros_like(x)
+    h = np.zeros(x.shape[1])
+    for t in range(x.shape[0]):
+        h = np.tanh(np.sum(w * h, axis=1) + x[t])
+        y[t] = h
+    return y
+"""
+
+
+def test_few_examples_of_small_steps_go_alone(tmp_path):
+    """Whether a step is worth threads is asked once, of its extents, and not at each step; the sums are the same."""
+    path = tmp_path / "steps.py"
+    path.write_text(STEPS)
+    (part,) = [p for p in compile_module(read_module(path)).parts if p.method == "predict"]
+    (asked,) = [s.cond for s in part.kernel.body if isinstance(s, If)]
+    assert "batch" in str(asked)
+    assert "80000" in str(asked), "twice the work that is worth threads"
+    layer = built_from(tmp_path, "steps_of", STEPS).settled
+    rng = np.random.default_rng(1)
+    for batch in (1, 3, 4):
+        for size in (3, 300):
+            x, w = rng.standard_normal((batch, 5, size)), 0.1 * rng.standard_normal((batch, size, size))
+            np.testing.assert_allclose(layer(x, w), layer.reference(x, w), 1e-9, 1e-9)

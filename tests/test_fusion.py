@@ -151,3 +151,18 @@ def test_sums_taken_apart_are_as_exact(offset: float, normalised: Any) -> None:
         factor = np.sum(wide * other) / np.sum(other * other)
         assert abs(module.projected(*args) - np.sum(wide - factor * other)) <= allowed
         assert abs(module.spread(args[0]) - np.sum((wide - np.mean(wide)) * 2)) <= allowed
+
+
+def test_a_gradient_reads_again_what_all_rows_share(tmp_path: Path) -> None:
+    """Mean, deviation and weight of each channel lie in the first cache: no quotient by them is kept, nor any array of
+    all elements."""
+    path = tmp_path / "last.py"
+    path.write_text(
+        "import numpy as np\nfrom layerc import Param, layer, real\n\n\n@layer(batched=True)\n"
+        'def normalised(x: real["N S C"], weight: Param[real["C"]]) -> real["N S C"]:\n'
+        "    centred = x - np.mean(x, axis=(0, 1))\n"
+        "    return centred / np.sqrt(np.mean(centred**2, axis=(0, 1)) + 1e-5) * weight\n"
+    )
+    made = {p.method: p.kernel for p in compile_module(read_module(path)).parts}
+    for method in ("backward", "pullback"):
+        assert not [b.name for b in made[method].buffers if b.kind == "temp" and len(b.shape) > 2], method
