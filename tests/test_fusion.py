@@ -166,3 +166,4 @@ def test_a_gradient_reads_again_what_all_rows_share(tmp_path: Path) -> None:
     made = {p.method: p.kernel for p in compile_module(read_module(path)).parts}
     for method in ("backward", "pullback"):
         assert not [b.name for b in made[method].buffers if b.kind == "temp" and len(b.shape) > 2], method
+        assert len([b for b in made[method].buffers if b.name.startswith("inverse") and b.shape]) == 1, method

@@ -83,6 +83,17 @@ def twice(x: real["D"], w: real["D"]) -> real["D"]:
     u = w / n
     v = x / n
     return u * v / n + np.exp(u - v)
+
+
+@layer
+def written_between(x: real["T D"], w: real["D"]) -> real["T D"]:
+    """One divisor before and after it is written into: nests of loops that share an inverse do not share this one."""
+    s = np.exp(w)
+    y = x / s
+    s *= 1.0 + w * w
+    z = x * x / s
+    s[0] = 3.0
+    return y * z + x * x * x / s
 '''
 
 SHAPES = {
@@ -93,6 +104,7 @@ SHAPES = {
     "steps": [(4, 5)],
     "wide_divisor": [(7,), ()],
     "twice": [(5,), (5,)],
+    "written_between": [(4, 5), (5,)],
 }
 
 

@@ -80,6 +80,9 @@ def _stmt(stmt: Stmt, loop: For | None, root: dict[str, str]) -> Stmt:
     return replace(stmt, value=map_expr(stmt.value, turned))
 
 
+Inverted = dict[tuple[Expr, str, tuple[Dim, ...]], list[Buffer]]  # a divisor of numbered axes, their extents
+
+
 class _Nests:
     """Nests of loops around one store, which divides by what the inner ones alone change."""
 
@@ -89,18 +92,23 @@ class _Nests:
 
     def body(self, body: Body) -> Body:
         found: list[Stmt] = []
+        known: Inverted = {}  # until what the divisor reads is written
         for stmt in body:
             nest = stores(stmt)
             if nest is None:
                 found.append(map_bodies(stmt, self.body))
             else:
-                before, inside = self.inverted(*nest)
+                before, inside = self.inverted(*nest, known)
                 found += [*before, rebuild(nest[0], inside)]
+            changed = {self.root.get(name, name) for name in written((stmt,))}
+            known = {k: v for k, v in known.items() if not self.reads(k[0], changed)}
         return tuple(found)
 
-    def inverted(self, loops: list[For], inside: Body) -> tuple[list[Stmt], Body]:
+    def reads(self, expr: Expr, changed: set[str]) -> bool:
+        return any(self.root.get(x.buffer, x.buffer) in changed for x in loads(expr))
+
+    def inverted(self, loops: list[For], inside: Body, known: Inverted) -> tuple[list[Stmt], Body]:
         changed = {self.root.get(name, name) for name in written(inside)}
-        known: dict[tuple[Expr, str], tuple[Expr, Expr]] = {}
         before: list[Stmt] = []
 
         def turned(decided: set[Expr], expr: Expr) -> Expr:
@@ -108,10 +116,13 @@ class _Nests:
                 case Op("divide", (above, below), dtype) if expr not in decided and (
                     own := self.own(below, loops, changed)
                 ):
-                    if (below, dtype) not in known:
-                        known[below, dtype], made = self.before(below, own, dtype)
+                    numbered = subst_expr(below, {loop.var: Dim.of(f"#{k}") for k, loop in enumerate(own)})
+                    key = (numbered, dtype, tuple(loop.hi for loop in own))
+                    if key not in known:
+                        known[key], made = self.before(below, own, dtype)
                         before.append(made)
-                    return Op("rough_quotient", (above, *known[below, dtype]), dtype)
+                    there = tuple(Dim.of(loop.var) for loop in own)
+                    return Op("rough_quotient", (above, *(Load(b.name, there, dtype) for b in known[key])), dtype)
             return expr
 
         def one(stmt: Stmt) -> Body:
@@ -129,13 +140,12 @@ class _Nests:
             return []
         if any(loop.lo != Dim.of(0) or loop.hi.symbols() & variables or any(dim_loads(loop.hi)) for loop in own):
             return []
-        return [] if any(self.root.get(x.buffer, x.buffer) in changed for x in loads(below)) else own
+        return [] if self.reads(below, changed) else own
 
-    def before(self, below: Expr, own: list[For], dtype: str) -> tuple[tuple[Expr, Expr], Stmt]:
-        """What stands for the divisor in the nest, its inverse and its factor, and the loops that make them."""
+    def before(self, below: Expr, own: list[For], dtype: str) -> tuple[list[Buffer], Stmt]:
+        """What stands for the divisor in nests, its inverse and its factor, and the loops that make them."""
         fresh = {loop.var: self.names.fresh(loop.var) for loop in own}
         place = tuple(Dim.of(fresh[loop.var]) for loop in own)
-        there = tuple(Dim.of(loop.var) for loop in own)
         shape = tuple(loop.hi for loop in own)
         made = [Buffer(self.names.fresh(n), dtype, shape, "temp") for n in ("inverse", "factor")]
         self.made += made
@@ -144,8 +154,7 @@ class _Nests:
         inverse = Op("divide", (Const(1.0, dtype), Op("multiply", (divisor, factor), dtype)), dtype)
         body: Body = (Store(made[0].name, place, inverse), Store(made[1].name, place, factor))
         loops = [replace(loop, var=fresh[loop.var]) for loop in own]
-        one, other = (Load(b.name, there, dtype) for b in made)
-        return (one, other), rebuild(loops, body)
+        return made, rebuild(loops, body)
 
 
 def _rough(stmt: Stmt, root: dict[str, str], exact: set[str]) -> Stmt:
