@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.pop("OPENBLAS_CORETYPE", None)  # NumPy's library finds out itself what CPU this is, as ours does:
+os.environ.pop("OPENBLAS_L2_SIZE", None)  # told an older one, it runs at half its speed
 
 import numpy as np
 import tables
@@ -112,7 +114,17 @@ def measure(kinds: list[str], seconds: float) -> dict[str, Any]:
             print(f"products, {kind}: {_text(size)}", file=sys.stderr, flush=True)
             layouts = {layout: rates(lib, KINDS[kind], layout, size, seconds=seconds) for layout in LAYOUTS}
             rows.append([size, layouts])
-    return {"blas": np.show_config(mode="dicts")["Build Dependencies"]["blas"]["name"], "rates": found}
+    return {"blas": blas(), "rates": found}
+
+
+def blas() -> str:
+    """NumPy's library and, where it says so, the processor whose kernels it runs."""
+    name = np.show_config(mode="dicts")["Build Dependencies"]["blas"]["name"]
+    for path in Path(np.__file__).parents[1].glob("numpy.libs/libscipy_openblas64_*"):
+        core = ctypes.CDLL(str(path)).scipy_openblas_get_corename64_
+        core.restype = ctypes.c_char_p
+        return f"{name} with kernels for {core().decode()}"
+    return str(name)
 
 
 def block(run: dict[str, Any]) -> tables.Block:

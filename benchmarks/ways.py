@@ -74,9 +74,7 @@ def _lines(title: str, kinds: dict[str, dict[str, float]], worst_of: Callable) -
     for name, found in ((k, kinds[k]) for k in KINDS if k in kinds):
         worst = worst_of(found, key=found.get)
         mean = report.geometric_mean(found)
-        lines.append(
-            f"{title}, {name}, {len(found)} cases: geometric mean {mean:.2f}, worst {worst}, {found[worst]:.2f}."
-        )
+        lines.append(f"{title}, {name} ({len(found)}): geometric mean {mean:.2f}, worst {worst}, {found[worst]:.2f}.")
     return lines
 
 

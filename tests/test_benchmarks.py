@@ -164,8 +164,8 @@ def test_ways_beside_each_other(b: Any) -> None:
         ["copy", "memory", "1.20", "0.99", ""],
         ["tiny", "small", "0.70", "1.50", "1.00"],
     ]
-    assert "1 thread / 2 threads, small, 1 cases: geometric mean 0.70, worst tiny, 0.70." in found.lines
-    assert "portable / native, small, 1 cases: geometric mean 1.50, worst tiny, 1.50." in found.lines
+    assert "1 thread / 2 threads, small (1): geometric mean 0.70, worst tiny, 0.70." in found.lines
+    assert "portable / native, small (1): geometric mean 1.50, worst tiny, 1.50." in found.lines
 
 
 def test_products_beside_another_library(b: Any) -> None:
