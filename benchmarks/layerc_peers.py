@@ -99,6 +99,13 @@ class Native(Layerc):
         return nullcontext(str(directory))
 
 
+class Again(Native):
+    """The very same in another process: how far apart two that do not differ are. Where a process has its pages makes
+    the large cases faster or slower as long as it lives, which no number of rounds takes out."""
+
+    title = f"{THREADS} threads again"
+
+
 class OneThread(Native):
     title = "1 thread"
 

@@ -10,7 +10,7 @@ from types import FunctionType
 import numpy as np
 from case import Block, Bound, as_tuple, left
 from cases import COMPILES_ITSELF
-from layerc_peers import Layerc, Native, OneThread, Portable, Specialised, StandIn
+from layerc_peers import Again, Layerc, Native, OneThread, Portable, Specialised, StandIn
 from peer import Absent, Peer, require
 from settings import THREADS
 
@@ -240,6 +240,7 @@ def _compiler_version(command: str) -> str:
 PEERS: dict[str, type[Peer]] = {
     "layerc": Layerc,
     "native": Native,
+    "again": Again,
     "one thread": OneThread,
     "portable": Portable,
     "specialised": Specialised,
@@ -250,7 +251,7 @@ PEERS: dict[str, type[Peer]] = {
     "jax": Jax,
     "stream": Stream,
 }
-WAYS = ("native", "one thread", "portable", "specialised")  # of layerc: ways.py
+WAYS = ("native", "again", "one thread", "portable", "specialised")  # of layerc: ways.py
 ASKABLE = ("torch", "own", "compile", "jax")
 
 __all__ = ["ASKABLE", "PEERS", "WAYS", "Absent", "Peer"]

@@ -3,7 +3,8 @@
     python benchmarks/ways.py [--cases srelu,mish] [--quick]
 
 One thread beside several; a library for every CPU beside one for this; a kernel for all shapes beside one for these
-very shapes; and products of matrices beside NumPy's. The same workers, guard and rounds as run.py; no peer is needed.
+very shapes; and products of matrices beside NumPy's. What is the same again, in a process of its own, says how much of
+a difference is chance. The same workers, guard and rounds as run.py; no peer is needed.
 Writes benchmarks/results/ways.json, .md and .txt.
 
 Exit status: 0 measured; 1 two ways disagree, or one failed that should not; 2 usage.
@@ -44,9 +45,10 @@ def kind(case: dict) -> str:
 
 
 def ratios(case: dict, what: str) -> dict[str, float]:
-    """Of the three comparisons those that there are; each is good where it is large (threads) or small (the others)."""
+    """Of the comparisons those that there are: good are large ones of threads, small ones of portable and generic, and
+    the same again is off 1 by as much as others are by chance."""
     found = {way: ratio["median"] for way, ratio in case.get("ratios", {}).get(what, {}).items()}
-    made = {"threads": found.get("one thread"), "portable": found.get("portable")}
+    made = {"threads": found.get("one thread"), "portable": found.get("portable"), "again": found.get("again")}
     made["generic"] = 1 / found["specialised"] if "specialised" in found else None
     return {name: ratio for name, ratio in made.items() if ratio is not None}
 
@@ -58,14 +60,15 @@ def block(run: dict, what: str) -> tables.Block:
         found = ratios(case, what)
         for comparison, ratio in found.items():
             taken.setdefault(comparison, {}).setdefault(kind(case), {})[name] = ratio
-        cells = [f"{found[c]:.2f}" if c in found else "" for c in ("threads", "portable", "generic")]
+        cells = [f"{found[c]:.2f}" if c in found else "" for c in ("threads", "portable", "generic", "again")]
         rows.append([name, kind(case), *cells])
     lines = ["Median over rounds of the ratio within a round."]
     lines += _lines(f"1 thread / {THREADS} threads", taken.get("threads", {}), min)
     lines += _lines("portable / native", taken.get("portable", {}), max)
     lines += _lines("generic / specialised", taken.get("generic", {}), max)
-    header = ["case", "bound by", f"1 thread / {THREADS} threads", "portable / native", "generic / specialised"]
-    return tables.Block(TITLES[what], lines, header, rows)
+    lines += _lines("the same again / native", taken.get("again", {}), max)
+    compared = [f"1 thread / {THREADS} threads", "portable / native", "generic / specialised", "again / native"]
+    return tables.Block(TITLES[what], lines, ["case", "bound by", *compared], rows)
 
 
 def _lines(title: str, kinds: dict[str, dict[str, float]], worst_of: Callable) -> list[str]:

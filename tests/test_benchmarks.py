@@ -150,7 +150,7 @@ def test_ways_beside_each_other(b: Any) -> None:
     """What is small is told by its time on one thread, what is bound by memory by its case; the worst is named."""
 
     def ratio(threads: float, portable: float, specialised: float | None) -> dict[str, Any]:
-        found = {"one thread": {"median": threads}, "portable": {"median": portable}}
+        found = {"one thread": {"median": threads}, "portable": {"median": portable}, "again": {"median": 1.01}}
         return {"gradient": found | ({} if specialised is None else {"specialised": {"median": specialised}})}
 
     slow, quick = {"one thread": peer((1.0,), (2.0,))}, {"one thread": peer((1e-6,), (2e-6,))}
@@ -160,9 +160,9 @@ def test_ways_beside_each_other(b: Any) -> None:
     run["cases"]["tiny"]["ratios"] = ratio(0.7, 1.5, 1.0)
     found = b.ways.block(run, "gradient")
     assert found.rows == [
-        ["sum", "compute", "1.90", "1.02", "1.25"],
-        ["copy", "memory", "1.20", "0.99", ""],
-        ["tiny", "small", "0.70", "1.50", "1.00"],
+        ["sum", "compute", "1.90", "1.02", "1.25", "1.01"],
+        ["copy", "memory", "1.20", "0.99", "", "1.01"],
+        ["tiny", "small", "0.70", "1.50", "1.00", "1.01"],
     ]
     assert "1 thread / 2 threads, small (1): geometric mean 0.70, worst tiny, 0.70." in found.lines
     assert "portable / native, small (1): geometric mean 1.50, worst tiny, 1.50." in found.lines
