@@ -37,6 +37,7 @@ from ..transpile.program import (
     Store,
     Type,
     assigned,
+    names,
     stmt_exprs,
     stored,
     walk,
@@ -61,7 +62,7 @@ def by_outputs(function: Function, sweep: Sequence[Stmt], body: Sequence[Stmt]) 
 
 def _output(function: Function, sweep: Sequence[Stmt], loop: For, save: Store) -> tuple[Name, tuple[Item, ...]] | None:
     """The output, and the place in it, that holds after an iteration what the next one saves."""
-    if not isinstance(save.value, Name) or not _whole(save, loop.var) or _first(sweep, loop, save.value.id) is None:
+    if not isinstance(save.value, Name) or not _whole(save, loop.var) or not _from_zeros(sweep, loop, save.value.id):
         return None
     returned = sweep[-1]
     assert isinstance(returned, Return)
@@ -80,23 +81,22 @@ def _output(function: Function, sweep: Sequence[Stmt], loop: For, save: Store) -
 
 
 def _whole(stmt: Store, var: str) -> bool:
-    """Whether it is stored at the loop's number, along one axis, and at all places of the others."""
+    """Whether it is stored at the loop's number, along one axis, and at all places of the others, which it has."""
     places = [item for item in stmt.items if not isinstance(item, Slice)]
     full = all(item in construct.complete(stmt.base, ()) for item in stmt.items if isinstance(item, Slice))
     alone = len(places) == 1 and isinstance(places[0], At) and value_of(places[0].index) == Dim.of(var)
-    return full and alone and not stmt.op and not stmt.scatter
+    spread = construct.index(stmt.base, stmt.items).type.shape != stmt.value.type.shape
+    return full and alone and not spread and not stmt.op and not stmt.scatter
 
 
-def _first(sweep: Sequence[Stmt], loop: For, name: str) -> Call | None:
-    """The zeros with which the loop begins, if it does."""
-    before = list(sweep[: list(sweep).index(loop)])
-    for stmt in reversed(before):
-        if name in assigned((stmt,)) | stored((stmt,)):
-            match stmt:
-                case Assign(value=Call(op="zeros" | "zeros_like") as value):
-                    return value
-            return None
-    return None
+def _from_zeros(sweep: Sequence[Stmt], loop: For, name: str) -> bool:
+    """Whether the loop begins with zeros by that name."""
+    before = sweep[: list(sweep).index(loop)]
+    bound = [s for s in before if name in assigned((s,)) | stored((s,))]
+    match bound[-1:]:
+        case [Assign(value=Call(op="zeros" | "zeros_like"))]:
+            return True
+    return False
 
 
 def _replaced(
@@ -104,7 +104,7 @@ def _replaced(
 ) -> tuple[Stmt, ...] | None:
     """None where something else asks for what is saved, or it is better in a piece."""
     array = save.base.id
-    readers = [s for s in walk_stmts(body) if any(_names(e, array) for e in stmt_exprs(s))]
+    readers = [s for s in walk_stmts(body) if any(array in names(e) for e in stmt_exprs(s))]
     for reverse in [s for s in body if isinstance(s, For)]:
         match readers:
             case [Assign(value=Index(base=Name(id=base), items=items)) as taken] if taken in reverse.body:
@@ -129,10 +129,6 @@ def _before(var: str, base: Name, items: tuple[Item, ...]) -> Expr:
 
 def _calls(body: Sequence[Stmt]) -> Iterator[Call]:
     return (c for s in walk_stmts(tuple(body)) for e in stmt_exprs(s) for c in walk(e) if isinstance(c, Call))
-
-
-def _names(expr: Expr, array: str) -> bool:
-    return any(isinstance(e, Name) and e.id == array for e in walk(expr))
 
 
 __all__ = ["by_outputs"]

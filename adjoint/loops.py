@@ -175,6 +175,7 @@ class Loops:
         iteration leaves it to the reverse, which makes all else again. Returns the loop that saves, the body of the
         reverse that restores, and what makes the arrays or lists."""
         bound = Counter(s.name for s in walk_stmts(stmt.body) if isinstance(s, (Assign, Pop)))
+        moving = {*bound, *([stmt.var] if isinstance(stmt, For) else [])}
         made: list[Stmt] = []
         filling: list[Stmt] = []
         restored: dict[str, Stmt] = {}
@@ -184,7 +185,7 @@ class Loops:
                 type = inner.value.type
                 if inner.name in carried | stored(stmt.body) or not type.is_float:
                     continue
-                if {getattr(stmt, "var", None), *bound} & {s for d in type.shape for s in d.symbols()}:
+                if moving & {s for d in type.shape for s in d.symbols()}:
                     continue  # of another size in each iteration
                 make, save, restored[inner.name] = self._left_behind(stmt, Name(inner.name, type))
                 made.append(make)
@@ -195,9 +196,10 @@ class Loops:
     def _left_behind(self: Any, stmt: For | While, value: Name) -> tuple[Stmt, Stmt, Stmt]:
         """What makes room for a value of each iteration, saves it there, and restores it."""
         count = self._trips(stmt)
-        if count is None or isinstance(stmt, While):
+        if count is None:
             saved, make = self._list(value.id, value.type)
             return make, Push(saved, value), Pop(value.id, saved, saved.type)
+        assert isinstance(stmt, For)
         saved, make = room(self.fresh(f"{value.id}_saved"), value.type, [count])
         items = [At(position(stmt))]
         save = Store(saved, construct.complete(saved, items), value)

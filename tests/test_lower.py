@@ -213,6 +213,9 @@ PROOFS = [
     ('y = x * 1\n    for i in range(x.shape[0]):\n        y[i] = x[i - 1]', ['IndexError: index {0} is out of range for axis 0 with size {1}']),
     ('y = x[0] + x[0]', ['IndexError: index {0} is out of range for axis 0 with size {1}']),
     ('y = np.max(x)', ['ValueError: zero-size array to reduction operation maximum which has no identity']),
+    ('t = np.ones(5)\n    y = x * 1\n    for i in range(x.shape[0]):\n        y[i] = t[int(np.sum(x[i])) % 5]', []),
+    ('t = np.ones(5)\n    y = x * 1\n    for i in range(x.shape[0]):\n        y[i] = t[int(np.sum(x[i])) % 6]', ['IndexError: index {0} is out of range for axis 0 with size {1}']),
+    ('t = np.ones(5)\n    y = x * 1\n    for i in range(x.shape[0]):\n        y[i] = t[int(np.sum(x[i])) % -5]', ['IndexError: index {0} is out of range for axis 0 with size {1}']),
     ('y = x * (7 // x.shape[0])', ['ZeroDivisionError: integer division or modulo by zero']),
 ]
 # fmt: on

@@ -18,8 +18,8 @@ values.
 
 Map loops inside a recurrence are walked by the sixteen together, if its scalar work is what takes the time; what each
 example reads again and again is laid out with the lanes innermost before. Where there is nothing but long map loops,
-those are vectorised as they are. Elements that are left over walk together, too, as many as there are; examples go one
-by one.
+those are vectorised as they are. Elements that are left over walk together, too, as many as there are. So do examples,
+from FEWEST on, as sixteen: lanes behind the last example repeat it, and neither store nor add for others.
 """
 
 from __future__ import annotations
