@@ -19,7 +19,7 @@ from dataclasses import replace
 from ..transpile import construct
 from ..transpile.clean import clean
 from ..transpile.construct import const, value_of
-from ..transpile.dims import ZERO, Dim
+from ..transpile.dims import Dim
 from ..transpile.operations import ROWS
 from ..transpile.program import (
     Assign,
@@ -51,17 +51,16 @@ def by_outputs(function: Function, sweep: Sequence[Stmt], body: Sequence[Stmt]) 
     """The body of a gradient of the function, with what outputs hold in the place of what is saved. `sweep`: the
     forward, with all that is saved in it."""
     done = tuple(body)
-    for whole in sweep:
-        if isinstance(whole, For) and value_of(whole.start) == ZERO and whole.step == 1:
-            for save in [s for s in whole.body if isinstance(s, Store)]:
-                output = _output(function, sweep, whole, save)
-                if output is not None:
-                    done = _replaced(done, whole, save, output) or done
+    for whole in [s for s in sweep if isinstance(s, For)]:
+        for save in [s for s in whole.body if isinstance(s, Store)]:
+            if (output := _output(function, sweep, whole, save)) is not None:
+                done = _replaced(done, whole, save, output) or done
     return done
 
 
 def _output(function: Function, sweep: Sequence[Stmt], loop: For, save: Store) -> tuple[Name, tuple[Item, ...]] | None:
-    """The output, and the place in it, that holds after an iteration what the next one saves."""
+    """The output, and the place in it, that holds after an iteration what the next one saves. (What a loop saves lies
+    where it counts from 0, one by one; that it is at the loop's own number says that the loop does so, too.)"""
     if not isinstance(save.value, Name) or not _whole(save, loop.var) or not _from_zeros(sweep, loop, save.value.id):
         return None
     returned = sweep[-1]

@@ -55,7 +55,11 @@ CHANGES = {  # what makes PLAIN another layer, of which the state is saved
     "changed_before_the_next": ("        y[t] = h\n", "        y[t] = h\n        h = h * 0.5\n"),
     "output_changed_after": ("    return y", "    y[:1] = 2.0 * y[:1]\n    return y"),
     "another_output": ("    return y", "    y = np.tanh(y)\n    return y"),
-    "from_one_on": ("range(x.shape[0])", "range(1, x.shape[0])"),
+    "given_before": (
+        "        h = w * h * h + x[t]\n        y[t] = h\n",
+        "        y[t] = h\n        h = w * h * h + x[t]\n",
+    ),
+    "turned": ("y[t] = h", "y[t, ::-1] = h"),
     "downwards": ("range(x.shape[0])", "range(x.shape[0] - 1, -1, -1)"),
     "sometimes": ("        y[t] = h\n", "        if t % 2 == 0:\n            y[t] = h\n"),
     "added": ("y[t] = h", "y[t] += h"),
@@ -65,6 +69,7 @@ LEFT = {name: PLAIN.replace(*change) for name, change in CHANGES.items()}
 LEFT["on_the_diagonal"] = PLAIN.replace("np.zeros_like(x)", "np.zeros((x.shape[0], *x.shape))").replace(
     "y[t]", "y[t, t]"
 )
+LEFT["from_one_on"] = PLAIN.replace("np.zeros_like(x)", "np.ones_like(x)").replace("range(", "range(1, ")
 LEFT["spread"] = """
     y = np.zeros_like(x)
     s = np.zeros(())

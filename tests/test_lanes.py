@@ -93,6 +93,24 @@ LAYERS = {
         [(6, 2)],
         [(2, 2)],
     ),
+    "both": (
+        """
+        @layer
+        def f(x: real["T"], w: real["D"]) -> {"y": real["D"], "a": real[""]}:
+            # One loop makes what a lane has for itself and what it gives out: such groups are whole ones only.
+            s = 0.0
+            for t in range(x.shape[0]):
+                s = np.sin(s) + x[t]
+            z = np.tanh(w * s)
+            y = z * z + w
+            a = 0.0
+            for i in range(w.shape[0]):
+                a = np.sin(a) * 0.5 + z[i]
+            return y, a
+        """,
+        [(5,), (7,)],
+        [],
+    ),
     "edit": (
         """
         @layer
