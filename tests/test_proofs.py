@@ -214,3 +214,11 @@ def test_configuration_of_any_sign(library: ModuleType, name: str, args: Any, ke
 def test_what_a_condition_guards_is_not_evaluated(library: ModuleType, n: int) -> None:
     x = np.linspace(-1, 1, n)
     np.testing.assert_allclose(library.guarded(x), library.guarded.reference(x))
+
+
+def test_a_question_is_asked_once():
+    """Nested minima meet the same parts on millions of ways: to go them all took longer than anybody waits."""
+    batch, chunk = Dim.of("batch"), Dim.of("chunk")
+    groups = batch // 16 + minimum(Dim.of(1), batch % 16 // 4)
+    left = batch - groups * 16
+    assert not nonnegative((chunk + 1) * left, {"chunk": (Dim.of(0), minimum(Dim.of(64), left) - 1)})

@@ -327,69 +327,85 @@ ANY = (Dim.of(-(2**62)), Dim.of(2**62))  # what is known of a configuration inte
 
 def nonnegative(dim: Dim, facts: Facts | None = None) -> bool:
     """Whether dim >= 0 can be proven. False means only: not proven."""
-    facts = facts or {}
-    for symbol in reversed(list(facts)):  # inner loops first: their ranges may name outer variables
-        if symbol not in dim.symbols():
-            continue
-        parts = dim.split(symbol)
-        if parts is None:
-            return _relaxed(dim, facts)
-        coefficient, rest = parts
-        lowest, highest = facts[symbol]
-        if nonnegative(coefficient, facts):
-            dim = coefficient * lowest + rest
-        elif nonnegative(-coefficient, facts):
-            dim = coefficient * highest + rest
-        else:
-            return _relaxed(dim, facts)
-    return _plain(dim) or _relaxed(dim, facts)
+    return _Proof(facts or {}).holds(dim)
+
+
+class _Proof:
+    """An attempt to prove that sizes are nonnegative. Nested minima lead to one question on very many ways, so that
+    each is asked once; one that led to itself would be no proof of itself."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.inwards = list(reversed(list(facts)))  # inner loops first: their ranges may name outer variables
+        self.asked: dict[Dim, bool] = {}
+
+    def holds(self, dim: Dim) -> bool:
+        if dim not in self.asked:
+            self.asked[dim] = False
+            self.asked[dim] = self._tried(dim)
+        return self.asked[dim]
+
+    def _tried(self, dim: Dim) -> bool:
+        for symbol in self.inwards:
+            if symbol not in dim.symbols():
+                continue
+            parts = dim.split(symbol)
+            if parts is None:
+                return self._relaxed(dim)
+            coefficient, rest = parts
+            lowest, highest = self.facts[symbol]
+            if self.holds(coefficient):
+                dim = coefficient * lowest + rest
+            elif self.holds(-coefficient):
+                dim = coefficient * highest + rest
+            else:
+                return self._relaxed(dim)
+        return _plain(dim) or self._relaxed(dim)
+
+    def _relaxed(self, dim: Dim) -> bool:
+        """Whether dim >= 0 follows with one of its atoms replaced by a bound of it."""
+        for monomial, c in dim.terms:
+            rest = dim - Dim(((monomial, c),))
+            for position, atom in enumerate(monomial):
+                if not isinstance(atom, Atom):
+                    continue
+                if monomial == (atom,) and atom.kind == "floordiv" and (n := atom.args[1].value or 0) > 0:
+                    # a // n <= k if, and only if, a <= n*k + n - 1; and a // n >= k, if a >= n*k
+                    if abs(c) == 1 and self.holds(rest * n + (atom.args[0] if c > 0 else n - 1 - atom.args[0])):
+                        return True
+                others = Dim(((monomial[:position] + monomial[position + 1 :], abs(c)),))
+                if not self.holds(others):
+                    continue
+                enough, bounds = self._bounds(atom, others, above=c < 0)
+                if bounds and enough(self.holds(rest + bound * (1 if c > 0 else -1)) for bound in bounds):
+                    return True
+        return False
+
+    def _bounds(self, atom: Atom, times: Dim, above: bool) -> tuple[Any, list[Dim]]:
+        """Bounds of atom * times, times >= 0, from above or below, and whether `any` of them serves or only `all`."""
+        match atom:
+            case Atom("min" | "max" as kind, args):
+                return any if above == (kind == "min") else all, [a * times for a in args]
+            case Atom("floordiv", (a, n)) if self.holds(n):  # where it has a value, n is not zero
+                found = []
+                whole = exact_quotient(times, n)
+                if whole is not None and above:
+                    found.append(a * whole)  # n * (a // n) <= a
+                if self.holds(a):
+                    if above and n.value:  # c * (a // n) <= (c * a) // n
+                        found.append(a * -(-times.value // n.value) if times.value else a * times)
+                    elif not above:
+                        found.append(ZERO)
+                return any, found
+            case Atom("mod", (a, n)) if self.holds(n):
+                return any, ([(n - 1) * times, *([a * times] if self.holds(a) else [])] if above else [ZERO])
+        return any, []
 
 
 def nonnegative_beside(extent: Dim, dim: Dim, facts: Facts | None = None) -> bool:
     """Whether dim >= 0 follows from extent >= 0, as that of an array that exists: K - 1 from 2*K - 1. An integer that
     is more than -1 is at least 0."""
     return any(nonnegative(dim * n - extent + (n - 1), facts) for n in (1, 2, 3))
-
-
-def _relaxed(dim: Dim, facts: Facts) -> bool:
-    """Whether dim >= 0 follows with one of its atoms replaced by a bound of it."""
-    for monomial, c in dim.terms:
-        rest = dim - Dim(((monomial, c),))
-        for position, atom in enumerate(monomial):
-            if not isinstance(atom, Atom):
-                continue
-            if monomial == (atom,) and atom.kind == "floordiv" and (n := atom.args[1].value or 0) > 0 and abs(c) == 1:
-                # a // n <= k if, and only if, a <= n*k + n - 1; and a // n >= k, if a >= n*k
-                if nonnegative(rest * n + (atom.args[0] if c > 0 else n - 1 - atom.args[0]), facts):
-                    return True
-            others = Dim(((monomial[:position] + monomial[position + 1 :], abs(c)),))
-            if not nonnegative(others, facts):
-                continue
-            enough, bounds = _bounds(atom, others, facts, above=c < 0)
-            if bounds and enough(nonnegative(rest + bound * (1 if c > 0 else -1), facts) for bound in bounds):
-                return True
-    return False
-
-
-def _bounds(atom: Atom, times: Dim, facts: Facts, above: bool) -> tuple[Any, list[Dim]]:
-    """Bounds of atom * times, times >= 0, from above or below, and whether `any` of them serves or only `all` do."""
-    match atom:
-        case Atom("min" | "max" as kind, args):
-            return any if above == (kind == "min") else all, [a * times for a in args]
-        case Atom("floordiv", (a, n)) if nonnegative(n, facts):  # where it has a value, n is not zero
-            found = []
-            whole = exact_quotient(times, n)
-            if whole is not None and above:
-                found.append(a * whole)  # n * (a // n) <= a
-            if nonnegative(a, facts):
-                if above and n.value:  # c * (a // n) <= (c * a) // n
-                    found.append(a * -(-times.value // n.value) if times.value else a * times)
-                elif not above:
-                    found.append(ZERO)
-            return any, found
-        case Atom("mod", (a, n)) if nonnegative(n, facts):
-            return any, ([(n - 1) * times, *([a * times] if nonnegative(a, facts) else [])] if above else [ZERO])
-    return any, []
 
 
 def _plain(dim: Dim) -> bool:
