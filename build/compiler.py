@@ -17,10 +17,11 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+
+from layerc.build.jobs import CompilerFailed, Jobs
 
 BASE_FLAGS = ("-std=gnu11", "-O2", "-fPIC")
 # Each makes the code faster and is dropped where the compiler does not know it; the results stay the same. Those of the
@@ -38,6 +39,7 @@ NATIVE_FLAGS = ("-march=native",) if platform.machine() in ("x86_64", "AMD64") e
 WRAPPER_FLAGS = ("-std=gnu11", "-O1", "-fPIC")  # for code that has to run on any CPU
 LINK_FLAGS = ("-shared", "-Wl,-Bsymbolic", "-Wl,--build-id=none")
 DARWIN_LINK_FLAGS = ("-shared", "-undefined", "dynamic_lookup")
+_LINES = ("-g", "-fsanitize", "--coverage", "-ftest-coverage", "-fprofile")
 
 
 class NoCompiler(Exception):
@@ -46,14 +48,6 @@ class NoCompiler(Exception):
 
 class NoPythonHeader(NoCompiler):
     """There is a C compiler, but not the Python.h that an extension includes."""
-
-
-class CompilerFailed(Exception):
-    """The C compiler refused generated code: a defect of layerc. Holds `command` and `output`."""
-
-    def __init__(self, command: Sequence[str], output: str) -> None:
-        self.command, self.output = list(command), output
-        super().__init__(f"the C compiler failed: {shlex.join(command)}\n{output.strip()}")
 
 
 @dataclass(frozen=True)
@@ -71,6 +65,11 @@ class Unit:
     @property
     def object(self) -> str:
         return f"{Path(self.source).stem}.o"
+
+    @property
+    def rules(self) -> str:
+        """The file with what it was made of, as make reads it."""
+        return f"{Path(self.source).stem}.d"
 
 
 @dataclass(frozen=True)
@@ -94,23 +93,32 @@ class Compiler:
         return probe(self.command, tuple(f for f in self.flags if f != "-fopenmp"), bool(self.native))
 
     def build(self, units: Sequence[Unit], output: str, directory: Path) -> None:
-        """Compile the units in `directory`, all at once, and link them into `output`. Raises CompilerFailed.
+        """Compile the units in `directory`, side by side, and link them into `output`. Raises CompilerFailed."""
+        with Jobs() as jobs:
+            for unit in units:
+                jobs.start(partial(jobs.run, self.compile(unit), directory))
+            jobs.wait()
+            jobs.run(self.link([unit.object for unit in units], output), directory)
 
-        File names are relative, so that no path of a temporary directory gets into the library.
+    def compile(self, unit: Unit) -> list[str]:
+        """The command that makes an object of a unit, and tells in a file beside it what headers it is made of. File
+        names are relative, so that no path of a temporary directory gets into a library.
         """
-        commands = [self._compile(unit) for unit in units]
-        _run_all(commands, directory)
-        _run_all([self._link([unit.object for unit in units], output)], directory)
-
-    def _compile(self, unit: Unit) -> list[str]:
         flags = WRAPPER_FLAGS if unit.anywhere else (*self.flags, *self.native)
         include = ("-I" + python_include(),) if unit.anywhere and unit.python else ()
-        return [*self.command, *flags, *unit.flags, "-I.", *include, "-c", unit.source, "-o", unit.object]
+        told = ("-MD", "-MF", unit.rules)
+        return [*self.command, *flags, *unit.flags, "-I.", *include, *told, "-c", unit.source, "-o", unit.object]
 
-    def _link(self, objects: Sequence[str], output: str) -> list[str]:
+    def link(self, objects: Sequence[str], output: str) -> list[str]:
+        """The command that makes a library of objects."""
         flags = DARWIN_LINK_FLAGS if sys.platform == "darwin" else LINK_FLAGS
         openmp = ("-fopenmp",) if "-fopenmp" in self.flags else ()
         return [*self.command, *flags, *openmp, *objects, "-o", output, "-lm"]
+
+    @property
+    def tells_lines(self) -> bool:
+        """Whether objects hold the lines of their source: for a debugger, a sanitizer, a profile."""
+        return any(word.startswith(_LINES) for word in (*self.command, *self.flags))
 
 
 def find(portable: bool = False) -> Compiler:
@@ -215,32 +223,6 @@ def _output(command: Sequence[str]) -> str:
     if done.returncode:
         raise CompilerFailed(command, done.stderr or f"exit status {done.returncode}")
     return done.stdout
-
-
-def _run_all(commands: Sequence[Sequence[str]], directory: Path) -> None:
-    """Run the commands, as many side by side as there are processors; the first failure is raised when all have
-    ended."""
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        ended = [pool.submit(_run, command, directory) for command in commands]
-    for run in ended:
-        run.result()
-
-
-def _run(command: Sequence[str], directory: Path) -> None:
-    try:
-        done = subprocess.run(
-            command,
-            cwd=directory,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        )
-    except OSError as error:
-        raise CompilerFailed(command, str(error)) from None
-    if done.returncode:
-        raise CompilerFailed(command, done.stdout or f"exit status {done.returncode}")
 
 
 def python_include() -> str:

@@ -6,18 +6,20 @@ build(Path("layers.py"))    ->    Path("layers_compiled")
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from layerc.adjoint.keep import Kept
-from layerc.build.compiler import Compiler
+from layerc.build.compiler import Compiler, find
 from layerc.build.gradients import Gradients, gradient_source, gradients_of
+from layerc.build.library import Library
 from layerc.build.manifest import layer_entry, manifest, method_entry, signature
 from layerc.build.unchanged import default_output, is_unchanged, remember
+from layerc.build.units import Compiled, shared
 from layerc.build.variants import spares_work, variants
-from layerc.build.writer import write_package
+from layerc.build.writer import target_of, write_package
 from layerc.transpile import emit, passes
 from layerc.transpile.depth import deep
 from layerc.transpile.dump import dump as ir_text
@@ -85,11 +87,11 @@ def build(
     tell = progress or (lambda text: None)
     tell(f"reading {source.name}")
     module = read_module(source)
-    stages = compile_module(module, checked=checked, keep=keep, tell=tell)
+    dtypes = ("f32",) if f32_only else ("f32", "f64")
+    lowered = lower_module(module, checked=checked, keep=keep)  # now all mistakes are known
     if dump is not None:
         print(show(module, dump))
-    dtypes = ("f32",) if f32_only else ("f32", "f64")
-    _write(stages, dtypes, target, portable, tell)
+    _write(lowered, dtypes, target, portable, tell, layers=_optimised(lowered, tell))
     remember(source, target, options, [name for name, _ in module.imported])
     return target
 
@@ -117,24 +119,39 @@ def compile_module(
     upto: str | None = None,
 ) -> Stages:
     """Gradients, loop nests, and all passes (or those up to one)."""
+    lowered = lower_module(module, checked=checked, keep=keep)
+    return replace(lowered, parts=tuple(part for parts in _optimised(lowered, tell, upto) for part in parts))
+
+
+@deep()
+def lower_module(module: Module, *, checked: bool = False, keep: bool = True) -> Stages:
+    """Gradients and loop nests. InvalidFile if the file has mistakes: later stages find none."""
     gradients = gradients_of(module, keep)
     errors = ErrorTable()
     parts = []
     names: set[str] = set()
     for layer in module.layers:
-        tell(f"compiling {layer.name}")
         lowered: dict[str, Kernel] = {}
         for method, function in _methods(layer, gradients):
             kernel = lower(function, layer.name, errors, _kernel_name(layer, method, names), checked=checked)
             lowered[method] = kernel
-            if "_" in method and not spares_work(kernel, lowered["backward"]):
-                continue
-            try:
-                kernel = passes.run(kernel, upto)
-            except passes.IRError as fault:
-                raise InternalError("passes", f"{layer.name}.{method}: {fault}", function.span) from fault
-            parts.append(Part(layer, method, function, kernel))
+            if "_" not in method or spares_work(kernel, lowered["backward"]):
+                parts.append(Part(layer, method, function, kernel))
     return Stages(module, gradients, tuple(parts), errors)
+
+
+def _optimised(lowered: Stages, tell: Progress, upto: str | None = None) -> Iterator[list[Part]]:
+    """The parts of one layer after the other, after the passes."""
+    for layer in lowered.module.layers:
+        tell(f"compiling {layer.name}")
+        yield [replace(part, kernel=_passed(part, upto)) for part in lowered.of(layer)]
+
+
+def _passed(part: Part, upto: str | None) -> Kernel:
+    try:
+        return passes.run(part.kernel, upto)
+    except passes.IRError as fault:
+        raise InternalError("passes", f"{part.layer.name}.{part.method}: {fault}", part.function.span) from fault
 
 
 def _methods(layer: Layer, gradients: Gradients) -> Iterator[tuple[str, Function]]:
@@ -168,31 +185,64 @@ def _write(
     portable: bool,
     tell: Progress,
     compiler: Compiler | None = None,
+    layers: Iterable[list[Part]] | None = None,
 ) -> Path:
-    """Writes the package. `compiler`: another than the one that is found."""
+    """Writes the package. `compiler`: another than the one that is found. `layers`: the parts of one layer after the
+    other, where those of `stages` have yet to be optimised; the C compiler works on what there is meanwhile.
+    """
     module = stages.module
-    jobs = [(part.kernel, dtype) for part in stages.parts for dtype in dtypes]
-    texts = [emit.function(kernel, dtype) for kernel, dtype in jobs]
-    of_layer: dict[str, list[str]] = {layer.name: [] for layer in module.layers}
-    for k, part in enumerate(stages.parts):
-        of_layer[part.layer.name] += texts[k * len(dtypes) : (k + 1) * len(dtypes)]
     title = f"Made by layerc {VERSION} from {module.path}."
     guard = re.sub(r"\W", "_", f"LC_{Path(module.path).stem}_H", flags=re.ASCII).upper()
-    entries = [_entry(stages, layer, dtypes, "\n".join(of_layer[layer.name])) for layer in module.layers]
-    tell("compiling the C code")
-    write_package(
-        target,
-        manifest(module, VERSION, entries, stages.errors.rows()),
-        c_text=emit.c_file(jobs, title=title, functions=texts),
-        h_text=emit.header(jobs, guard, title),
-        cdef=emit.cdef(jobs),
-        gradients_text=stages.gradients.text,
-        source_text=module.source,
-        imported=module.imported,
-        compiler=compiler,
-        portable=portable,
-    )
+    target_of(target)  # before time is spent
+    with Library(compiler or find(portable), portable) as library:
+        jobs = [(part.kernel, dtype) for part in stages.parts for dtype in dtypes]
+        library.declare(emit.header(jobs, guard, title), emit.cdef(jobs))
+        done = _started(library, layers or map(stages.of, module.layers), dtypes)
+        stages = replace(stages, parts=tuple(part for part, _ in done))
+        functions = [function for _, of_part in done for function in of_part]
+        jobs = [(function.kernel, function.dtype) for function in functions]
+        tell("compiling the C code")
+        write_package(
+            target,
+            manifest(module, VERSION, _entries(stages, dtypes, functions), stages.errors.rows()),
+            c_text=emit.c_file(jobs, title=title, functions=[function.text for function in functions]),
+            h_text=emit.header(jobs, guard, title),
+            cdef=emit.cdef(jobs),
+            gradients_text=stages.gradients.text,
+            source_text=module.source,
+            imported=module.imported,
+            library=library,
+        )
     return target
+
+
+def _started(
+    library: Library, layers: Iterable[list[Part]], dtypes: tuple[str, ...]
+) -> list[tuple[Part, list[Compiled]]]:
+    """The functions of all parts; the C compiler is at work on them."""
+    done: list[tuple[Part, list[Compiled]]] = []
+
+    def in_c() -> Iterator[list[Compiled]]:
+        for parts in layers:
+            own = [(part, [_in_c(part, dtype) for dtype in dtypes]) for part in parts]
+            done.extend(own)
+            yield [function for _, functions in own for function in functions]
+
+    library.start()
+    for unit in shared(in_c()):
+        texts = [function.text for function in unit]
+        library.add(emit.pieces([(function.kernel, function.dtype) for function in unit], functions=texts))
+        library.start()
+    return done
+
+
+def _in_c(part: Part, dtype: str) -> Compiled:
+    return Compiled(part.layer.name, part.kernel, dtype, emit.function(part.kernel, dtype))
+
+
+def _entries(stages: Stages, dtypes: tuple[str, ...], functions: Sequence[Compiled]) -> list[dict[str, Any]]:
+    texts = {layer.name: [f.text for f in functions if f.layer == layer.name] for layer in stages.module.layers}
+    return [_entry(stages, layer, dtypes, "\n".join(texts[layer.name])) for layer in stages.module.layers]
 
 
 def _entry(stages: Stages, layer: Layer, dtypes: tuple[str, ...], text: str) -> dict[str, Any]:

@@ -2,14 +2,15 @@
 
 import hashlib
 import json
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from layerc.build import guard, net_c
 from layerc.build.compiler import Compiler, Unit, find
-from layerc.build.writer import UnusableOutput, native_entry, put, target_of
+from layerc.build.library import native_entry
+from layerc.build.workshop import Workshop
+from layerc.build.writer import UnusableOutput, put, target_of
 
 WEIGHTS = "weights.safetensors"
 
@@ -67,13 +68,9 @@ class _Library:
         self.digest = hashlib.sha256(json.dumps(what).encode()).hexdigest()
 
     def build(self, into: Path) -> dict[str, Any]:
-        workshop = into / ".c"
-        workshop.mkdir()
-        for name, text in self.files.items():
-            workshop.joinpath(name).write_text(text, encoding="utf-8")
-        self.compiler.build(self.units, self.library, workshop)
-        (workshop / self.library).replace(into / self.library)
-        shutil.rmtree(workshop)
+        with Workshop(self.compiler) as shop:
+            shop.make(self.files, self.units)
+            shop.link(self.units, into / self.library)
         return native_entry(self.digest, into / self.library, self.compiler, portable=False)
 
 

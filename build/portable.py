@@ -1,6 +1,6 @@
 """One library for every CPU: the C text compiled once per instruction set, and a dispatcher in front.
 
-For each level there are units that include it with its functions renamed (`#define mish_f32 mish_f32_v3`);
+For each level there are units that include those of the functions, renamed (`#define mish_f32 mish_f32_v3`);
 the dispatcher, compiled for any CPU, exports the plain names and finds the level when the library is loaded.
 `target_clones` would not do: it does not reach the bodies that OpenMP takes out of a function.
 """
@@ -12,9 +12,6 @@ from dataclasses import dataclass
 from layerc.build.compiler import Compiler, Unit, baseline
 
 Prototype = tuple[str, str]  # name and C parameter list: ("mish_f32", "int64_t batch, const float *x, ...")
-
-
-DISPATCH = "_dispatch.c"
 
 
 @dataclass(frozen=True)
@@ -38,26 +35,17 @@ X86_LEVELS = (
 )
 
 
-def files(header: str, sources: Sequence[str], functions: Sequence[Prototype]) -> dict[str, str]:
-    """The C files that are needed besides those with the C text: their variants, and the dispatcher."""
-    variants = {
-        _variant(level, source): "\n".join(
-            [*(f"#define {name} {name}{level.suffix}" for name, _ in functions), f'#include "{source}"', ""]
-        )
-        for level in X86_LEVELS
-        for source in sources
-    }
-    return {**variants, DISPATCH: dispatcher(header, functions)}
-
-
-def units(sources: Sequence[str]) -> list[Unit]:
-    """How `files` are compiled."""
-    levels = [Unit(_variant(level, source), level.flags) for level in X86_LEVELS for source in sources]
-    return [*levels, Unit(DISPATCH, anywhere=True)]
-
-
-def _variant(level: Level, source: str) -> str:
-    return f"{source.removesuffix('.c')}_level{level.suffix}.c"
+def variants(source: str, text: str, functions: Sequence[Prototype]) -> tuple[dict[str, str], list[Unit]]:
+    """A C file for every level: the files that are needed besides it, and how they are compiled."""
+    words = set(re.findall(r"\w+", text))
+    names = [name for name, _ in functions if name in words]
+    made, units = {}, []
+    for level in X86_LEVELS:
+        file = f"{source.removesuffix('.c')}{level.suffix}.c"
+        renamed = "".join(f"#define {name} {name}{level.suffix}\n" for name in names)
+        made[file] = f'{renamed}#include "{source}"\n'
+        units.append(Unit(file, level.flags))
+    return made, units
 
 
 def has_levels(compiler: Compiler) -> bool:
@@ -80,8 +68,8 @@ def read_prototypes(header: str) -> list[Prototype]:
 
 
 def dispatcher(header: str, functions: Sequence[Prototype]) -> str:
-    """C text that exports every function and passes the call on to the variant for this CPU."""
-    return "\n\n".join([f'#include "{header}"', _choose(), *[_forward(*function) for function in functions]]) + "\n"
+    """C text that exports every function and passes the call on to the variant for this CPU. header: its text."""
+    return "\n\n".join([header, _choose(), *[_forward(*function) for function in functions]]) + "\n"
 
 
 def _forward(name: str, parameters: str) -> str:

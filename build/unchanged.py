@@ -72,7 +72,7 @@ def _inputs(source: Path, options: Mapping[str, Any], imported: Iterable[str]) -
         sorted(p.name for p in folder.glob("*.py")),
         [os.environ.get(name) for name in _ENVIRONMENT],
         [_stat(shutil.which(name)) for name in (*os.environ.get("CC", "").split()[:1], "cc", "gcc", "clang")],
-        [sys.version, platform.machine(), _cpu()],
+        [sys.version, platform.machine(), cache.processor()],
         [_origin(name) for name in _NEEDS],
         [(str(p), *_stat(str(p))) for p in _own_files()],
     ]
@@ -88,15 +88,6 @@ def _stat(path: str | None) -> tuple[int, int]:
         return (0, 0)
     found = os.stat(path)
     return found.st_size, found.st_mtime_ns
-
-
-def _cpu() -> str:
-    """What code for this very CPU depends on."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            return next((line for line in file if line.startswith(("flags", "Features"))), "")
-    except OSError:
-        return platform.processor()
 
 
 def _origin(name: str) -> tuple[Any, ...]:

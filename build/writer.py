@@ -2,14 +2,13 @@
 
 Everything is made in a directory beside the target, which then takes the target's place in one step. What
 has not changed is carried over as it is, bytes and time of modification; where nothing has changed, nothing
-is written, and the C compiler is not even run.
+is written. The library may be one that is being compiled already (see `layerc.build.library`).
 """
 
 import contextlib
 import ctypes
 import hashlib
 import importlib
-import io
 import json
 import os
 import re
@@ -20,15 +19,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import cffi
-from cffi.recompiler import make_c_source
-
-from layerc.build import entry, guard, stubs
-from layerc.build.compiler import Compiler, Unit, find
-from layerc.build.parts import parts
-from layerc.build.portable import Prototype, any_cpu, files, has_levels, read_prototypes, units
-
-LIBRARY = "_native.abi3.so"
+from layerc.build import stubs
+from layerc.build.compiler import Compiler, find
+from layerc.build.library import Library
+from layerc.build.portable import Prototype
 
 
 class UnusableOutput(Exception):
@@ -48,20 +42,19 @@ def write_package(
     compiler: Compiler | None = None,
     portable: bool = False,
     prototypes: Sequence[Prototype] | None = None,
+    library: Library | None = None,
 ) -> bool:
     """Compile the C text and write the package `directory`. False where it was up to date already.
 
     manifest: as the contract says; "native", what the library was made of, is added to it. cdef: the
     functions of the header with every array as `void *`, and `lc_call`. portable: one library for any CPU
     (see `layerc.build.portable`); `prototypes`, by default read from the header, are then the exported
-    functions.
+    functions. library: one that has all units of the C text, and may be compiling them; its owner closes it.
 
     Raises NoCompiler, CompilerFailed, UnusableOutput; the package that was there is then as it was.
     """
     target = target_of(directory)
     stem = Path(manifest["source"]).stem
-    compiler = compiler or find(portable)
-    inputs = _Native(stem, c_text, h_text, cdef, compiler, portable, prototypes)
     texts = {
         "__init__.py": stubs.init_text(manifest),
         "__init__.pyi": stubs.stub_text(manifest),
@@ -71,7 +64,12 @@ def write_package(
         f"{stem}.c": c_text,
         f"{stem}.h": h_text,
     }
-    return put(target, manifest, texts, inputs)
+    with contextlib.ExitStack() as stack:
+        if library is None:
+            library = stack.enter_context(Library(compiler or find(portable), portable))
+        library.declare(h_text, cdef, prototypes)
+        library.complete(stem, c_text, h_text)
+        return put(target, manifest, texts, library)
 
 
 class Native(Protocol):
@@ -103,74 +101,6 @@ def put(target: Path, manifest: Mapping[str, Any], texts: Mapping[str, str | byt
         _swap(fresh, target)
     importlib.invalidate_caches()  # so that this process can import what was not there before
     return True
-
-
-class _Native:
-    """What goes into the library, and how it is made."""
-
-    library = LIBRARY
-
-    def __init__(
-        self,
-        stem: str,
-        c_text: str,
-        h_text: str,
-        cdef: str,
-        compiler: Compiler,
-        for_any_cpu: bool,
-        prototypes: Sequence[Prototype] | None,
-    ) -> None:
-        self.compiler = any_cpu(compiler) if for_any_cpu else compiler
-        self.units = [Unit("_native.c", anywhere=True)]
-        sources = parts(f"{stem}.c", c_text)
-        self.files = {**sources, f"{stem}.h": h_text}
-        if for_any_cpu and has_levels(self.compiler):
-            functions = read_prototypes(h_text) if prototypes is None else prototypes
-            self.files |= files(f"{stem}.h", list(sources), functions)
-            self.units += units(list(sources))
-        else:
-            self.units += [Unit(source) for source in sources]
-        self.files["_native.c"] = _wrapper(f"{stem}.h", cdef, guard.guard(self.compiler))
-        self.digest = self._digest()
-
-    def _digest(self) -> str:
-        """Equal where the library would come out the same: texts, flags, compiler and CPU."""
-        what = [sorted(self.files.items()), [repr(unit) for unit in self.units], self.compiler.flags]
-        text = json.dumps([*what, self.compiler.native, self.compiler.version, self.compiler.macros])
-        return hashlib.sha256(text.encode()).hexdigest()
-
-    def build(self, into: Path) -> dict[str, Any]:
-        """Compile in a directory inside `into`, leave the library there; the manifest's "native"."""
-        workshop = into / ".c"
-        workshop.mkdir()
-        for name, text in self.files.items():
-            workshop.joinpath(name).write_text(text, encoding="utf-8")
-        self.compiler.build(self.units, LIBRARY, workshop)
-        os.replace(workshop / LIBRARY, into / LIBRARY)
-        shutil.rmtree(workshop)
-        return native_entry(self.digest, into / LIBRARY, self.compiler, portable=not self.compiler.native)
-
-
-def native_entry(inputs: str, library: Path, compiler: Compiler, portable: bool) -> dict[str, Any]:
-    """The manifest's "native": what a library was made of, by digest, what it came to, and how."""
-    return {
-        "inputs": inputs,
-        "library": hashlib.sha256(library.read_bytes()).hexdigest(),
-        "size": library.stat().st_size,
-        "compiler": compiler.version,
-        "flags": [*compiler.flags, *compiler.native],
-        "openmp": compiler.openmp,
-        "portable": portable,
-    }
-
-
-def _wrapper(header: str, cdef: str, guard_text: str) -> str:
-    """The C text of the extension that lets Python call the functions: cffi's API mode."""
-    ffi = cffi.FFI()
-    ffi.cdef(f"{cdef}\n{entry.CDEF}{guard.CDEF}")
-    text = io.StringIO()
-    make_c_source(ffi, "_native", f'#include "{header}"\n\n{entry.entry(cdef)}\n{guard_text}', text)
-    return text.getvalue()
 
 
 def target_of(path: Path | str) -> Path:

@@ -95,7 +95,7 @@ def test_no_path_in_the_library(target):
 def test_unchanged_output_is_not_written(target, monkeypatch):
     assert build(target) is True
     before = times(target)
-    monkeypatch.setattr(cc.Compiler, "build", None)  # not even compiled
+    monkeypatch.setattr(cc.Compiler, "compile", None)  # not even compiled
     assert build(target) is False
     assert times(target) == before
 

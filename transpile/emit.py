@@ -47,15 +47,20 @@ def c_file(
 ) -> str:
     """The C text of a library: prelude (default: math.h of this folder), what kernels need, the kernels (`functions`:
     their text, where it is known)."""
+    head = f"/* {_comment(title)} */\n" if title else ""
+    return head + "\n".join(pieces(jobs, prelude, functions))
+
+
+def pieces(jobs: Sequence[Job], prelude: str | None = None, functions: Sequence[str] | None = None) -> list[str]:
+    """The C text of a library, or of some of its functions, in pieces that are found in the text of the whole."""
     here = Path(__file__).parent
     prelude = (here / "math.h").read_text(encoding="utf-8") if prelude is None else prelude
     support = (here / "support.h").read_text(encoding="utf-8")
     if any(_draws(k) for k, _ in jobs):
         support += (here / "random.h").read_text(encoding="utf-8")
-    head = f"/* {_comment(title)} */\n" if title else ""
     functions = functions or [function(k, d) for k, d in jobs]
-    begin = head + "#include <math.h>\n#include <stdint.h>\n" + CALL
-    return "\n".join([begin, prelude, support, *templates("\n".join(functions)), *functions])
+    begin = "#include <math.h>\n#include <stdint.h>\n" + CALL
+    return [begin, prelude, support, *templates("\n".join(functions)), *functions]
 
 
 def _draws(kernel: Kernel) -> bool:
