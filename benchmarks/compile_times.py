@@ -2,12 +2,14 @@
 
     python benchmarks/compile_times.py [--rounds 5] [--file examples/layers.py]
 
-Everything in processes of its own. Cold: the package is not there. Unchanged: the same again. Import: the package over
-NumPy alone, one after the other. What peers take for their first call is in `make bench`. Writes
-benchmarks/results/compile.json, .md and .txt.
+Everything in processes of its own. Cold: neither the package nor anything in the cache is there. Unchanged: the same
+again. One layer edited: a small one at the end of the file computes something else; the cache is that of the builds
+before. Import: the package over NumPy alone, one after the other. What peers take for their first call is in
+`make bench`. Writes benchmarks/results/compile.json, .md and .txt.
 """
 
 import argparse
+import os
 import shutil
 import statistics
 import subprocess
@@ -22,9 +24,10 @@ from settings import RESULTS, ROOT
 
 
 def seconds(*command: str, folder: Path) -> float:
-    """Of a process; CalledProcessError if it fails."""
+    """Of a process, which has a cache in the folder; CalledProcessError if it fails."""
+    environment = {**os.environ, "LAYERC_CACHE": str(folder / "cache")}
     begin = time.perf_counter()
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, env=environment)
     return time.perf_counter() - begin
 
 
@@ -39,11 +42,14 @@ def measure(path: Path, rounds: int) -> dict[str, dict[str, list[float]]]:
         for k in range(rounds):
             print(f"round {k + 1} of {rounds}", file=sys.stderr, flush=True)
             shutil.copy(path, source)
-            shutil.rmtree(package, ignore_errors=True)
+            for old in (package, folder / "cache"):
+                shutil.rmtree(old, ignore_errors=True)
             found["cold"].append(seconds(*layerc, "build", source.name, folder=folder))
             found["unchanged"].append(seconds(*layerc, "build", source.name, folder=folder))
-            source.write_text(path.read_text() + f"\n\n@layer\ndef added(x: real['N']):\n    return x * {k + 2}.5\n")
-            found["one layer edited"].append(seconds(*layerc, "build", source.name, folder=folder))
+            for factor in (2.5, 3.5):
+                source.write_text(f"{path.read_text()}\n\n@layer\ndef added(x: real['N']):\n    return x * {factor}\n")
+                edited = seconds(*layerc, "build", source.name, folder=folder)
+            found["one layer edited"].append(edited)
             found["gradients only"].append(seconds(*layerc, "grad", source.name, folder=folder))
         for _ in range(4 * rounds):
             for what, text in zip(imports, ("pass", "import numpy", f"import numpy, {package.name}"), strict=True):

@@ -24,19 +24,19 @@ _ENVIRONMENT = ("CPATH", "C_INCLUDE_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX")  
 
 
 class Objects:
-    """The objects of one compiler, under its flags."""
+    """The objects of one compiler."""
 
     def __init__(self, compiler: Compiler) -> None:
         self._folder = cache.folder("objects")
-        files = [_file(word) for word in (*compiler.command, *compiler.flags)]
         environment = [os.environ.get(name) for name in _ENVIRONMENT]
-        self._made_by = [_FORMAT, compiler.version, compiler.macros, cache.processor(), files, environment]
+        self._made_by = [_FORMAT, compiler.version, compiler.macros, cache.processor(), environment]
         self._headers: dict[Path, str | None] = {}
         self._new = False
 
     def key(self, command: Sequence[str], text: str) -> str:
         """What an object is found by: the command that makes it, with relative names, and the text of the C file."""
-        return _digest(json.dumps([self._made_by, command, text]).encode())
+        files = [_file(word) for word in command]
+        return _digest(json.dumps([self._made_by, command, files, text]).encode())
 
     def take(self, key: str, place: Path) -> bool:
         """Put the object there; False where there is none, or not of these headers."""

@@ -15,7 +15,7 @@ from layerc.transpile.ir import Kernel
 
 SMALL = 12_000  # characters of a layer
 FULL = 30_000  # characters of a unit that no more small layers join
-LARGEST = 70_000  # of a unit of several functions
+LARGEST = 100_000  # of a unit of several functions
 _EACH = 8  # small layers share a unit, about
 
 
