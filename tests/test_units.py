@@ -105,9 +105,10 @@ def test_other_flags_and_another_compiler_are_other_objects(folder):
 
 
 def test_a_header_that_has_changed(folder):
-    header = folder.path / "a header.h"
+    header = folder.path / "a folder" / "own.h"
+    header.parent.mkdir()
     header.write_text("#define LC_OWN 1\n")
-    folder.patch.setenv("LAYERC_CFLAGS", f"-O0 -include '{header}'")
+    folder.patch.setenv("LAYERC_CFLAGS", f"-O0 '-I{header.parent}' -include own.h")
     folder.build()
     assert folder.runs() == 7
     folder.build(into="again")
