@@ -43,6 +43,7 @@ class Library:
         self.compiler = any_cpu(compiler) if portable else compiler
         self._levels = portable and has_levels(self.compiler)
         self._functions: list[Sequence[str]] = []
+        self._declared: tuple[str, str, Sequence[Prototype] | None] | None = None
         self._prototypes: Sequence[Prototype] = ()
         self._interface, self._bodies = _Sources({}, []), _Sources({}, [])
         self._shop = Workshop(self.compiler)
@@ -56,6 +57,9 @@ class Library:
     def declare(self, h_text: str, cdef: str, prototypes: Sequence[Prototype] | None = None) -> None:
         """What the library exports: header, cffi's `cdef`, and `prototypes`, by default those of the header. What is
         declared last counts."""
+        if self._declared == (declared := (h_text, cdef, prototypes)):
+            return
+        self._declared = declared
         self._prototypes = read_prototypes(h_text) if prototypes is None else prototypes
         texts = [_wrapper(h_text, cdef, guard.guard(self.compiler))]
         if self._levels:

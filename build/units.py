@@ -1,10 +1,11 @@
 """Which functions of a library share a unit, as the C compiler calls a file that it compiles by itself.
 
 A library is one C file to its readers. Its functions do not call each other, so that any of them may share a unit with
-any others. A unit is made of functions of one float type, of one layer: it can be compiled before the next layers are
-known, and an edit of these does not touch it. Small layers share one, as what stands before the first function of a
-unit costs the compiler as much as one of them does; where such a unit ends depends on names, so that behind a layer
-more or less the units are soon the same again. All this depends on the layers only, never on the machine.
+any others. A unit is made of functions of one layer: it can be compiled before the next layers are known, and an edit
+of these does not touch it. A large layer has several, for other processors. Small layers share one, as what stands
+before the first function of a unit costs the compiler as much as one of them does; where such a unit ends depends on
+names, so that behind a layer more or less the units are soon the same again. All this depends on the layers only,
+never on the machine.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,8 +14,8 @@ from zlib import crc32
 
 from layerc.transpile.ir import Kernel
 
-SMALL = 12_000  # characters of a layer
-FULL = 30_000  # characters of a unit that no more small layers join
+SMALL = 20_000  # characters of a layer
+FULL = 40_000  # characters of a unit that no more small layers join
 LARGEST = 100_000  # of a unit of several functions
 _EACH = 8  # small layers share a unit, about
 
@@ -31,18 +32,17 @@ class Compiled:
 
 def shared(layers: Iterable[Sequence[Compiled]]) -> Iterator[list[Compiled]]:
     """The functions of each unit, as soon as it is known. layers: the functions of one after the other."""
-    small: dict[str, list[Compiled]] = {}
+    small: list[Compiled] = []
     for functions in layers:
-        for dtype in dict.fromkeys(f.dtype for f in functions):
-            own = [f for f in functions if f.dtype == dtype]
-            if _size(own) > SMALL:
-                yield from _cut(own)
-                continue
-            unit = small.setdefault(dtype, [])
-            unit += own
-            if _size(unit) > FULL or crc32(own[0].layer.encode()) % _EACH == 0:
-                yield small.pop(dtype)
-    yield from small.values()
+        if _size(functions) > SMALL:
+            yield from _cut(functions)
+            continue
+        small += functions
+        if _size(small) > FULL or crc32(functions[0].layer.encode()) % _EACH == 0:
+            yield small
+            small = []
+    if small:
+        yield small
 
 
 def _cut(functions: Sequence[Compiled]) -> Iterator[list[Compiled]]:
