@@ -18,7 +18,7 @@ from pathlib import Path
 from layerc.build import cache
 from layerc.build.compiler import Compiler
 
-MOST = 256 * 2**20  # bytes of all
+MOST = 128 * 2**20  # bytes of all
 _FORMAT = "1"  # of the files; another one is never read
 _ENVIRONMENT = ("CPATH", "C_INCLUDE_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX")  # what else compilers go by
 
