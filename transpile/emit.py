@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .dims import Atom, Dim, minimum, product
+from .emit_edges import Edges, edges_of
 from .emit_rows import extreme_of, row_of
 from .emit_simd import pragma
 from .emit_storage import Region, Storage, plan, stored_first
@@ -173,8 +174,8 @@ class _Function:
         self.exit = _Exit("lc_done", "lc_fault")
         self.regions = 0
         self.panels = ""  # where the products of this region pack their operands
-        self.sums: set[str] = set()  # what a part of a vector adds to, and
-        self.rest = ""  # how many of its lanes count
+        self.masked: set[str] = set()  # what is stored to
+        self.mask = ""  # only where this holds
 
     def put(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -402,16 +403,21 @@ class _Function:
         if buffer.name in waiting:
             waiting.discard(buffer.name)
             head = ("const " if buffer.name in self.constant else "") + self.spell.variable(buffer.dtype) + " "
+        masked = buffer.name in self.masked and not head
         if stmt.op in ("max", "min"):
             value = f"{extreme(stmt.op, self.spell.ctype(buffer.dtype))}({place}, {value})"
-        elif buffer.name in self.sums and stmt.op:
+        elif masked and stmt.op:
             value = f"{place} {C_OPS[stmt.op].rstrip('=')} ({value})"
-        if buffer.name in self.sums:  # taken or left as a whole: a product stays fused with its sum
-            self.put(f"{place} = lc_lane < {self.rest} ? {value} : {place};")
+        if masked:  # taken or left as a whole: a product stays fused with its sum
+            self.put(f"{place} = {self.either(value, place, self.spell.ctype(buffer.dtype))};")
         elif stmt.op in ("max", "min"):
             self.put(f"{place} = {value};")
         else:
             self.put(f"{head}{place} {C_OPS[stmt.op] if stmt.op else '='} {value};")
+
+    def either(self, value: str, place: str, ctype: str) -> str:
+        name = {"float": "lc_eitherf", "double": "lc_either"}.get(ctype)
+        return f"{name}({self.mask}, {value}, {place})" if name else f"{self.mask} ? {value} : {place}"
 
     def loop(self, loop: For, path: tuple) -> None:
         def outer(name: str) -> str | None:
@@ -429,8 +435,12 @@ class _Function:
                     line = line.replace(name, self.spell.names[name])
         tail = tail_of(loop, self.spell.table, self.root, self.dtype) if line else None
         if line:
-            sums = {s.buffer for s in loop.body if isinstance(s, Store) and not s.index and outer(s.buffer) is not None}
-            vectors = Vectors(self, loop, path, line, tail, sums)
+            stores = [s for s in walk(loop.body) if isinstance(s, Store)]
+            sums = {s.buffer for s in stores if not s.index and outer(s.buffer) is not None}
+            edges = edges_of(loop, self.spell.table, self.root, self.dtype)
+            vectors = (
+                Edges(self, loop, path, line, edges, sums) if edges else Vectors(self, loop, path, line, tail, sums)
+            )
             if vectors.are_worth():
                 vectors.write()
                 return

@@ -45,11 +45,19 @@ def tail_of(loop: For, table: Mapping[str, Buffer], root: Mapping[str, str], rea
     size = (loop.hi - loop.lo).value
     if size is not None and (size < LANES or size % LANES == 0):
         return None
+    part = part_of(loop, table, root, real)
+    sums = any(
+        isinstance(s, Store) and s.op == "add" and not s.index and table[s.buffer].dtype in FLOATS for s in loop.body
+    )
+    return part if part and (part.cost >= WORTH or sums) else None
+
+
+def part_of(loop: For, table: Mapping[str, Buffer], root: Mapping[str, str], real: str) -> Tail | None:
+    """Of a vectorised loop, if a part of a vector can do iterations of it."""
     body = [s for s in loop.body if isinstance(s, Store)]
     found = [part for s in body for part in parts(s.value)]
     cost = sum(flops(p.op) for p in found if isinstance(p, Op)) + sum(s.op is not None for s in body)
-    sums = any(s.op == "add" and not s.index and table[s.buffer].dtype in FLOATS for s in body)
-    if len(body) < len(loop.body) or (cost < WORTH and not sums):
+    if len(body) < len(loop.body):
         return None
     if any(isinstance(p, Op) and p.op in _SELDOM for p in found):
         return None

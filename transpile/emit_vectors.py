@@ -24,17 +24,20 @@ Own = dict[str, tuple[str, str]]  # variable -> its lanes, and how they are join
 
 
 class Writer(Protocol):
-    """What writes the lines of a function. `sums`: the variables to which a lane beyond `rest` adds nothing."""
+    """What writes the lines of a function. `masked`: what is stored to only in lanes where `mask` holds."""
 
     spell: Speller
     fresh: Names
     dtype: str
     depth: int
-    sums: set[str]
-    rest: str
+    masked: set[str]
+    mask: str
 
     def put(self, text: str) -> None: ...
     def inside(self, body: tuple[Stmt, ...], path: tuple) -> None: ...
+    def body(self, body: tuple[Stmt, ...], path: tuple) -> None: ...
+    def declare(self, body: tuple[Stmt, ...], path: tuple) -> set[str]: ...
+    def store(self, stmt: Store, waiting: set[str]) -> None: ...
     def close(self) -> None: ...
     def address(self, place: Load) -> str: ...
     def fetch(self, loop: For, at: Dim, count: str) -> None: ...
@@ -160,9 +163,9 @@ class Vectors:
         to.put(f"for (int lc_lane = 0; lc_lane < {self.lanes}; lc_lane++) {{")
         if tail.counts:
             to.put(f"    const int64_t {spell.names[self.loop.var]} = {whole} + lc_lane;")
-        to.sums, to.rest = self.sums, rest
+        to.masked, to.mask = self.sums, f"lc_lane < {rest}"
         to.inside(self.loop.body, self.path)
-        to.sums, spell.lent = set(), {}
+        to.masked, to.mask, spell.lent = set(), "", {}
         to.put("}")
         for text in back:
             to.put(text)

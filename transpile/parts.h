@@ -1,5 +1,5 @@
 /* Part of a vector: what a loop over vectors leaves. lc_some loads the first n elements, and zeros; lc_put stores the first
-   n; nothing else is touched. LC_REAL is the type, LC_AS(name) a name for it. Where there are no masks a vector has one
+   n; lc_among and lc_back those whose bits are set; nothing else is touched. LC_REAL is the type, LC_AS(name) a name for it. Where there are no masks a vector has one
    lane, so that nothing is left. */
 #if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
 #define LC_PART_f32(name) __builtin_ia32_##name##ups512_mask
@@ -8,20 +8,32 @@ typedef LC_REAL LC_AS(lc_part) __attribute__((vector_size(64), may_alias));
 #define LC_LANES 1 /* a vector has several */
 enum { LC_AS(lc_wide) = 64 / sizeof(LC_REAL), LC_AS(lc_abreast) = 4 * LC_AS(lc_wide) };
 
+LC_USED static inline void LC_AS(lc_among)(void *to, const void *from, unsigned lanes)
+{
+    *(LC_AS(lc_part) *)to = LC_AS(LC_PART)(load)(from, (LC_AS(lc_part)){0}, lanes);
+}
+
+LC_USED static inline void LC_AS(lc_back)(void *to, const void *from, unsigned lanes)
+{
+    LC_AS(LC_PART)(store)(to, *(const LC_AS(lc_part) *)from, lanes);
+}
+
 LC_USED static inline void LC_AS(lc_some)(void *to, const void *from, int n)
 {
-    *(LC_AS(lc_part) *)to = LC_AS(LC_PART)(load)(from, (LC_AS(lc_part)){0}, (1u << n) - 1);
+    LC_AS(lc_among)(to, from, (1u << n) - 1);
 }
 
 LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n)
 {
-    LC_AS(LC_PART)(store)(to, *(const LC_AS(lc_part) *)from, (1u << n) - 1);
+    LC_AS(lc_back)(to, from, (1u << n) - 1);
 }
 #undef LC_PART_f32
 #undef LC_PART_f64
 #elif defined(__AVX2__) && defined(__GNUC__) && !defined(__clang__)
 #define LC_EACH_f32 {0, 1, 2, 3, 4, 5, 6, 7}
 #define LC_EACH_f64 {0, 1, 2, 3}
+#define LC_BITS_f32 {1, 2, 4, 8, 16, 32, 64, 128}
+#define LC_BITS_f64 {1, 2, 4, 8}
 #define LC_LOAD_f32 __builtin_ia32_maskloadps256
 #define LC_LOAD_f64 __builtin_ia32_maskloadpd256
 #define LC_KEEP_f32 __builtin_ia32_maskstoreps256
@@ -44,8 +56,21 @@ LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n)
     const LC_AS(lc_mask) inside = (LC_AS(lc_mask))LC_AS(LC_EACH) < (LC_AS(LC_COUNT))n;
     LC_AS(LC_KEEP)((void *)to, inside, *(const LC_AS(lc_part) *)from);
 }
+LC_USED static inline void LC_AS(lc_among)(void *to, const void *from, unsigned lanes)
+{
+    const LC_AS(lc_mask) bits = LC_AS(LC_BITS), inside = (bits & (LC_AS(LC_COUNT))lanes) == bits;
+    *(LC_AS(lc_part) *)to = LC_AS(LC_LOAD)((const void *)from, inside);
+}
+
+LC_USED static inline void LC_AS(lc_back)(void *to, const void *from, unsigned lanes)
+{
+    const LC_AS(lc_mask) bits = LC_AS(LC_BITS), inside = (bits & (LC_AS(LC_COUNT))lanes) == bits;
+    LC_AS(LC_KEEP)((void *)to, inside, *(const LC_AS(lc_part) *)from);
+}
 #undef LC_EACH_f32
 #undef LC_EACH_f64
+#undef LC_BITS_f32
+#undef LC_BITS_f64
 #undef LC_LOAD_f32
 #undef LC_LOAD_f64
 #undef LC_KEEP_f32

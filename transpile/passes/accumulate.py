@@ -15,9 +15,11 @@ round, need no blocks.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
-from ..dims import Dim, minimum
+from ..dims import Dim, Facts, minimum, nonnegative
 from ..ir import FLOATS, Buffer, Cast, Check, Comment, Const, Expr, For, If, Kernel, Load, Stmt, Store
+from .depend import Memory
 from .tree import Body, Names, accesses, map_bodies, own_accesses, walk
 from .work import work
 
@@ -44,7 +46,7 @@ def neutral(op: str, dtype: str) -> Const:
 
 def accumulate(kernel: Kernel) -> Kernel:
     state = _State(kernel)
-    body = state.body(kernel.body)
+    body = state.body(kernel.body, Memory.of(kernel).facts)
     return replace(kernel, body=body, buffers=(*kernel.buffers, *state.made))
 
 
@@ -59,18 +61,19 @@ class _State:
         self.made.append(Buffer(name, dtype, (), "temp"))
         return name
 
-    def body(self, body: Body) -> Body:
+    def body(self, body: Body, facts: Facts) -> Body:
         found: list[Stmt] = []
         for stmt in body:
             if isinstance(stmt, For) and _innermost(stmt) and (places := _still(stmt)):
-                for new in self.loop(stmt, places):
+                for new in self.loop(stmt, places, facts):
                     found.append(self.begun(found, new))
             else:
-                found.append(map_bodies(stmt, self.body))
+                inner = {**facts, stmt.var: (stmt.lo, stmt.hi - 1)} if isinstance(stmt, For) else facts
+                found.append(map_bodies(stmt, partial(self.body, facts=inner)))
         return tuple(found)
 
-    def loop(self, loop: For, places: list[Place]) -> Body:
-        blocked = _is_long(loop) and any(self.rounds(p) for p in places)
+    def loop(self, loop: For, places: list[Place], facts: Facts) -> Body:
+        blocked = not nonnegative(BLOCK - (loop.hi - loop.lo), facts) and any(self.rounds(p) for p in places)
         before: list[Stmt] = []
         start: list[Stmt] = []
         finish: list[Stmt] = []
@@ -120,11 +123,6 @@ class _State:
 
 def _innermost(loop: For) -> bool:
     return loop.kind == "map" and all(isinstance(s, (Store, If, Comment, Check)) for s in walk(loop.body))
-
-
-def _is_long(loop: For) -> bool:
-    length = (loop.hi - loop.lo).value
-    return length is None or length > BLOCK
 
 
 def _still(loop: For) -> list[Place]:

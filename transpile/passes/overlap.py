@@ -14,6 +14,7 @@ place is summed first, and added once.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from ..dims import Atom, Dim, Facts, maximum, minimum
 from ..ir import FLOATS, Buffer, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
@@ -40,6 +41,20 @@ class _Row:
 
     conds: tuple[Expr, ...]
     loop: For
+
+
+@dataclass(frozen=True)
+class _Range:
+    """Where a row is: from lo to before hi."""
+
+    lo: Dim
+    hi: Dim
+
+
+@dataclass(frozen=True)
+class _Part:
+    where: _Range
+    stmt: Store
 
 
 class _State:
@@ -132,34 +147,40 @@ class _State:
         return (If(conds[0], together, tuple(apart)),)
 
     def one(self, loops: list[For], facts: Facts) -> Body | None:
-        """One loop over what they share, and what is before and behind it."""
+        """One loop over all of their ranges, which are nearly the same; at its ends not every row is there."""
         var = self.names.fresh(loops[0].var)
-        targets: dict[tuple[str, Index], Dim] = {}
         loops = [replace(loop, lo=_told(loop.lo, facts), hi=_told(loop.hi, facts)) for loop in loops]
-        loops = [self.counted_from_target(loop, var, targets) for loop in loops]
+        loops = self.counted_from_targets(loops, var)
         if len(loops) < 2 or not self.may_join(loops, var):
             return None
         low, high = loops[0].lo, loops[0].hi
         for loop in loops[1:]:
             low, high = maximum(low, loop.lo, facts), minimum(high, loop.hi, facts)
-        inner = [replace(loop, lo=low, hi=high) for loop in loops]
-        before = [replace(loop, hi=low, kind="seq") for loop in loops if loop.lo != low]
-        after = [replace(loop, lo=high, kind="seq") for loop in loops if loop.hi != high]
-        pieces = tuple(self.in_registers(loop) for part in (before, inner, after) for loop in _of_one_range(part))
         share = Op("less_equal", (Int(low), Int(high)), "bool")
-        return (If(share, pieces, tuple(self.own(loop) for loop in loops)),)
+        parts = [_Part(_Range(r.lo, r.hi), s) for r in loops for s in r.body if isinstance(s, Store)]  # as all are
+        body = self.in_registers(parts, var, facts)
+        ends = _hull([_Range(row.lo, row.hi) for row in loops], facts)
+        whole = For(var, ends.lo, ends.hi, _guarded(body, ends, var), "map")
+        return (If(share, (whole,), tuple(self.own(loop) for loop in loops)),)
 
-    def counted_from_target(self, loop: For, var: str, targets: dict[tuple[str, Index], Dim]) -> For:
-        """By a variable that is at the same place of what is stored as that of other rows, where both walk along it."""
-        shift: Dim | None = None
-        for stmt in loop.body:
-            assert isinstance(stmt, Store)
-            last = stmt.index[-1].subs({loop.var: Dim.of(var)})
-            if var not in last.symbols():
-                continue
-            apart = last - targets.setdefault((stmt.buffer, stmt.index[:-1]), last)
-            shift = apart if shift is None and apart.value is not None else shift
-        shift = shift or Dim.of(0)
+    def counted_from_targets(self, loops: list[For], var: str) -> list[For]:
+        """By one variable that is at the same place of what is stored as that of other rows, where they walk along it:
+        the middle one of the places, which what stands still is near, too."""
+        targets: dict[tuple[str, Index], list[Dim]] = {}
+        for loop in loops:
+            for key, last in self.targets(loop, var):
+                targets.setdefault(key, []).append(last)
+        return [self.counted(loop, var, {key: _middle(lasts) for key, lasts in targets.items()}) for loop in loops]
+
+    def targets(self, loop: For, var: str) -> list[tuple[tuple[str, Index], Dim]]:
+        """The rows that it stores to, and where."""
+        stores = [s for s in loop.body if isinstance(s, Store)]
+        places = [((s.buffer, s.index[:-1]), s.index[-1].subs({loop.var: Dim.of(var)})) for s in stores]
+        return [(row, last) for row, last in places if var in last.symbols()]
+
+    def counted(self, loop: For, var: str, middle: dict[tuple[str, Index], Dim]) -> For:
+        shifts = [last - middle[row] for row, last in self.targets(loop, var)]
+        shift = next((s for s in shifts if s.value is not None), Dim.of(0))
         body = substitute(loop.body, {loop.var: Dim.of(var) - shift})
         return replace(loop, var=var, lo=loop.lo + shift, hi=loop.hi + shift, body=body)
 
@@ -228,27 +249,29 @@ class _State:
         body += [Store(*place, Load(name, (), table[place[0]].dtype), "add") for place, name in made.items()]
         return replace(loop, body=tuple(body))
 
-    def in_registers(self, loop: For) -> For:
+    def in_registers(self, parts: list[_Part], var: str, facts: Facts) -> list[_Part]:
         """With a variable for each place that several statements add to."""
-        loop = self.own(loop)
+        loop = For(var, Dim.of(0), Dim.of(0), tuple(p.stmt for p in parts), "map")
         made = {place: self.variable(place[0]) for place in self.several(loop)}
 
         def held(expr: Expr) -> Expr:
             place = (expr.buffer, expr.index) if isinstance(expr, Load) else None
             return Load(made[place], (), expr.dtype) if place in made else expr  # type: ignore[union-attr]
 
-        body: list[Stmt] = []
+        before: list[_Part] = []
+        behind: list[_Part] = []
         for place, name in made.items():
-            first = next(s for s in loop.body if place in ((a.buffer, a.index) for a in accesses((s,))))
-            if any((a.buffer, a.index) == place and a.mode != "w" for a in accesses((first,))):
-                body.append(Store(name, (), Load(*place, self.table[place[0]].dtype)))
-        for stmt in loop.body:
-            assert isinstance(stmt, Store)
-            stmt = replace(stmt, value=map_expr(stmt.value, held))
+            there = [p for p in parts if place in ((a.buffer, a.index) for a in accesses((p.stmt,)))]
+            modes = {a.mode for a in accesses((there[0].stmt,)) if (a.buffer, a.index) == place}
+            where = _hull([p.where for p in there], facts)
+            if modes != {"w"} or there[0].where != where:
+                before.append(_Part(where, Store(name, (), Load(*place, self.table[place[0]].dtype))))
+            behind.append(_Part(where, Store(*place, Load(name, (), self.table[place[0]].dtype))))
+        for part in parts:
+            stmt = replace(part.stmt, value=map_expr(part.stmt.value, held))
             own = made.get((stmt.buffer, stmt.index))
-            body.append(replace(stmt, buffer=own, index=()) if own else stmt)
-        body += [Store(*place, Load(name, (), self.table[place[0]].dtype)) for place, name in made.items()]
-        return replace(loop, body=tuple(body))
+            before.append(replace(part, stmt=replace(stmt, buffer=own, index=()) if own else stmt))
+        return before + behind
 
     def variable(self, buffer: str) -> str:
         name = self.names.fresh(f"{buffer}_sum")
@@ -266,15 +289,32 @@ def _other_row(a: Index, b: Index) -> bool:
     return any((x - y).value not in (None, 0) for x, y in zip(a[:-1], b[:-1]))
 
 
-def _of_one_range(loops: list[For]) -> list[For]:
-    """Neighbours of the same range are one loop; each place is gone to in the order that it was."""
-    found: list[For] = []
-    for loop in loops:
-        if found and (found[-1].lo, found[-1].hi) == (loop.lo, loop.hi):
-            found[-1] = replace(found[-1], body=found[-1].body + loop.body)
-        else:
-            found.append(loop)
-    return found
+def _middle(lasts: list[Dim]) -> Dim:
+    """The one in the middle; the first, where it is not known how far they are apart."""
+    apart = {(last - lasts[0]).value for last in lasts}
+    known = sorted(n for n in apart if n is not None)
+    return lasts[0] + known[len(known) // 2] if len(known) == len(apart) else lasts[0]
+
+
+def _hull(ranges: list[_Range], facts: Facts) -> _Range:
+    """From the first of them to the last: all of it is in one of them, as they share something."""
+    lo, hi = ranges[0].lo, ranges[0].hi
+    for other in ranges[1:]:
+        lo, hi = minimum(lo, other.lo, facts), maximum(hi, other.hi, facts)
+    return _Range(lo, hi)
+
+
+def _guarded(parts: list[_Part], ends: _Range, var: str) -> Body:
+    """Each statement where it is, in a loop that goes over all."""
+    found: list[Stmt] = []
+    for where, group in groupby(parts, lambda p: p.where):
+        body: Body = tuple(p.stmt for p in group)
+        if where.hi != ends.hi:
+            body = (If(Op("less", (Int(Dim.of(var)), Int(where.hi)), "bool"), body),)
+        if where.lo != ends.lo:
+            body = (If(Op("greater_equal", (Int(Dim.of(var)), Int(where.lo)), "bool"), body),)
+        found += body
+    return tuple(found)
 
 
 def _told(dim: Dim, facts: Facts) -> Dim:

@@ -51,11 +51,10 @@ def windows(kernel: Kernel) -> Kernel:
 
 @dataclass
 class _Piece:
-    """Statements that stand together, and where in the strip they run."""
+    """Statements that stand together, and where in the strip they run: where these are not negative."""
 
     body: Body
-    low: Dim
-    high: Dim
+    asked: tuple[Dim, ...]
 
 
 class _State:
@@ -87,7 +86,7 @@ class _Loop:
         self.inner = [s for s in walk(self.loop.body) if isinstance(s, For)]
         self.facts = {**self.facts, **{s.var: (s.lo, s.hi - 1) for s in self.inner}}
         self.all = list(accesses(self.loop.body))
-        self.changed = {a.buffer for a in self.all if a.writes}
+        self.changed = {a.buffer for a in self.all if a.writes} | {self.root(a.buffer) for a in self.all if a.writes}
         table = self.state.table
         everywhere = [a.buffer for a in accesses(self.state.kernel.body)]
         mine = [a.buffer for a in self.all]
@@ -193,8 +192,7 @@ class _Loop:
         loop, names = self.loop, self.state.names
         strip = names.fresh("strip")
         start = loop.lo + Dim.of(strip) * STRIP
-        count = minimum(Dim.of(STRIP), loop.hi - start)
-        tree = tuple(self.pieces(loop.body, Dim.of(0), count, start))
+        tree = tuple(self.pieces(loop.body, ()))
         rows = self.rows(list(_leaves(tree)))
 
         def place(name: str, index: Index) -> tuple[str, Index]:
@@ -203,28 +201,51 @@ class _Loop:
         def emit(node: _Piece | For | If) -> Stmt:
             if not isinstance(node, _Piece):
                 return map_bodies(node, lambda inner: tuple(emit(n) for n in inner))  # type: ignore[arg-type]
-            var = names.fresh(loop.var)
-            body = substitute(map_places(node.body, place), {loop.var: start + Dim.of(var)})
-            return For(var, node.low, node.high, body, "map")
+            var, shift = names.fresh(loop.var), self.shift(node)
+            low, high = Dim.of(0), minimum(Dim.of(STRIP), loop.hi + (shift or 0) - start)
+            if shift is not None:
+                low = maximum(low, loop.lo + shift - start)
+            for margin in node.asked:
+                step, rest = margin.split(loop.var)  # type: ignore[misc]
+                end = (rest if step.value == 1 else rest + 1) - step * (shift or 0)
+                if step.value == 1:
+                    low = maximum(low, -end - start)
+                else:
+                    high = minimum(high, end - start)
+            body = substitute(map_places(node.body, place), {loop.var: start + Dim.of(var) - (shift or 0)})
+            return For(var, low, high, body, "map")
 
         body = tuple(emit(n) for n in tree)
         return For(strip, Dim.of(0), (loop.hi - loop.lo + (STRIP - 1)) // STRIP, body, "map")
 
-    def pieces(self, body: Body, low: Dim, high: Dim, start: Dim) -> Iterator[_Piece | For | If]:
+    def shift(self, piece: _Piece) -> Dim | None:
+        """How far behind the counter it adds, if its strips can be those of what it adds to: the places that windows
+        share are then those of one strip."""
+        match piece.body:
+            case (Store(_, (*others, last), _, str()) as stmt,):
+                still = not any(self.loop.var in d.symbols() for d in others)
+                shift = last - Dim.of(self.loop.var)
+                moves = bool(shift.symbols()) and self.loop.var not in shift.symbols()
+                within = (last - self.loop.lo, self.loop.hi - 1 - last)
+                alone = not self.changed & {self.root(x.buffer) for x in loads(stmt.value)}  # of no strip before
+                return shift if still and moves and alone and set(within) <= set(piece.asked) else None
+        return None
+
+    def pieces(self, body: Body, asked: tuple[Dim, ...]) -> Iterator[_Piece | For | If]:
         run: list[Stmt] = []  # of statements that may run together, in vectors
         for stmt in body:
             if isinstance(stmt, Store) and all(self.may_join(stmt, other) for other in run):
                 run.append(stmt)
                 continue
             if run:
-                yield _Piece(tuple(run), low, high)
+                yield _Piece(tuple(run), asked)
             run = [stmt] if isinstance(stmt, Store) else []
             if isinstance(stmt, For):
-                yield replace(stmt, body=tuple(self.pieces(stmt.body, low, high, start)))  # type: ignore[arg-type]
+                yield replace(stmt, body=tuple(self.pieces(stmt.body, asked)))  # type: ignore[arg-type]
             elif isinstance(stmt, If):
-                yield from self.branch(stmt, low, high, start)
+                yield from self.branch(stmt, asked)
         if run:
-            yield _Piece(tuple(run), low, high)
+            yield _Piece(tuple(run), asked)
 
     def may_join(self, a: Stmt, b: Stmt) -> bool:
         """Whether one loop may do both: not what all iterations add to one place, nor neighbours in an array."""
@@ -233,22 +254,16 @@ class _Loop:
         shared = any(x.buffer not in self.own and not _names(x.index, self.loop.var) for x in (a, b))
         return not shared and (a.buffer != b.buffer or a.index == b.index)
 
-    def branch(self, stmt: If, low: Dim, high: Dim, start: Dim) -> Iterator[_Piece | For | If]:
+    def branch(self, stmt: If, asked: tuple[Dim, ...]) -> Iterator[_Piece | For | If]:
         same, ranged = self.asked(stmt.cond)
-        for margin in ranged:
-            step, rest = margin.split(self.loop.var)  # type: ignore[misc]
-            if step.value == 1:
-                low = maximum(low, -rest - start)
-            else:
-                high = minimum(high, rest - start + 1)
-        then = tuple(self.pieces(stmt.then, low, high, start))
+        then = tuple(self.pieces(stmt.then, (*asked, *ranged)))
         if not same:
             yield from then
             return
         cond = same[0]
         for part in same[1:]:
             cond = Op("logical_and", (cond, part), "bool")
-        yield If(cond, then, tuple(self.pieces(stmt.orelse, low, high, start)))  # type: ignore[arg-type]
+        yield If(cond, then, tuple(self.pieces(stmt.orelse, asked)))  # type: ignore[arg-type]
 
     def rows(self, leaves: list[_Piece]) -> dict[str, str]:
         """The variables that one piece leaves to another, or to itself, and the rows that take their place."""
