@@ -9,6 +9,7 @@ from ..ir import Kernel
 from .accumulate import accumulate
 from .ahead import ahead
 from .bits import bits
+from .bounds import bounds
 from .chunk import chunk
 from .contract import contract
 from .deepen import deepen
@@ -72,6 +73,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("tables", tables),  # what is dear is asked of each element once
     ("inline", inline),  # what is cheap is computed where it is used
     ("direct", direct),  # a product is computed where its values go
+    ("bounds", bounds),  # what a branch asks of a counter is where its loop goes
     ("order", order),  # the innermost loop runs along memory
     ("fuse", fuse),  # what runs over one space is one loop
     ("split", split),  # what is dear is vectorised on its own
