@@ -42,6 +42,7 @@ class Bound(NamedTuple):
     forward: Callable[[], object]
     gradient: Callable[..., tuple[tuple, tuple]]  # (*dy) -> (outputs, gradients in the order of arguments)
     kept: Callable[[], dict[str, int]] | None = None  # bytes that one forward leaves for its backward: `left`
+    pullback: Callable[[], object] | None = None  # of layerc: what `kept` looks into
 
 
 def as_tuple(y) -> tuple:
@@ -87,7 +88,8 @@ def function(name: str) -> Callable:
             y, pullback = layer.vjp(*values)
             return as_tuple(y), pullback(*dy)
 
-        return Bound(lambda: layer(*values), gradient, _kept(layer, values, values))
+        kept = _kept(layer, values, values)
+        return Bound(lambda: layer(*values), gradient, kept, lambda: layer.vjp(*values)[1])
 
     return bind
 
@@ -108,7 +110,8 @@ def module(name: str, inputs: int = 1, batched: bool = False) -> Callable:
             return as_tuple(y), (*g.inputs, *(g.params[n] for n in names))
 
         callers = (*values, *layer.params.values())
-        return Bound(lambda: layer(*values), gradient, _kept(layer, values, callers))
+        kept = _kept(layer, values, callers)
+        return Bound(lambda: layer(*values), gradient, kept, lambda: layer.vjp(*values)[1])
 
     return bind
 

@@ -29,7 +29,8 @@ class TorchEager(Peer):
     def start(self):
         self.torch = require("torch")
         self.torch.set_num_threads(THREADS)
-        self.torch.set_num_interop_threads(1)
+        if self.torch.get_num_interop_threads() != 1:  # which can be set only once in a process
+            self.torch.set_num_interop_threads(1)
         self.twins = _twins("twins_torch", "kinds_torch")
         return {
             "torch": self.torch.__version__,
