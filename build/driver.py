@@ -27,7 +27,6 @@ from layerc.transpile.errors import InternalError, Reporter
 from layerc.transpile.ir import Kernel
 from layerc.transpile.layers import check_file
 from layerc.transpile.lower import ErrorTable, lower
-from layerc.transpile.passes.overwrite import overwrites
 from layerc.transpile.primal import primal
 from layerc.transpile.printer import print_function
 from layerc.transpile.program import Function, Layer, Module
@@ -248,10 +247,7 @@ def _entries(stages: Stages, dtypes: tuple[str, ...], functions: Sequence[Compil
 def _entry(stages: Stages, layer: Layer, dtypes: tuple[str, ...], text: str) -> dict[str, Any]:
     """`text`: the C functions of the layer."""
     parts = stages.of(layer)
-    entries = {
-        p.method: method_entry(p.function, {d: emit.symbol(p.kernel, d) for d in dtypes}, overwrites(p.kernel))
-        for p in parts
-    }
+    entries = {p.method: method_entry(p.function, p.kernel, dtypes) for p in parts}
     methods = {name: entry for name, entry in entries.items() if "_" not in name}
     wanted = {name.partition("_")[2]: entry for name, entry in entries.items() if "_" in name}
     if wanted:

@@ -8,10 +8,14 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from layerc.transpile import emit
 from layerc.transpile.annotations import groups_of
 from layerc.transpile.backwards import cotangents_of
 from layerc.transpile.dims import Dim
+from layerc.transpile.ir import Kernel
 from layerc.transpile.lower import is_scalar, sizes
+from layerc.transpile.passes.overwrite import overwrites
+from layerc.transpile.passes.tree import unread
 from layerc.transpile.program import Expr, Function, Layer, Module, Parameter, Result, Return, Type
 
 FORMAT = 1
@@ -62,20 +66,25 @@ def _parameter(param: Parameter) -> dict[str, Any]:
     }
 
 
-def method_entry(function: Function, kernels: Mapping[str, str], over: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """A METHOD: how its kernels are called. `kernels`: float type -> C name; `over`: pairs of an output and an
-    argument that it may be written over."""
+def method_entry(function: Function, kernel: Kernel, dtypes: Sequence[str]) -> dict[str, Any]:
+    """A METHOD: how its kernels are called. `unread`: the arguments of which they take nothing but the shape."""
     final = function.body[-1]
     assert isinstance(final, Return)
     groups = groups_of([p.shape_text for p in function.params] + [r.shape_text for r in function.results])
     carriers = {result.name: parameter.name for result, parameter in cotangents_of(function)}
-    return {
-        "kernels": dict(kernels),
+    arguments = [p.name for p in function.params if not is_scalar(p)]
+    over, left = overwrites(kernel), unread(kernel)
+    entry = {
+        "kernels": {dtype: emit.symbol(kernel, dtype) for dtype in dtypes},
         "dims": list(sizes(function)),
         "config": [p.name for p in function.params if is_scalar(p)],
-        "arguments": [p.name for p in function.params if not is_scalar(p)],
+        "arguments": arguments,
         "outputs": [_output(r, v, groups, carriers, over) for r, v in zip(function.results, final.values, strict=True)],
     }
+    # A buffer has a name of its own where the argument is called like an extent: by place.
+    ins = [b.name for b in kernel.buffers if b.kind == "in"]
+    names = [name for name, buffer in zip(arguments, ins, strict=True) if buffer in left]
+    return {**entry, "unread": names} if names else entry
 
 
 def _output(

@@ -22,9 +22,11 @@ Arrays = Mapping[str, Any]
 
 
 def entry_of(layer: Mapping[str, Any]) -> dict[str, Any]:
-    """A layer's entry in the manifest without what only serves speed: the kernels that keep, and the partial ones."""
+    """A layer's entry in the manifest without what serves speed and memory only: the kernels that keep, the partial
+    ones, and what those in C do not read."""
     methods = {name: method for name, method in layer["methods"].items() if name not in ("vjp", "pullback")}
-    return {**layer, "methods": {n: {k: v for k, v in m.items() if k != "variants"} for n, m in methods.items()}}
+    left = ("variants", "unread")
+    return {**layer, "methods": {n: {k: v for k, v in m.items() if k not in left} for n, m in methods.items()}}
 
 
 class Interpreted:

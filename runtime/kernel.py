@@ -35,7 +35,8 @@ class Launch:
 
     arguments: the names of the arrays it reads, in its own order; specs: of those it writes.
     keep: where those it reads are among the call's arrays followed by the forward's outputs; order: how they,
-    followed by all cotangents, are arranged as arguments. None for either: as they come.
+    followed by all cotangents, are arranged as arguments. None for either: as they come. A pullback keeps nothing for
+    an argument of which only the extents are taken.
     all_arguments: of the call; over: for each output, the arguments in whose memory it may lie.
     scalars: its leading arguments; public: which of the outputs the caller gets.
     """
@@ -65,10 +66,13 @@ class Launch:
         self.all_public = len(outputs) == len(self.public)
 
         known = [*core.array_names, *(core.kept_names if name == "pullback" else core.output_names)]
-        forward = tuple(argument for argument in self.arguments if argument in known)
-        given = [*forward, *(core.cotangent_names if name in ("backward", "pullback") else ())]
+        pulls = name in ("backward", "pullback")
+        unread = method.get("unread", ()) if pulls else ()
+        forward = tuple(argument for argument in self.arguments if argument in known and argument not in unread)
+        given = [*forward, *(core.cotangent_names if pulls else ())]
         self.keep = None if forward == core.array_names else tuple(known.index(argument) for argument in forward)
-        order = tuple(given.index(argument) for argument in self.arguments)
+        # Some array must stand for what is not read, and the last is a cotangent, which the pullback always has.
+        order = tuple(given.index(one) if one in given else len(given) - 1 for one in self.arguments)
         self.order = None if order == tuple(range(len(given))) else order
 
     def seeded(self, seed: int | None) -> "Launch":

@@ -109,7 +109,7 @@ def test_an_allocation_counts_once(b: Any) -> None:
 
 LAYER = """
 import numpy as np
-from layerc import Layer, Param, layer, real
+from layerc import Layer, Param, i32, layer, real
 
 
 @layer
@@ -122,6 +122,16 @@ def share(x: real["N"]) -> real["N"]:
     return x / np.sum(np.exp(x))
 
 
+@layer
+def total(index: i32["L"], table: Param[real["V D"]]) -> real["D"]:
+    return np.sum(table[index], axis=0)
+
+
+@layer
+def half(x: real["N"], w: real["N"]) -> real["N-1"]:
+    return w[1:] * np.sum(x)
+
+
 class Scaled(Layer):
     factor: Param[real["N"]]
 
@@ -131,11 +141,14 @@ class Scaled(Layer):
 
 
 def test_what_pullbacks_hold(b: Any, tmp_path: Path) -> None:
-    """What the gradient does not read is let go; what it reads and nobody has, is its own."""
+    """What the gradient does not read, or only for its shape, is let go; what it reads and nobody has, is its own."""
     package = built_from(tmp_path, "holding", LAYER)
     x = np.ones((3, 4), np.float32)
     assert b.case.function("cube")(package, {"x": x, "unread": x.copy()}).kept() == {"in all": 48, "own": 0}
     assert b.case.function("share")(package, {"x": x}).kept()["own"] == 3 * 4  # a sum of each example
+    looked_up = {"index": np.ones((3, 4), np.int32), "table": np.ones((9, 5), np.float32)}
+    assert b.case.function("total")(package, looked_up).kept() == {"in all": 3 * 4 * 4, "own": 0}
+    assert b.case.function("half")(package, {"x": x, "w": x.copy()}).kept()["in all"] == 48 + 3 * 4  # w, and a sum
     scaled = b.case.module("Scaled")(package, {"x": x, "factor": np.ones(4, np.float32)})
     assert scaled.kept() == {"in all": 48 + 16, "own": 0}
 

@@ -344,6 +344,13 @@ def touched(body: Iterable[Stmt]) -> set[str]:
     return {a.buffer for a in accesses(body)}
 
 
+def unread(kernel: Kernel) -> set[str]:
+    """Arguments in which the kernel never looks: it takes their extents, as numbers."""
+    found = touched(kernel.body)
+    found |= {b.alias for b in kernel.buffers if b.alias and b.name in found}
+    return {b.name for b in kernel.buffers if b.kind == "in"} - found
+
+
 def written(body: Iterable[Stmt]) -> set[str]:
     return {a.buffer for a in accesses(body) if a.writes}
 
