@@ -1,4 +1,5 @@
 """What a recurrence carries need not be saved where it is an output: before a step it is what the step before gave out.
+So is what it takes from an argument at each step, and what it hands on from one name to the next: a filter's delays.
 
 before:  for t in range(T):                          after:  (nothing)
              h_saved[t] = h
@@ -8,13 +9,17 @@ before:  for t in range(T):                          after:  (nothing)
              h = h_saved[t]                                      h = np.where(t > 0, y[max(t - 1, 0)], 0)
              ...                                                 ...
 
+             x2 = x1; x1 = x[t]                                  x2 = np.where(t > 1, x[max(t - 2, 0)], 0)
+
 Done where the loop begins with zeros, and where no product takes h: that one wants an array in a piece.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import copysign
 
 from ..transpile import construct
 from ..transpile.clean import clean
@@ -25,6 +30,7 @@ from ..transpile.program import (
     Assign,
     At,
     Call,
+    Const,
     Expr,
     For,
     Function,
@@ -47,45 +53,99 @@ from .early import takes_back
 from .rules import asks_which
 
 
+@dataclass(frozen=True)
+class _Held:
+    """What lies along the loop's axis of an array: at its number, or so many steps before."""
+
+    base: Name
+    items: tuple[Item, ...]
+    steps: int = 0
+
+
 def by_outputs(function: Function, sweep: Sequence[Stmt], body: Sequence[Stmt]) -> tuple[Stmt, ...]:
-    """The body of a gradient of the function, with what outputs hold in the place of what is saved. `sweep`: the
-    forward, with all that is saved in it."""
+    """The body of a gradient of the function, with what outputs and arguments hold in the place of what is saved.
+    `sweep`: the forward, with all that is saved in it."""
     done = tuple(body)
     for whole in [s for s in sweep if isinstance(s, For)]:
+        search = _Search(function, sweep, whole)
         for save in [s for s in whole.body if isinstance(s, Store)]:
-            if (output := _output(function, sweep, whole, save)) is not None:
-                done = _replaced(done, whole, save, output) or done
+            if (held := search.at_start(save)) is not None:
+                done = _replaced(done, whole, save, held) or done
     return done
 
 
-def _output(function: Function, sweep: Sequence[Stmt], loop: For, save: Store) -> tuple[Name, tuple[Item, ...]] | None:
-    """The output, and the place in it, that holds after an iteration what the next one saves. (What a loop saves lies
-    where it counts from 0, one by one; that it is at the loop's own number says that the loop does so, too.)"""
-    if not isinstance(save.value, Name) or not _whole(save, loop.var) or not _from_zeros(sweep, loop, save.value.id):
+class _Search:
+    """Where else the values lie that a loop carries. (What a loop saves lies where it counts from 0, one by one; that
+    it is at the loop's own number says that the loop does so, too.)"""
+
+    def __init__(self, function: Function, sweep: Sequence[Stmt], loop: For) -> None:
+        self.sweep, self.loop = sweep, loop
+        returned = sweep[-1]
+        assert isinstance(returned, Return)
+        stores = Counter(s.base.id for s in walk_stmts(tuple(sweep)) if isinstance(s, Store))
+        self.outputs = {
+            value.id
+            for result, value in zip(function.results, returned.values, strict=True)
+            if isinstance(value, Name) and result.role == "output" and value.type == result.type
+            if stores[value.id] == 1
+        }
+        changed = assigned(tuple(sweep)) | stored(tuple(sweep))
+        self.arguments = {p.name for p in function.params if p.role in ("input", "param")} - changed
+
+    def at_start(self, save: Store) -> _Held | None:
+        """What an iteration saves before it changes it."""
+        if not isinstance(save.value, Name) or not _whole(save, self.loop.var):
+            return None
+        if self.loop.body.index(save) > min(self.binds(save.value.id), default=-1):
+            return None
+        return self.before(save.value, frozenset())
+
+    def before(self, name: Name, seen: frozenset[str]) -> _Held | None:
+        """What it holds when an iteration begins: of the iteration before, or zeros."""
+        held = self.at_end(name, seen) if _from_zeros(self.sweep, self.loop, name.id) else None
+        return None if held is None else replace(held, steps=held.steps + 1)
+
+    def at_end(self, name: Name, seen: frozenset[str]) -> _Held | None:
+        """What it holds after an iteration."""
+        binds = self.binds(name.id)
+        if not binds or name.id in seen:
+            return None
+        if (held := self.output(name, binds[-1])) is not None:
+            return held
+        match self.loop.body[binds[-1]]:
+            case Assign(value=Name() as other) if len(binds) == 1 and other.id not in stored(self.loop.body):
+                others = self.binds(other.id)
+                if others and others[0] > binds[0]:  # a delay: what the other held when the iteration began
+                    return self.before(other, seen | {name.id})
+                return self.output(other, others[0]) if len(others) == 1 else None
+            case Assign(value=Index(base=Name() as base, items=items) as part) if base.id in self.arguments:
+                if len(binds) == 1 and part.type.dtype == name.type.dtype and _along(base, items, self.loop.var):
+                    return _Held(base, items)
         return None
-    returned = sweep[-1]
-    assert isinstance(returned, Return)
-    given = {
-        value.id
-        for result, value in zip(function.results, returned.values, strict=True)
-        if isinstance(value, Name) and result.role == "output" and value.type == result.type
-    }
-    binds = [k for k, s in enumerate(loop.body) if save.value.id in assigned((s,)) | stored((s,))]
-    for position, stmt in enumerate(loop.body):
-        if isinstance(stmt, Store) and stmt.base.id in given and stmt.value == save.value and _whole(stmt, loop.var):
-            times = sum(isinstance(s, Store) and s.base.id == stmt.base.id for s in walk_stmts(tuple(sweep)))
-            if times == 1 and binds and loop.body.index(save) < binds[0] and binds[-1] < position:
-                return stmt.base, stmt.items
-    return None
+
+    def output(self, name: Name, bound: int) -> _Held | None:
+        """The output that is given its last value."""
+        for stmt in self.loop.body[bound + 1 :]:
+            if isinstance(stmt, Store) and stmt.base.id in self.outputs and _whole(stmt, self.loop.var):
+                if isinstance(stmt.value, Name) and (stmt.value.id, stmt.value.type) == (name.id, name.type):
+                    return _Held(stmt.base, stmt.items)
+        return None
+
+    def binds(self, name: str) -> list[int]:
+        """Where in the loop it changes."""
+        return [k for k, s in enumerate(self.loop.body) if name in assigned((s,)) | stored((s,))]
 
 
 def _whole(stmt: Store, var: str) -> bool:
     """Whether it is stored at the loop's number, along one axis, and at all places of the others, which it has."""
-    places = [item for item in stmt.items if not isinstance(item, Slice)]
-    full = all(item in construct.complete(stmt.base, ()) for item in stmt.items if isinstance(item, Slice))
-    alone = len(places) == 1 and isinstance(places[0], At) and value_of(places[0].index) == Dim.of(var)
     spread = construct.index(stmt.base, stmt.items).type.shape != stmt.value.type.shape
-    return full and alone and not spread and not stmt.op and not stmt.scatter
+    return _along(stmt.base, stmt.items, var) and not spread and not stmt.op and not stmt.scatter
+
+
+def _along(base: Name, items: Sequence[Item], var: str) -> bool:
+    places = [item for item in items if not isinstance(item, Slice)]
+    full = all(item in construct.complete(base, ()) for item in items if isinstance(item, Slice))
+    return full and len(places) == 1 and isinstance(places[0], At) and value_of(places[0].index) == Dim.of(var)
 
 
 def _from_zeros(sweep: Sequence[Stmt], loop: For, name: str) -> bool:
@@ -95,12 +155,12 @@ def _from_zeros(sweep: Sequence[Stmt], loop: For, name: str) -> bool:
     match bound[-1:]:
         case [Assign(value=Call(op="zeros" | "zeros_like"))]:
             return True
+        case [Assign(value=Const(value=float() as number))]:
+            return number == 0 and copysign(1, number) > 0
     return False
 
 
-def _replaced(
-    body: tuple[Stmt, ...], whole: For, save: Store, output: tuple[Name, tuple[Item, ...]]
-) -> tuple[Stmt, ...] | None:
+def _replaced(body: tuple[Stmt, ...], whole: For, save: Store, held: _Held) -> tuple[Stmt, ...] | None:
     """None where something else asks for what is saved, or it is better in a piece."""
     array = save.base.id
     readers = [s for s in walk_stmts(body) if any(array in names(e) for e in stmt_exprs(s))]
@@ -110,20 +170,19 @@ def _replaced(
                 ours = base == array and items == save.items and takes_back(whole, reverse)
                 if ours and not any(ROWS[c.op].kind == "product" for c in _calls((reverse,))):
                     if not any(asks_which(c) for c in _calls((whole,))):
-                        new = replace(taken, value=_before(whole.var, *output))
+                        new = replace(taken, value=_before(whole.var, held))
                         inside = tuple(new if s is taken else s for s in reverse.body)
                         return clean([replace(s, body=inside) if s is reverse else s for s in body])
     return None
 
 
-def _before(var: str, base: Name, items: tuple[Item, ...]) -> Expr:
-    """What the output holds of the step before, or zero."""
+def _before(var: str, held: _Held) -> Expr:
+    """What the array holds of as many steps before, or zero."""
     step = Name(var, Type("int"), Dim.of(var))
-    last = construct.call("maximum", construct.call("subtract", step, const(1)), const(0))
-    row = construct.index(base, [At(last) if isinstance(item, At) else item for item in items])
-    return construct.call(
-        "where", construct.call("greater", step, const(0)), row, construct.zeros(Type(row.type.dtype))
-    )
+    last = construct.call("maximum", construct.call("subtract", step, const(held.steps)), const(0))
+    row = construct.index(held.base, [At(last) if isinstance(item, At) else item for item in held.items])
+    begun = construct.call("greater", step, const(held.steps - 1))
+    return construct.call("where", begun, row, construct.zeros(Type(row.type.dtype)))
 
 
 def _calls(body: Sequence[Stmt]) -> Iterator[Call]:

@@ -49,6 +49,24 @@ TAKEN = {
         y[t] = s
     return y
 """,
+    "delays": """
+    y = np.zeros(x.shape[0])
+    x1, x2, y1, y2 = 0.0, 0.0, 0.0, 0.0
+    for t in range(x.shape[0]):
+        out = w[0] * x[t, 0] + x1 * x2 - 0.3 * y1 * y2
+        x2, x1, y2, y1 = x1, y2, y1, out
+        y[t] = out
+    return y
+""",
+    "rows_of_an_argument": """
+    y = np.zeros_like(x)
+    a, b = np.zeros_like(w), np.zeros_like(w)
+    for t in range(x.shape[0]):
+        y[t] = np.sin(a * w) * x[t] + b * a
+        b = a
+        a = x[t]
+    return y
+""",
 }
 CHANGES = {  # what makes PLAIN another layer, of which the state is saved
     "begins_with_more": ("np.zeros_like(w)", "1.0 * w"),
@@ -79,6 +97,57 @@ LEFT["spread"] = """
     return y
 """
 RESULTS = {"last_axis": '{"y": real["T D"], "z": real["D T"]}', "two": '{"a": real["T D"], "b": real["T D"]}'}
+LEFT["exchanged"] = """
+    y = np.zeros(x.shape[0])
+    a, b = 0.0, 0.0
+    for t in range(x.shape[0]):
+        y[t] = a * b * x[t, 0]
+        c = a + 1.0
+        a = b
+        b = c
+    return y
+"""
+LEFT["a_delay_of_what_is_changed_after"] = """
+    y = np.zeros(x.shape[0])
+    a, b = 0.0, 0.0
+    for t in range(x.shape[0]):
+        a = np.sin(a * b) + x[t, 0]
+        b = a
+        y[t] = a
+        a = a * 0.5
+    return y * 2.0
+"""
+DELAYS = TAKEN["delays"]
+LEFT["from_another_number"] = DELAYS.replace("y2 = 0.0, 0.0, 0.0, 0.0", "y2 = 0.0, 0.0, 0.0, 1.0")
+LEFT["another_element"] = """
+    y = np.zeros_like(x)
+    a = np.zeros_like(w)
+    for t in range(x.shape[0]):
+        y[t] = np.sin(a * w) * x[t]
+        a = x[x.shape[0] - 1 - t]
+    return y
+"""
+LEFT["sometimes_taken"] = """
+    y = np.zeros_like(x)
+    a = np.zeros_like(w)
+    for t in range(x.shape[0]):
+        y[t] = np.sin(a * w) * x[t]
+        if t % 2 == 1:
+            a = x[t]
+    return y
+"""
+LEFT["argument_written_to"] = """
+    y = np.zeros_like(x)
+    a = np.zeros_like(w)
+    x = x * 2.0
+    for t in range(x.shape[0]):
+        y[t] = np.sin(a * w) * x[t]
+        a = x[t]
+    return y
+"""
+RESULTS |= dict.fromkeys(
+    ("delays", "exchanged", "a_delay_of_what_is_changed_after", "from_another_number"), 'real["T"]'
+)
 RESULTS |= {"scalar": 'real["T"]', "on_the_diagonal": 'real["T T D"]'}
 
 
