@@ -38,7 +38,9 @@ from ..transpile.program import (
     Type,
     While,
     assigned,
+    blocks,
     map_children,
+    names,
     read,
     walk,
     walk_stmts,
@@ -47,6 +49,7 @@ from ..transpile.renaming import rename_block
 from ..transpile.values import Fresh
 from .aliases import unaliased
 from .outputs import cut
+from .point import CHEAP, cost
 from .sizes import degree, extents_of, most_axes
 from .tape import Taped, lists, taped
 from .versions import name_types
@@ -130,6 +133,8 @@ def _kept(
         body=unaliased(clean([*before, replace(final, values=(*final.values, *values))], checks=True)),
         results=(*primal.results, *(Result(n, "memory", t, texts[n]) for n, t in memory.items())),
     )
+    if not tape:
+        after = _without_outputs(primal, sweep, again, after, fresh)
     body = clean([*again, *after])
     if tape:
         if tape.lists.keys() & assigned(body):
@@ -153,6 +158,31 @@ def _outputs(primal: Function, final: Return) -> dict[str, Result]:
         for result, value in zip(primal.results, final.values, strict=False)
         if result.role == "output" and isinstance(value, Name) and value.type == result.type
     }
+
+
+def _without_outputs(
+    primal: Function, sweep: Sequence[Stmt], again: Sequence[Stmt], after: list[Stmt], fresh: Fresh
+) -> list[Stmt]:
+    """What comes after the cut, without outputs that cost little to make of what it is given and makes anyway: they
+    need not live until then.
+
+    before:  c = x - mean; d_x = (dy - np.sum(dy * y) / s * c) / s       y is c / s
+    after:   c = x - mean; y_2 = c / s; d_x = (dy - np.sum(dy * y_2) / s * c) / s
+    """
+    final = sweep[-1]
+    assert isinstance(final, Return)
+    body = clean([*again, *after])
+    held = read(body)
+    params = {p.name for p in primal.params}
+    times = Counter(n for s in walk_stmts(tuple(sweep)) if not blocks(s) for n in assigned((s,)))
+    once = {s.name for s in sweep if isinstance(s, Assign) and times[s.name] == 1}
+    known = held & (once | {n for n in params if not times[n]}) - assigned(tuple(after))
+    for result, value in zip(primal.results, final.values, strict=False):
+        if result.role == "output" and result.name in held - assigned(body) and value.type == result.type:
+            if isinstance(value, Call) and not _costly(value) and cost(value) <= CHEAP and names(value) <= known:
+                name = fresh(result.name)
+                after = [Assign(name, value), *rename_block(after, {result.name: name})]
+    return after
 
 
 def _own_names(rest: Sequence[Stmt], crossing: set[str], fresh: Fresh) -> list[Stmt]:

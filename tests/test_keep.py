@@ -103,6 +103,31 @@ def test_what_is_kept() -> None:
     assert keeps(chain) == ("h", "h_saved", "total_h_saved")  # the sum, of which there is one for each step
 
 
+def held(body: str, result: str = 'real["N D"]') -> set[str]:
+    """What the pullback takes of what it is a gradient of, its outputs and what is kept."""
+    source = f"import numpy as np\nfrom layerc import layer, real\n\n\n@layer\ndef f(x: real['N D']) -> {result}:\n"
+    module = check_file(Path("f.py"), source + "".join(f"    {line}\n" for line in body.split("\n")))
+    pair = kept(module.layers[0], module.source, module.path)
+    assert pair is not None
+    values: dict[str, Any] = {"x": np.random.default_rng(2).standard_normal((3, 4))}
+    values |= dict(zip((r.name for r in pair.forward.results), run(pair.forward, values), strict=True))
+    for name in [p.name for p in pair.pullback.params if p.role == "cotangent"]:
+        values[name] = np.random.default_rng(3).standard_normal((3, 4))
+    whole = gradient(module.layers[0], module.source, module.path)
+    np.testing.assert_array_equal(run(pair.pullback, values)[0], run(whole, values)[0])
+    return {p.name for p in pair.pullback.params if p.role != "cotangent"}
+
+
+def test_outputs_that_cost_little_are_not_held() -> None:
+    """Where what they are made of is at hand anyway."""
+    standard = "c = x - np.mean(x)\nreturn c / np.sqrt(np.mean(c**2) + 1e-5)"
+    assert held(standard) == {"x", "c_mean", "sqrt"}
+    power = "c = x - np.mean(x)\nreturn np.exp(c / np.sqrt(np.mean(c**2) + 1e-5))"
+    assert "y" in held(power)  # an exponential costs more than its memory
+    changed = "c = x - np.mean(x)\nr = c / np.sqrt(np.mean(c**2) + 1e-5)\nc = np.sin(c)\nreturn r * c"
+    assert held(changed) == {"x", "c_mean", "sqrt"}
+
+
 LOOPS = """
 def f(x: real["N"], w: real["N"], most: int = 3, other: int = 2):
     y, k = 1.0 * x, 0
