@@ -13,6 +13,7 @@ the loops around.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -50,6 +51,7 @@ from .point import CHEAP, cost, hint
 from .rooms import position, room
 from .versions import with_versions
 
+PLACE = 3 * CHEAP  # flops of what is made of integers, conditions and places: quotients by constants are shifts
 LOST = "<lost>"  # stands for a value that the forward cannot leave
 
 
@@ -65,6 +67,7 @@ class Nest:
     counts: list[Dim] = field(default_factory=list)
     inside: set[str] = field(default_factory=set)  # what the outermost of them binds
     rooms: list[Stmt] = field(default_factory=list)  # made before it
+    branches: dict[int, tuple[If, If]] = field(default_factory=dict)  # by id: one, and what restores its results
 
 
 class Undo:
@@ -125,7 +128,9 @@ class Undo:
         then, then_back = self._leaving(then)
         orelse, else_back = self._leaving(orelse)
         cots.emit(If(chosen, (*then_back, *then_out), (*else_back, *else_out), stmt.span))
-        return [*telling, If(chosen, tuple(then), tuple(orelse), stmt.span)]
+        forward = If(chosen, tuple(then), tuple(orelse), stmt.span)
+        self.nest.branches[id(forward)] = forward, If(chosen, tuple(then_back), tuple(else_back), stmt.span)
+        return [*telling, forward]
 
     def _most(self: Any, stmt: For) -> Dim:
         """How often a loop runs at most."""
@@ -148,7 +153,13 @@ class Undo:
             if isinstance(stmt, Assign) and self._again(stmt.value):
                 restored.append(stmt)
                 continue
-            for name in sorted(rebound((stmt,)) - filling) if isinstance(stmt, Assign) or blocks(stmt) else ():
+            if isinstance(stmt, If) and not rebound((stmt,)) & filling and (ways := self._ways(stmt)) is not None:
+                filled[-1], back = ways
+                restored.append(back)
+                anew = self._on_many_ways(back)
+            else:
+                anew = rebound((stmt,)) - filling if isinstance(stmt, Assign) or blocks(stmt) else set()
+            for name in sorted(anew):
                 saving, back = self._left(name)
                 filled += saving
                 restored.append(back)
@@ -157,6 +168,24 @@ class Undo:
             filled += saving
             restored.append(back)
         return filled, restored
+
+    def _ways(self: Any, stmt: If) -> tuple[If, If] | None:
+        """A branch with what it leaves, and one that restores its results on the way that was taken: a result that is
+        left on that way, or is made again, needs no room of its own."""
+        if id(stmt) in self.nest.branches:
+            return self.nest.branches[id(stmt)]
+        if not self._again(stmt.cond):
+            return None
+        then, then_back = self._leaving(stmt.then)
+        orelse, else_back = self._leaving(stmt.orelse)
+        done = replace(stmt, then=tuple(then), orelse=tuple(orelse))
+        return done, replace(stmt, then=tuple(then_back), orelse=tuple(else_back))
+
+    def _on_many_ways(self: Any, back: If) -> set[str]:
+        """Results that would need a room for each of several ways: behind the branch one will do."""
+        rooms = {s.name for s in self.nest.rooms if isinstance(s, Assign)}
+        taken = Counter(s.name for s in walk_stmts((back,)) if isinstance(s, Assign) and names(s.value) & rooms)
+        return {name for name in rebound((back,)) if taken[name] > 1}
 
     def _left(self: Any, name: str) -> tuple[list[Stmt], Stmt]:
         """The statement that leaves the value of a name in this iteration, and the one that restores it."""
@@ -176,7 +205,9 @@ class Undo:
 
     def _again(self: Any, value: Expr) -> bool:
         """Whether the reverse may compute it, where the arrays have gone on to change."""
-        if any(isinstance(e, Name) and e.id in self.written for e in walk(value)) or cost(value) > CHEAP:
+        whole = not any(e.type.is_float for e in walk(value))
+        most = PLACE if whole else CHEAP
+        if any(isinstance(e, Name) and e.id in self.written for e in walk(value)) or cost(value) > most:
             return False
         return all(ROWS[e.op].kind not in ("draw", "derivative") for e in walk(value) if isinstance(e, Call))
 
