@@ -346,9 +346,8 @@ def touched(body: Iterable[Stmt]) -> set[str]:
 
 def unread(kernel: Kernel) -> set[str]:
     """Arguments in which the kernel never looks: it takes their extents, as numbers."""
-    found = touched(kernel.body)
-    found |= {b.alias for b in kernel.buffers if b.alias and b.name in found}
-    return {b.name for b in kernel.buffers if b.kind == "in"} - found
+    root = roots(kernel)
+    return {b.name for b in kernel.buffers if b.kind == "in"} - {root[name] for name in touched(kernel.body)}
 
 
 def written(body: Iterable[Stmt]) -> set[str]:
