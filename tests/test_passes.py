@@ -599,3 +599,20 @@ def test_a_new_name_is_not_captured_by_a_loop_inside():
     outer = passes.tidy(kernel).body[1]
     assert outer.body[0].body[0].index == (Dim.of(outer.var), Dim.of(outer.body[0].var))
     assert outer.var != outer.body[0].var
+
+
+def test_a_sum_beside_another_place_of_its_array_is_in_a_register(tmp_path):
+    """Rows of one loop over a matrix that divide by the sum before them (Sinkhorn) are jammed: s[4*k + 1] is added to
+    where s[4*k] is read."""
+    path = tmp_path / "steps.py"
+    path.write_text(
+        "from layerc import layer, real\n\n\n@layer\ndef steps(k: real['N M'], v: real['M']):\n"
+        "    for _ in range(9):\n        v = (1 / (k @ v)) @ k\n    return v\n"
+    )
+    kernel = kernels_of(path)["steps"]
+    rows = [
+        s for s in tree.walk(kernel.body) if isinstance(s, ir.For) and not any(isinstance(x, ir.For) for x in s.body)
+    ]
+    added = [(row.var, s) for row in rows for s in tree.walk(row.body) if isinstance(s, ir.Store) and s.op]
+    assert len(added) > 8
+    assert not any(s.index and not any(var in d.symbols() for d in s.index) for var, s in added)

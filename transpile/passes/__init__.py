@@ -31,6 +31,7 @@ from .lanes import lanes
 from .linear import linear
 from .near import near
 from .order import order, reorder
+from .outward import outward
 from .overlap import overlap
 from .periods import periods
 from .products import products
@@ -61,6 +62,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("guards", guards),  # what a branch has asked is not checked inside
     ("ranges", ranges),  # where all indices are in range, none is checked
     ("free", free),  # user loops with independent iterations are maps
+    ("outward", outward),  # loops that jump through memory go outside
     ("periods", periods),  # what repeats in places is made together
     ("fills", fills),  # what is stored as a whole is not filled before
     ("distribute", distribute),  # a vector times a matrix, for all examples, is a matrix product

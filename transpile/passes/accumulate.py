@@ -19,8 +19,8 @@ from functools import partial
 
 from ..dims import Dim, Facts, minimum, nonnegative
 from ..ir import FLOATS, Buffer, Cast, Check, Comment, Const, Expr, For, If, Kernel, Load, Stmt, Store
-from .depend import Memory
-from .tree import Body, Names, accesses, map_bodies, own_accesses, walk
+from .depend import Memory, distinct
+from .tree import Body, Index, Names, accesses, map_bodies, own_accesses, walk
 from .work import work
 
 BLOCK = 1024
@@ -132,11 +132,17 @@ def _still(loop: For) -> list[Place]:
     for stmt in walk(loop.body):
         if isinstance(stmt, Store) and stmt.op and not any(_varies(d, loop) for d in stmt.index):
             found[(stmt.buffer, stmt.index, stmt.op)] = None
-    modes: dict[str, set[str]] = {}
+    touched: dict[str, list[tuple[Index | None, str]]] = {}
     for stmt in walk(loop.body):
-        for buffer, _, mode in own_accesses(stmt):
-            modes.setdefault(buffer, set()).add(mode)
-    return [place for place in found if modes[place[0]] == {place[2]}]
+        for buffer, index, mode in own_accesses(stmt):
+            touched.setdefault(buffer, []).append((index, mode))
+
+    def is_alone(place: Place) -> bool:
+        name, index, op = place
+        others = [there for there, mode in touched[name] if mode != op]
+        return all(there is not None and distinct(index, there, loop.var) for there in others)
+
+    return [place for place in found if is_alone(place)]
 
 
 def _varies(dim: Dim, loop: For) -> bool:
