@@ -184,7 +184,9 @@ def _worth(state: Together) -> Dim | None:
     except ValueError:
         return None
     if alone.terms:
-        good.append(_flag(alone * MAP_SHARE - together))
+        # A group does as much for few as for sixteen, and on one thread: it pays with the square of how many there are.
+        some = minimum(state.loop.hi, Dim.of(LANES))
+        good.append(_flag(alone * MAP_SHARE * some * some - together * (LANES * LANES)))
     told = product(dict.fromkeys(good))
     inside = {state.loop.var, *(s.var for s in walk(state.loop.body) if isinstance(s, For))}
     return None if told.symbols() & inside else told
