@@ -1,4 +1,4 @@
-"""A `while` for each element: sixteen neighbours run together, in the gradient too, whose lists they share."""
+"""A `while` or a recurrence for each element: neighbours run together, in the gradient too, whose lists they share."""
 
 from __future__ import annotations
 
@@ -128,9 +128,71 @@ def remembered(x: real["D"]) -> real["D"]:
             k -= 1
         y[i] = s
     return y
+
+
+@layer
+def root(x: real["D"]) -> real["D"]:
+    """As many steps for all."""
+    y = np.zeros(x.shape)
+    for i in range(x.shape[0]):
+        g = 1.0
+        for _ in range(6):
+            g = g - (g * g * g - 1.5 - np.cos(x[i])) / (3 * g * g)
+        y[i] = g
+    return y
+
+
+@layer
+def branched(x: real["D"], a: Param[real[""]]) -> real["D"]:
+    """... with a branch."""
+    y = np.zeros(x.shape)
+    for i in range(x.shape[0]):
+        u = x[i] - a
+        for _ in range(7):
+            if u > 0:
+                u = 0.5 * u
+            else:
+                u = a * u
+            u = np.sin(u) + 0.2 * x[i]
+        y[i] = u
+    return y
+
+
+@layer
+def over_time(x: real["T D"], a: Param[real["D"]]) -> real["T D"]:
+    """Features one after the other, each through all of time."""
+    t, d = x.shape
+    y = np.zeros((t, d))
+    for k in range(d):
+        h = 0.0
+        for s in range(t):
+            h = a[k] * h + np.sin(x[s, k])
+            y[s, k] = h
+    return y
+
+
+@layer
+def before_others(x: real["T D"]) -> real["T D"]:
+    """What a step reads is a result of the step before."""
+    t, d = x.shape
+    y = np.zeros((t, d))
+    for k in range(d):
+        for s in range(t):
+            v = x[s, k] * 0.3
+            if s > 0:
+                v += 0.5 * np.cos(y[s - 1, k])
+            y[s, k] = v
+    return y
 '''
 
-SHAPES = {"none_for_some": ["d", ""], "places": ["3 d"], "orbits": ["d", "d"]}
+SHAPES = {
+    "none_for_some": ["d", ""],
+    "places": ["3 d"],
+    "orbits": ["d", "d"],
+    "branched": ["d", ""],
+    "over_time": ["5 d", "shared d"],
+    "before_others": ["5 d"],
+}
 NAMES = [line[4 : line.index("(")] for line in TEXT.split("\n") if line.startswith("def ")]
 
 
@@ -138,8 +200,9 @@ def draw(name: str, examples: int, d: int, dtype: type) -> list[np.ndarray]:
     rng = np.random.default_rng(100 * examples + d)
     found = []
     for text in SHAPES.get(name, ["d"]):
-        shape = tuple(d if axis == "d" else int(axis) for axis in text.split())
-        value = rng.standard_normal(shape if text == "" or name == "all_at_once" else (examples, *shape))
+        shape = tuple(d if axis == "d" else int(axis) for axis in text.removeprefix("shared").split())
+        same = text == "" or text.startswith("shared") or name == "all_at_once"
+        value = rng.standard_normal(shape if same else (examples, *shape))
         found.append(np.asarray(np.abs(value) * 3 if name == "lambert" else value, dtype))
     return found
 
@@ -170,7 +233,7 @@ def test_bits_do_not_hang_on_threads(package, name):
             same_bits(getattr(package, name), draw(name, examples, d, dtype))
 
 
-@pytest.mark.parametrize("name", ["lambert", "nested", "remembered", "all_at_once"])
+@pytest.mark.parametrize("name", ["lambert", "nested", "remembered", "all_at_once", "before_others"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("d", [53, 150])
 def test_an_element_does_not_know_its_neighbours(package, name, dtype, d):

@@ -1,5 +1,5 @@
 """Scalar recurrences are vectorised across the batch, sixteen examples at a time, or along the elements of an example
-that have a `while` each, 64 at a time: they walk through the loops together.
+that have one each, 64 at a time: they walk through the loops together.
 
     for b in 0..batch:                         for g in 0..batch//16:
         h = 0                                      for l in 0..16: h[l] = 0
@@ -24,15 +24,16 @@ from FEWEST on, as sixteen: lanes behind the last example repeat it, and neither
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
 from ..dims import Dim, largest, maximum, minimum, product
-from ..ir import Const, For, If, Int, Kernel, Op, Stmt, Store, While
+from ..ir import Buffer, Const, For, If, Int, Kernel, Op, Stmt, Store, While
 from .alike import LANES, MANY_LANES, NARROW, is_recurrence
+from .products import stride
 from .together import Mixed, Together
-from .tree import Body, bodies, dim_loads, map_bodies, walk
+from .tree import Body, accesses, bodies, dim_loads, map_bodies, walk
 from .work import work
 
 FEWEST = 4  # examples of a group: fewer go one by one
@@ -97,7 +98,7 @@ def _along_elements(
 ) -> tuple[list[Stmt], Kernel] | None:
     """The nest with lanes along the loops over elements in it that have a `while` for each: neighbours in memory, where
     there are as many; else what `batched` is."""
-    found = list(_elements(nest, ()))
+    found = list(_elements(nest, (), {b.name: b for b in kernel.buffers}))
     if (
         not found
         or (batched is not None and found[0][0] is nest)
@@ -118,7 +119,7 @@ def _along_elements(
         apart = Together(kernel, nest)
         nest = apart.alone()
         kernel = replace(kernel, buffers=(*kernel.buffers, *apart.made), body=(*batched[0], nest))
-        found = list(_elements(nest, ()))
+        found = list(_elements(nest, (), {b.name: b for b in kernel.buffers}))
     body: Body = (nest,)
     for loop, around in found:
         groups: list[For] = []
@@ -142,15 +143,25 @@ def _up(extent: Dim, lanes: int) -> Dim:
     return (extent + (lanes - 1)) // lanes
 
 
-def _elements(nest: For, around: tuple[For, ...]) -> Iterator[tuple[For, tuple[For, ...]]]:
-    """The map loops inside a nest of them that have a `while` for each iteration, and no map loop inside; with those
-    around."""
+def _elements(nest: For, around: tuple[For, ...], table: Mapping[str, Buffer]) -> Iterator[tuple[For, tuple[For, ...]]]:
+    """The map loops inside a nest of them that have a `while` for each iteration, or a recurrence along whose elements
+    memory lies, and no map loop inside; with those around."""
     inside = [s for s in walk(nest.body) if isinstance(s, For) and s.kind == "map"]
-    if not inside and any(isinstance(s, While) for s in nest.body) and nest.lo == Dim.of(0):
-        yield nest, around
+    if not inside and nest.lo == Dim.of(0):
+        recurs = any(is_recurrence(s) for s in nest.body) and _is_along_memory(nest, table)
+        if recurs or any(isinstance(s, While) for s in nest.body):
+            yield nest, around
     for stmt in nest.body:
         if isinstance(stmt, For) and stmt.kind == "map":
-            yield from _elements(stmt, (*around, nest))
+            yield from _elements(stmt, (*around, nest), table)
+
+
+def _is_along_memory(loop: For, table: Mapping[str, Buffer]) -> bool:
+    """Whether each iteration reads and writes beside the one before, wherever it does so in places of its own."""
+    places = [(a.index, table[a.buffer].shape) for a in accesses(loop.body) if a.index]
+    own = [(i, s) for i, s in places if any(loop.var in d.symbols() for d in i)]
+    linear = all(d.split(loop.var) is not None for i, _ in own for d in i)
+    return bool(own) and linear and all(stride(i, s, loop.var) == Dim.of(1) for i, s in own)
 
 
 def _in_place_of(loop: For, new: Body, body: Body) -> Body:
