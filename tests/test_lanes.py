@@ -14,7 +14,7 @@ import pytest
 from layerc.build.driver import build, compile_module, read_module
 from layerc.transpile.dims import Dim
 from layerc.transpile.dump import dump
-from layerc.transpile.ir import For
+from layerc.transpile.ir import For, If
 from layerc.transpile.passes.tree import bodies
 
 pytestmark = pytest.mark.usefixtures("light_code")
@@ -270,3 +270,35 @@ def test_a_state_is_left_by_one_lane_alone(tmp_path):
     text = dump(stages.parts[0].kernel)
     assert "min(((batch + 12)//16), 64) map parallel" in text
     assert "where" not in text.split("map parallel")[1], text
+
+
+def test_few_examples_walk_together_where_that_pays(tmp_path):
+    """A group does as much for four as for sixteen: with long map loops inside, the batch is asked, too."""
+    source = """
+        @layer
+        def pairs(a: real["N D"], label: i32["N"]) -> real[""]:
+            total = 0.0
+            for i in range(a.shape[0]):
+                far, near = 0.0, 1e9
+                for j in range(a.shape[0]):
+                    s = np.sqrt(np.sum((a[i] - a[j]) ** 2) + 1e-9)
+                    if label[i] == label[j]:
+                        far = max(far, s)
+                    else:
+                        near = min(near, s)
+                total += max(far - near + 0.2, 0.0)
+            return total
+        """
+    (tmp_path / "pairs.py").write_text(HEAD.replace("Param", "i32") + textwrap.dedent(source))
+    parts = compile_module(read_module(tmp_path / "pairs.py"), upto="lanes").parts
+    (choice,) = next(part.kernel.body for part in parts if part.method == "backward")
+    assert isinstance(choice, If)
+    margin = choice.cond.args[0].dim
+
+    def chosen(batch: int, d: int) -> bool:
+        sizes = {"batch": Dim.of(batch), "N": Dim.of(64), "D": Dim.of(d)}
+        return margin.subs(sizes).value > 0
+
+    assert chosen(4, 8)
+    assert chosen(16, 32)
+    assert not chosen(4, 60)
