@@ -10,10 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from nets import built_from
+from nets import built_from, kernels_in
 
 from layerc import get_num_threads, set_num_threads
 from layerc.build.driver import compile_module, read_module
+from layerc.transpile.dims import Dim
 from layerc.transpile.ir import If
 
 SOURCE = '''
@@ -266,3 +267,28 @@ def test_few_examples_of_small_steps_go_alone(tmp_path):
         for size in (3, 300):
             x, w = rng.standard_normal((batch, 5, size)), 0.1 * rng.standard_normal((batch, size, size))
             np.testing.assert_allclose(layer(x, w), layer.reference(x, w), 1e-9, 1e-9)
+
+
+def test_a_part_is_of_one_example_where_the_loop_is(tmp_path):
+    """A few large examples go one after the other: what a chunk adds up of one has no axis for them."""
+    source = """
+        import numpy as np
+        from layerc import i32, layer, real
+
+        @layer
+        def added(x: real["N D"], to: i32["N"], start: real["M D"]) -> real["M D"]:
+            y = start.copy()
+            for i in range(x.shape[0]):
+                y[to[i]] += np.tanh(x[i])
+            return y
+        """
+    layer = built_from(tmp_path, "of_one_example", source).added
+    kernels = kernels_in(tmp_path / "of_one_example.py")
+    parts = [b for kernel in kernels.values() for b in kernel.buffers if "_part" in b.name and len(b.shape) > 1]
+    assert parts
+    assert not any(Dim.of("batch") in b.shape for b in parts)
+    rng = np.random.default_rng(0)
+    for examples in (1, 2, 3, 5):
+        x, start = rng.standard_normal((examples, 700, 9)), rng.standard_normal((examples, 4, 9))
+        to = rng.integers(0, 4, (examples, 700)).astype(np.int32)
+        np.testing.assert_allclose(layer(x, to, start), layer.reference(x, to, start), 1e-12, 1e-12)

@@ -168,7 +168,8 @@ class _State:
         if by_columns is not None:
             return (For(q, Dim.of(0), *by_columns, "map", True, effort),)
         flat = all(isinstance(s, (Store, If, Comment)) for s in walk(loop.body))
-        count = self.count(loop, [self.table[n] for n in shared], flat)
+        fixed = {name: _fixed(name, loop) for name in shared}
+        count = self.count(loop, [self.table[n].shape[len(fixed[n]) :] for n in shared], flat)
         if nonnegative(1 - count):
             return (loop,)
         inside: Body = loop.body
@@ -176,19 +177,19 @@ class _State:
         leave: list[Stmt] = []
         finish: list[Stmt] = []
         for name, op in shared.items():
-            b = self.table[name]
-            part = self.part(b)
-            if b.shape:
-                inside = _into_part(inside, name, part.name, (Dim.of(q),))
+            b, there = self.table[name], fixed[name]
+            part = self.part(b, b.shape[len(there) :])
+            if part.shape[1:]:
+                inside = _into_part(inside, name, part.name, (Dim.of(q),), len(there))
                 start.append(self.fill(part, op, Dim.of(q)))
             else:  # in a register while the chunk runs
                 own = Buffer(self.names.fresh(f"{name}_own"), b.dtype, (), "temp")
                 self.made.append(own)
                 self.table[own.name] = own
-                inside = _into_part(inside, name, own.name, ())
+                inside = _into_part(inside, name, own.name, (), len(there))
                 start.append(Store(own.name, (), neutral(op, b.dtype)))
                 leave.append(Store(part.name, (Dim.of(q),), Load(own.name, (), b.dtype)))
-            finish.append(self.combine(b, part, op, count))
+            finish.append(self.combine(b, part, op, count, there))
         start = list(fuse_body(tuple(start), self.memory))
         finish = list(fuse_body(tuple(finish), self.memory))
         if not shared and (second := self.second(loop)) is not None:
@@ -262,7 +263,7 @@ class _State:
             self.last = (loop, counts, written)
         return self.last[1:]
 
-    def count(self, loop: For, shared: list[Buffer], flat: bool) -> Dim:
+    def count(self, loop: For, shared: list[tuple[Dim, ...]], flat: bool) -> Dim:
         length = loop.hi - loop.lo
         if flat:
             length = (length + (GRAIN - 1)) // GRAIN
@@ -271,14 +272,14 @@ class _State:
         # A chunk should have several iterations to pay for its part, and all parts together should stay in
         # cache.
         most = Dim.of(PARTS)
-        size = sum((product(b.shape) for b in shared), Dim.of(0))
+        size = sum((product(shape) for shape in shared), Dim.of(0))
         if size.value is None or size.value * PARTS > PART_BUDGET:
             most = minimum(most, maximum(Dim.of(1), Dim.of(PART_BUDGET) // (size + 1)))
         wanted = length if flat else maximum(minimum(length, Dim.of(4)), length // 4)
         return minimum(wanted, most)
 
-    def part(self, b: Buffer) -> Buffer:
-        part = Buffer(self.names.fresh(f"{b.name}_part"), b.dtype, (Dim.of(PARTS), *b.shape), "temp")
+    def part(self, b: Buffer, shape: tuple[Dim, ...]) -> Buffer:
+        part = Buffer(self.names.fresh(f"{b.name}_part"), b.dtype, (Dim.of(PARTS), *shape), "temp")
         self.made.append(part)
         self.table[part.name] = part
         return part
@@ -293,13 +294,13 @@ class _State:
     def fill(self, part: Buffer, op: str, q: Dim) -> Stmt:
         return self.nest(part.shape[1:], lambda i: Store(part.name, (q, *i), neutral(op, part.dtype)))
 
-    def combine(self, b: Buffer, part: Buffer, op: str, count: Dim) -> Stmt:
+    def combine(self, b: Buffer, part: Buffer, op: str, count: Dim, fixed: tuple[Dim, ...]) -> Stmt:
         q = self.names.fresh("chunk")
 
         def add(i: tuple[Dim, ...]) -> Stmt:
-            return Store(b.name, i, Load(part.name, (Dim.of(q), *i), b.dtype), op)
+            return Store(b.name, (*fixed, *i), Load(part.name, (Dim.of(q), *i), b.dtype), op)
 
-        return For(q, Dim.of(0), count, (self.nest(b.shape, add),), "seq")
+        return For(q, Dim.of(0), count, (self.nest(part.shape[1:], add),), "seq")
 
 
 def _has_threads(stmt: Stmt) -> bool:
@@ -327,12 +328,27 @@ def _share(loop: For, q: Dim, count: Dim, flat: bool) -> tuple[Dim, Dim]:
     return loop.lo + minimum(length, step * q), loop.lo + minimum(length, step * (q + 1))
 
 
-def _into_part(body: Body, name: str, part: str, q: tuple[Dim, ...]) -> Body:
+def _fixed(name: str, loop: For) -> tuple[Dim, ...]:
+    """The first indices of a buffer that are the same wherever the loop adds to it: those of one example, say. A part
+    has no axes for them."""
+    stmts = list(walk((loop,)))
+    inner = {s.var for s in stmts if isinstance(s, For)}
+    inner |= {axis for s in stmts if isinstance(s, Product) for axis, _ in s.axes}
+    first, *others = [s.index for s in stmts if isinstance(s, (Store, Product)) and s.buffer == name]
+    found: list[Dim] = []
+    for axis, dim in enumerate(first):
+        if dim.symbols() & inner or any(dim_loads(dim)) or any(index[axis] != dim for index in others):
+            break
+        found.append(dim)
+    return tuple(found)
+
+
+def _into_part(body: Body, name: str, part: str, q: tuple[Dim, ...], fixed: int) -> Body:
     def change(stmt: Stmt) -> Stmt:
         if isinstance(stmt, Store) and stmt.buffer == name:
-            return Store(part, (*q, *stmt.index), stmt.value, stmt.op)
+            return Store(part, (*q, *stmt.index[fixed:]), stmt.value, stmt.op)
         if isinstance(stmt, Product) and stmt.buffer == name:
-            return replace(stmt, buffer=part, index=(*q, *stmt.index))
+            return replace(stmt, buffer=part, index=(*q, *stmt.index[fixed:]))
         return map_bodies(stmt, lambda inner: tuple(change(s) for s in inner))
 
     return tuple(change(s) for s in body)

@@ -105,17 +105,11 @@ class _State:
         return injective(a.index, loop.var, {**self.facts, loop.var: (loop.lo, loop.hi - 1)})
 
     def pays(self, loop: For, inner: Sequence[For]) -> bool:
-        """Whether memory lies along the loop, or one in the inner ones, and nothing of it along these but what each
-        channel leaves to itself."""
-        along, own = False, {n for n in touched(loop.body) if self.is_within(n, loop)}
-        for one in inner:
-            others = {loop.var} | {s.var for s in walk(one.body) if isinstance(s, For)}
-            for a in accesses(one.body):
-                if a.index and a.buffer not in own:
-                    if self.is_along(a, one.var):
-                        return False
-                    along |= any(self.is_along(a, var) for var in others)
-        return along
+        """Whether memory lies along the loop, and nothing of it along the inner ones but what each channel leaves to
+        itself."""
+        own = {n for n in touched(loop.body) if self.is_within(n, loop)}
+        places = [(a, one.var) for one in inner for a in accesses(one.body) if a.index and a.buffer not in own]
+        return any(self.is_along(a, loop.var) for a, _ in places) and not any(self.is_along(a, v) for a, v in places)
 
     def is_along(self, a: Access, var: str) -> bool:
         index = a.index or ()
