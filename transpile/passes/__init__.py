@@ -65,7 +65,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("outward", outward),  # loops that jump through memory go outside
     ("periods", periods),  # what repeats in places is made together
     ("fills", fills),  # what is stored as a whole is not filled before
-    ("distribute", distribute),  # a vector times a matrix, for all examples, is a matrix product
+    ("distribute", distribute),  # a vector times a matrix, for all examples or rows, is a matrix product
     ("products", products),  # sums of products are matrix products
     ("deepen", deepen),  # the gradient of what all steps share is one product
     ("scatter", scatter),  # what is scattered into zeros is scattered where their sum goes

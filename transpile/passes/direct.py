@@ -82,13 +82,16 @@ def _after(loops: list[For], product: Product, user: Stmt, shapes: Shapes) -> tu
     stored = [s for s in inside if not isinstance(s, Comment)]
     if len(stored) != 1 or not isinstance(store := stored[0], Store) or any(x.kind != "map" for x in nest):
         return None
-    dtype, shape = shapes[product.buffer]
+    dtype = shapes[product.buffer][0]
     places = {x.index for x in loads(store.value) if x.buffer == product.buffer}
     if shapes[store.buffer][0] != dtype or len(places) != 1:
         return None
     (place,) = places
     made = {**{x.var: (x.lo, x.hi) for x in loops}, **{n: (Dim.of(0), e) for n, e in (product.rows, product.columns)}}
-    if not is_whole(place, shape, {x.var: (x.lo, x.hi) for x in nest}) or not is_whole(product.index, shape, made):
+    made_of = tuple(
+        made.get(str(d.symbol), (d, d))[1] for d in product.index
+    )  # of a strip, less than there is room for
+    if not is_whole(place, made_of, {x.var: (x.lo, x.hi) for x in nest}) or not is_whole(product.index, made_of, made):
         return None
     moved = {str(old.symbol): new for old, new in zip(place, product.index)}
     target = tuple(d.subs(moved) for d in store.index)  # perhaps transposed, or a part of a larger array

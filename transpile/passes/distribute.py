@@ -1,4 +1,4 @@
-"""The loop over the batch is distributed around products of a vector with a matrix that all examples share.
+"""Loops over examples, or rows, are distributed around products of a vector with a matrix that all of them share.
 
     for b:                                                 for b: for k: for j: h[b,j] += x[b,k] * w[k,j]
         for k: for j: h[j] += x[b,k] * w[k,j]      ->      for b: for j: y[b,j] = tanh(h[b,j])
@@ -6,77 +6,182 @@
 
 Each of them is then one product of matrices (see products), and so is the gradient of w, whose depth is the batch.
 Where they are steps of a recurrence, it goes into the recurrence: each step is one of all examples.
-Iterations of the batch loop are independent, so any of its statements may run for all examples before the next
-one does; a temporary that is alive in between gets an axis for the batch.
+Iterations of such a loop are independent, so any of its statements may run for all of them before the next
+one does; a temporary that is alive in between gets an axis for the loop.
+
+Of examples there are a batch at once. A loop of the user may be long, and its temporaries rows of another long axis:
+it goes in strips of 64 rows.
+
+    for t in 0..T:                                         for strip: for t in 0..min(64, T - 64*strip):
+        for i: for k: s[i] += k[i,k] * q[t,k]      ->          for i: for k: s[t,i] += k[i,k] * q[64*strip + t,k]
+        ...                                                for strip: ...
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
-from ..dims import Dim
-from ..ir import Buffer, Check, Const, For, Grow, If, Int, Kernel, Load, Op, Stmt, Store
+from ..dims import ZERO, Dim, Facts, minimum, nonnegative
+from ..ir import Buffer, Check, Const, For, Grow, If, Int, Kernel, Load, Op, Stmt, Store, While
 from .inline import inline_summands
 from .order import perfect
-from .products import State
-from .tree import Body, Names, accesses, map_places, own_accesses, read_from_dims, substitute, symbols, touched, walk
+from .products import FEW, State
+from .tree import (
+    Body,
+    Names,
+    accesses,
+    bodies,
+    dim_loads,
+    has,
+    map_bodies,
+    map_places,
+    own_accesses,
+    read_from_dims,
+    roots,
+    substitute,
+    symbols,
+    touched,
+    walk,
+    written,
+)
+
+ROWS = 64  # of a strip: enough for a product, few enough for what is kept of them to stay in cache
 
 
 def distribute(kernel: Kernel) -> Kernel:
-    if kernel.batch is None:
-        return kernel
-    batch = Dim.of(kernel.batch)
     kernel = inline_summands(kernel)
-    body: list[Stmt] = []
-    for stmt in kernel.body:
-        if isinstance(stmt, For) and stmt.kind == "map" and stmt.hi == batch:
-            outside = {n for s in kernel.body if s is not stmt for n in touched((s,))}
-            aliased = {n for b in kernel.buffers if b.alias for n in (b.name, b.alias)}
-            sums = _sums(stmt.body, {b.name: b for b in kernel.buffers if b.name not in outside | aliased})
-            made = _distributed(replace(stmt, body=_totalled(stmt.body, sums)), outside, aliased, kernel)
-            loops, kernel = made or ((stmt,), kernel)
-            body += loops
-        else:
-            body.append(stmt)
-    return replace(kernel, body=tuple(body))
+    if kernel.batch is not None:
+        kernel = _Loops(kernel).over_batch()
+    return _Loops(kernel).over_rows()
 
 
-def _distributed(loop: For, outside: set[str], aliased: set[str], kernel: Kernel) -> tuple[Body, Kernel] | None:
-    """None where there is no such product, or what would have to be kept for all examples is too much."""
-    if any(isinstance(s, Grow) or (isinstance(s, Check) and not _of_all(s, loop)) for s in walk(loop.body)):
-        return None
-    inside = touched(loop.body)
-    private = {
-        b.name for b in kernel.buffers if b.kind in ("temp", "list") and b.name in inside and b.name not in outside
-    }
-    # The loop as it would be with the batch as an axis of every temporary shows which statements are products.
-    wide, widened = _widened(kernel, loop, private)
-    found = _Products(State.of(widened), wide)
-    targets = found.targets(wide.body)
-    if not targets:
-        return None
-    pieces = list(_pieces(loop.body, wide.body, found, targets))
-    steps = {n for step in _steps(pieces) for n in touched((step,))} & private
-    shared = {n for n in private if sum(n in touched(p) for p in _runs(pieces)) > 1} | steps
-    table = {b.name: b for b in kernel.buffers}
-    if shared & (aliased | read_from_dims(kernel)) or any(
-        table[n].kind == "list" or len(table[n].shape) > (2 if n in steps else 1) for n in shared
-    ):
-        return None
-    _, kernel = _widened(kernel, loop, shared)
-    names, used = Names.of(kernel), False
+@dataclass(frozen=True)
+class _Many:
+    """A loop over many examples or rows, from 0: over `most` at most, over `least` where it is to pay. `facts` are of
+    the loops around it."""
 
-    def around(run: Body) -> Stmt:
-        nonlocal used
-        if isinstance(run[0], Check):
-            return If(Op("greater", (Int(loop.hi), Const(0, "i64")), "bool"), run)
-        var = names.fresh(loop.var) if used else loop.var
-        used = True
-        return replace(loop, var=var, body=substitute(_by_rows(run, loop, shared), {loop.var: Dim.of(var)}))
+    loop: For
+    least: Dim
+    most: Dim
+    facts: Facts
 
-    return _apart(pieces, around), kernel
+    @property
+    def inside(self) -> Facts:
+        return {**self.facts, self.loop.var: (self.loop.lo, self.loop.hi - 1)}
+
+
+class _Loops:
+    """The loops of a kernel, one after the other."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel  # its buffers are those of the loops distributed so far
+        self.names = Names.of(kernel)
+        self.aliased = {n for b in kernel.buffers if b.alias for n in (b.name, b.alias)}
+        self.fixed = self.aliased | read_from_dims(kernel)
+        self.uses = Counter(a.buffer for a in accesses(kernel.body))
+
+    def over_batch(self) -> Kernel:
+        batch, body = Dim.of(self.kernel.batch or ""), list[Stmt]()
+        for stmt in self.kernel.body:
+            if isinstance(stmt, For) and stmt.kind == "map" and stmt.hi == batch:
+                own = self.own(stmt) - self.aliased
+                sums = _sums(stmt.body, {b.name: b for b in self.kernel.buffers if b.name in own})
+                loop = replace(stmt, body=_totalled(stmt.body, sums))
+                body += self.distributed(_Many(loop, batch, batch, {}), own) or (stmt,)
+            else:
+                body.append(stmt)
+        return replace(self.kernel, body=tuple(body))
+
+    def over_rows(self) -> Kernel:
+        body = self.body(self.kernel.body, {})
+        return replace(self.kernel, body=body)
+
+    def body(self, body: Body, facts: Facts) -> Body:
+        return tuple(new for stmt in body for new in self.stmt(stmt, facts))
+
+    def stmt(self, stmt: Stmt, facts: Facts) -> Body:
+        """The outer ones of loops first."""
+        if isinstance(stmt, For):
+            whole = self.kernel.batch is not None and stmt.hi == Dim.of(self.kernel.batch)
+            if stmt.kind == "map" and not whole and len(stmt.body) > 1:
+                if (strips := self.in_strips(stmt, facts)) is not None:
+                    return strips
+            facts = {**facts, stmt.var: (stmt.lo, stmt.hi - 1)}
+        return (map_bodies(stmt, lambda inner: self.body(inner, facts)),)
+
+    def in_strips(self, loop: For, facts: Facts) -> Body | None:
+        """A loop of the user, distributed; where it is not known to be short, in each strip of it."""
+        length, row = loop.hi - loop.lo, Dim.of(loop.var)
+        if length.value is not None and length.value <= ROWS:
+            moved = substitute(loop.body, {loop.var: loop.lo + row})
+            all_rows = replace(loop, lo=ZERO, hi=length, body=moved)
+            return self.distributed(_Many(all_rows, length, length, facts), self.own(loop))
+        names = Names(self.names.taken)
+        strip, strips = names.fresh("strip"), (length + (ROWS - 1)) // ROWS
+        first = Dim.of(strip) * ROWS
+        moved = substitute(loop.body, {loop.var: loop.lo + first + row})
+        part = replace(loop, lo=ZERO, hi=minimum(Dim.of(ROWS), length - first), body=moved)
+        least = Dim.of(FEW if length.value is None else ROWS)
+        facts = {**facts, strip: (ZERO, strips - 1)}
+        made = self.distributed(_Many(part, least, Dim.of(ROWS), facts), self.own(loop))
+        if made is None:
+            return None
+        self.names.taken.add(strip)
+        return (For(strip, ZERO, strips, made),)
+
+    def own(self, loop: For) -> set[str]:
+        """What nothing outside of the loop touches."""
+        inside = Counter(a.buffer for a in accesses((loop,)))
+        return {b.name for b in self.kernel.buffers if 0 < inside[b.name] == self.uses[b.name]}
+
+    def distributed(self, many: _Many, own: set[str]) -> Body | None:
+        """None where there is no such product, or what would have to be kept for all of them is too much."""
+        loop, table = many.loop, {b.name: b for b in self.kernel.buffers}
+        if has(loop.body, Grow) or not _in_order(loop):
+            return None
+        private = {n for n in own if table[n].kind in ("temp", "list")}
+        # The loop as it would be with an axis for it in every temporary shows which statements are products.
+        wide = _by_rows(loop.body, loop, private)
+        found = _Products(State.of(self.widened(many, private)), replace(many, loop=replace(loop, body=wide)))
+        targets = found.targets(wide)
+        if not targets:
+            return None
+        once = _alike(loop, private - self.fixed, roots(self.kernel))
+        pieces = list(_pieces(loop.body, wide, found, targets, once))
+        steps = {n for step in _steps(pieces) for n in touched((step,))} & private
+        shared = {n for n in private if sum(n in touched(p) for p in _runs(pieces)) > 1 and n not in once} | steps
+        if shared & self.fixed or any(
+            table[n].kind == "list" or len(table[n].shape) > (2 if n in steps else 1) for n in shared
+        ):
+            return None
+        self.kernel = self.widened(many, shared)
+        return _apart(pieces, self.around(many, shared, once - steps))
+
+    def around(self, many: _Many, shared: set[str], once: set[str]) -> Callable[[Body], Stmt]:
+        """What makes a loop around each of the pieces; not where it only sets what is alike for all."""
+        loop, used = many.loop, False
+
+        def of(run: Body) -> Stmt:
+            nonlocal used
+            if _sets(run[0], once):
+                return run[0]
+            if isinstance(run[0], Check):
+                if nonnegative(loop.hi - 1, many.facts):
+                    return run[0]
+                return If(Op("greater", (Int(loop.hi), Const(0, "i64")), "bool"), run)
+            var = self.names.fresh(loop.var) if used else loop.var
+            used = True
+            return replace(loop, var=var, body=substitute(_by_rows(run, loop, shared), {loop.var: Dim.of(var)}))
+
+        return of
+
+    def widened(self, many: _Many, names: set[str]) -> Kernel:
+        """The kernel with an axis for the loop as the first of some temporaries."""
+        wide = tuple(replace(b, shape=(many.most, *b.shape)) if b.name in names else b for b in self.kernel.buffers)
+        return replace(self.kernel, buffers=wide)
 
 
 def _sums(body: Body, private: Mapping[str, Buffer]) -> dict[str, str]:
@@ -114,42 +219,52 @@ def _totalled(body: Body, sums: Mapping[str, str]) -> Body:
 
 @dataclass(frozen=True)
 class _Step:
-    """A recurrence that the loop over the batch goes into."""
+    """A recurrence that the loop goes into."""
 
     loop: For
     pieces: tuple[_Step | Body, ...]
 
 
 class _Products:
-    """Which statements of the loop over the batch are products of matrices, were it around each of them alone."""
+    """Which statements of the loop are products of matrices, were it around each of them alone."""
 
-    def __init__(self, state: State, loop: For) -> None:
-        self.state, self.loop = state, loop
+    def __init__(self, state: State, many: _Many) -> None:
+        self.state, self.many, self.loop = state, many, many.loop
 
     def made(self, stmt: Stmt) -> str | None:
-        """The buffer of the product that a statement is for all examples, and is not for one."""
-        product = self.state.recognised(replace(self.loop, body=(stmt,)), {})
-        return None if product is None or self.state.recognised(stmt, {}) is not None else product[1].buffer
+        """The buffer of the product that a statement is for all of them, and is not for one."""
+        wide = replace(self.loop, body=(stmt,))
+        product = self.state.recognised(wide, self.many.facts)
+        if product is None or self.state.recognised(stmt, self.many.inside) is not None:
+            return None
+        pays = self.state.recognised(replace(wide, hi=self.many.least), self.many.facts) is not None
+        return product[1].buffer if pays else None
 
     def targets(self, body: Body) -> set[str]:
         found = {made for s in body if (made := self.made(s)) is not None}
         return found.union(*(self.targets(s.body) for s in body if self.recurs(s)))
 
     def recurs(self, stmt: Stmt) -> TypeGuard[For]:
-        """Whether it is a loop of as many steps for each example."""
+        """Whether it is a loop of as many steps for each of them."""
         if not isinstance(stmt, For) or stmt.kind != "seq":
             return False
         return self.loop.var not in stmt.lo.symbols() | stmt.hi.symbols()
 
 
-def _pieces(body: Body, wide: Body, found: _Products, targets: set[str]) -> Iterator[_Step | Body]:
-    """Statements that stay together; those that are products, or begin one, alone; the recurrences with products."""
+def _pieces(
+    body: Body, wide: Body, found: _Products, targets: set[str], once: Set[str] = frozenset()
+) -> Iterator[_Step | Body]:
+    """Statements that stay together; those that are products, or begin one, alone, and those that only set what is to
+    be set `once`; the recurrences with products."""
     run: list[Stmt] = []
     for stmt, seen in zip(body, wide, strict=True):
         if found.recurs(seen) and found.targets(seen.body):
             assert isinstance(stmt, For)
             piece: _Step | Body = _Step(stmt, tuple(_pieces(stmt.body, seen.body, found, targets)))
-        elif isinstance(stmt, Check) or found.made(seen) is not None or _clears(seen, targets):
+        elif isinstance(stmt, Check) and not any(isinstance(s, Check) for s in walk(run)):
+            yield (stmt,)  # before what computes only, and could as well be told after it
+            continue
+        elif isinstance(stmt, Check) or found.made(seen) is not None or _clears(seen, targets) or _sets(stmt, once):
             piece = (stmt,)
         else:
             run.append(stmt)
@@ -162,8 +277,45 @@ def _pieces(body: Body, wide: Body, found: _Products, targets: set[str]) -> Iter
         yield tuple(run)
 
 
+def _alike(loop: For, private: set[str], root: Mapping[str, str]) -> set[str]:
+    """The temporaries that each iteration sets to the same: nothing that sets them hangs on the iteration."""
+    alike, before = set(private), None
+    while alike != before:
+        before = set(alike)
+        changes = {root[n] for n in written(loop.body) - alike}
+        for stmt in loop.body:
+            sets, reads = written((stmt,)), {root[a.buffer] for a in accesses((stmt,)) if a.mode == "r"}
+            fixed = substitute((stmt,), {loop.var: ZERO}) == (stmt,) and not has((stmt,), Check, While)
+            if not fixed or reads & changes or not sets <= alike:
+                alike -= sets
+    return alike
+
+
+def _sets(stmt: Stmt, once: Set[str]) -> bool:
+    sets = written((stmt,))
+    return bool(sets) and sets <= once
+
+
+def _in_order(loop: For) -> bool:
+    """Whether the first fault is the first one still: all iterations come to all checks, but for those of one statement
+    behind which there are none."""
+    told = [sure for s in loop.body if (sure := [*_told((s,), loop)])]
+    same = all(_of_all(s, loop) for s in walk(loop.body) if isinstance(s, Check))
+    return same and all(all(sure) for sure in told[:-1])
+
+
+def _told(body: Body, loop: For, sure: bool = True) -> Iterator[bool]:
+    """Of each check, whether all iterations come to it."""
+    for stmt in body:
+        if isinstance(stmt, Check):
+            yield sure
+        still = isinstance(stmt, For) and not any(loop.var in d.symbols() or dim_loads(d) for d in (stmt.lo, stmt.hi))
+        for inside in bodies(stmt):
+            yield from _told(inside, loop, sure and still)
+
+
 def _of_all(check: Check, loop: For) -> bool:
-    """Whether what it asks is the same for all examples."""
+    """Whether what it asks is the same for all iterations."""
     told = (check.cond, *map(Int, check.info))
     return not own_accesses(check) and not any(loop.var in symbols(e) for e in told)
 
@@ -189,13 +341,6 @@ def _clears(stmt: Stmt, targets: set[str], to: float | None = None) -> bool:
     inside = perfect(stmt)[1] if isinstance(stmt, For) else (stmt,)
     sets = all(isinstance(s, Store) and s.buffer in targets and isinstance(s.value, Const) for s in inside)
     return sets and (to is None or all(s.value.value == to for s in inside))  # type: ignore[union-attr]
-
-
-def _widened(kernel: Kernel, loop: For, names: set[str]) -> tuple[For, Kernel]:
-    """The loop and the kernel's buffers with the batch as the first axis of some temporaries."""
-    extent = (Dim.of(kernel.batch or ""),)
-    wide = tuple(replace(b, shape=(*extent, *b.shape)) if b.name in names else b for b in kernel.buffers)
-    return replace(loop, body=_by_rows(loop.body, loop, names)), replace(kernel, buffers=wide)
 
 
 def _by_rows(body: Body, loop: For, names: set[str]) -> Body:

@@ -115,8 +115,8 @@ def _in_body(body: Body, buffer: Buffer, root: dict[str, str], shared: int) -> B
     for position, stmt in enumerate(body):
         if not any(a.buffer == buffer.name for a in accesses((stmt,))):
             continue
-        made = definition(stmt, buffer)
         rest = body[position + 1 :]
+        made = definition(stmt, buffer, rest)
         if made is None:
             return _one_level_down(body, position, buffer, root, shared)
         variables, value = made
@@ -138,9 +138,9 @@ def _one_level_down(body: Body, position: int, buffer: Buffer, root: dict[str, s
     return None if inside is None else (*body[:position], replace(stmt, body=inside), *body[position + 1 :])
 
 
-def definition(stmt: Stmt, buffer: Buffer) -> tuple[tuple[str, ...], Expr] | None:
+def definition(stmt: Stmt, buffer: Buffer, uses: Body | None = None) -> tuple[tuple[str, ...], Expr] | None:
     """(variables, value) where the statement is a nest that stores value at [variables] for all of the
-    buffer."""
+    buffer, or for all that is read of it in `uses`."""
     extents: dict[str, tuple[Dim, Dim]] = {}
     while isinstance(stmt, For):
         if len(inner := [s for s in stmt.body if not _is_comment(s)]) != 1 or stmt.kind != "map":
@@ -152,15 +152,24 @@ def definition(stmt: Stmt, buffer: Buffer) -> tuple[tuple[str, ...], Expr] | Non
     if any(load.buffer == buffer.name for load in loads(stmt.value)):
         return None
     variables = []
-    for index, extent in zip(stmt.index, buffer.shape):
+    for axis, (index, extent) in enumerate(zip(stmt.index, buffer.shape)):
         var = index.symbol
-        if not isinstance(var, str) or extents.get(var) != (Dim.of(0), extent) or var in variables:
+        if not isinstance(var, str) or var not in extents or var in variables:
+            return None
+        if extents[var] != (Dim.of(0), extent) and not _in_strip(uses, buffer.name, axis, extents[var]):
             return None
         variables.append(var)
     if len(variables) != len(extents):
         return None
     value = stmt.value
     return tuple(variables), simplify(Cast(value, buffer.dtype))
+
+
+def _in_strip(uses: Body | None, name: str, axis: int, strip: tuple[Dim, Dim]) -> bool:
+    """Whether all places read are those of loops that go from where to where the strip does."""
+    found = [a for a in accesses(uses or ()) if a.buffer == name]
+    ranges = [{x.var: (x.lo, x.hi) for x in a.loops} for a in found]
+    return uses is not None and all(r.get(str((a.index or ())[axis].symbol)) == strip for a, r in zip(found, ranges))
 
 
 def _is_comment(stmt: Stmt) -> bool:

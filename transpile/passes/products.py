@@ -159,7 +159,8 @@ def _zeroes(stmt: Stmt, loops: list[For], product: Product) -> bool:
             return False
     ranges = {x.var: (x.lo, x.hi) for x in loops}
     ranges |= {name: (Dim.of(0), extent) for name, extent in (product.rows, product.columns)}
-    same = {d.symbol: p for d, p in zip(index, product.index) if isinstance(d.symbol, str)}
+    # At 64*strip + i it is row i of the product that stands at 64*strip + k.
+    same = {x.var: p - (d - Dim.of(x.var)) for x in nest for d, p in zip(index, product.index) if x.var in d.symbols()}
     names = {x.var: same.get(x.var) for x in nest}
     if any(new is None or new.symbol not in ranges for new in names.values()) or len(names) != len(ranges):
         return False
