@@ -125,6 +125,51 @@ def recurrences(x: real["N T D"], w: Param[real["D H"]], u: Param[real["H H"]]) 
             h = np.tanh(x[i, t] @ w + h @ u)
         y[i] = h
     return y
+
+
+@layer
+def in_steps(x: real["N D"], w: Param[real["D D"]], steps: int = 3) -> real["N D"]:
+    """Rows in each step of a loop that is none over rows."""
+    h = x
+    for s in range(steps):
+        g = np.zeros_like(x)
+        for i in range(x.shape[0]):
+            g[i] = np.tanh(w @ h[i])
+        h = g
+    return h
+
+
+@layer
+def pixels(x: real["H W C"], w: Param[real["D C"]], u: Param[real["E D"]]) -> real["H W E"]:
+    y = np.zeros((x.shape[0], x.shape[1], u.shape[0]))
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            y[i, j] = u @ np.tanh(w @ x[i, j])
+    return y
+
+
+@layer
+def sometimes(x: real["N D"], w: Param[real["H D"]]) -> real["N H"]:
+    """What a row is asked hangs on its product."""
+    y = np.zeros((x.shape[0], w.shape[0]))
+    for i in range(x.shape[0]):
+        z = w @ x[i]
+        if z[0] > 0:
+            y[i] = z
+        else:
+            y[i] = np.exp(z)
+    return y
+
+
+@layer
+def pairs(x: real["N D"], w: Param[real["D D"]]) -> real["N N"]:
+    """Each row beside all of them."""
+    y = np.zeros((x.shape[0], x.shape[0]))
+    for i in range(x.shape[0]):
+        z = w @ x[i]
+        for j in range(x.shape[0]):
+            y[i, j] = np.sum(z * x[j])
+    return y
 '''
 
 OTHERS = """
@@ -206,6 +251,10 @@ def test_they_are_products(tmp_path: Path) -> None:
         "known": (2, 3),
         "known_long": (2, 3),
         "recurrences": (2, 3),
+        "in_steps": (1, 2),
+        "pixels": (2, 3),
+        "sometimes": (1, 1),
+        "pairs": (1, 2),
     }
     for (name, method), count in found.items():
         forward, pullback = wanted[name]
@@ -243,6 +292,10 @@ SHAPES: dict[str, Any] = {
     "some": lambda b, n: ((b, n, 5), (7, 5)),
     "sums": lambda b, n: ((b, n, 5), (7, 5)),
     "recurrences": lambda b, n: ((b, n, 4, 5), (5, 6), (6, 6)),
+    "in_steps": lambda b, n: ((b, n, 5), (5, 5)),
+    "pixels": lambda b, n: ((b, 3, n, 5), (7, 5), (6, 7)),
+    "sometimes": lambda b, n: ((b, n, 5), (7, 5)),
+    "pairs": lambda b, n: ((b, n, 5), (5, 5)),
 }
 
 
@@ -306,6 +359,32 @@ def test_faults(built: Any) -> None:
         with pytest.raises(ValueError, match="zero-size"):
             built.attention.reference(q[:batch], k[:batch], v[:batch])
         assert built.attention(q[:batch, :0], k[:batch], v[:batch]).shape == (batch, 0, 6)
+
+
+def test_the_first_fault_is_the_first_one(tmp_path: Path) -> None:
+    """Only the third row asks for a number of `a`, and the first one already for one of `b`."""
+    source = """
+    import numpy as np
+    from layerc import layer, real
+
+
+    @layer(batched=True)
+    def picky(x: real["N D"], w: real["H D"], a: real["A"], b: real["B"]) -> real["N H"]:
+        y = np.zeros((x.shape[0], w.shape[0]))
+        for i in range(x.shape[0]):
+            z = w @ x[i]
+            if x[i, 0] > 0:
+                y[i] = z + a[0]
+            z = np.tanh(w @ np.tanh(x[i] + np.sum(z)))
+            y[i] += z + b[0]
+        return y
+    """
+    layer = built_from(tmp_path, "faults", source).picky
+    x, w, none, one = np.array([[-1.0, 1], [-1, 1], [1, 1]]), np.ones((3, 2)), np.ones(0), np.ones(1)
+    for a, b, line in ((none, none, 14), (none, one, 12), (one, none, 14)):
+        with pytest.raises(IndexError, match=f"faults.py:{line}:"):
+            layer(x, w, a, b)
+    np.testing.assert_allclose(layer(x, w, one, one), layer.reference(x, w, one, one), 1e-12)
 
 
 def test_sums_are_no_less_exact(built: Any) -> None:
