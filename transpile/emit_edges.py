@@ -81,9 +81,9 @@ class Edges(Vectors):
     tail: Tail
 
     def __init__(self, to: Writer, loop: For, path: tuple, line: str, tail: Tail, sums: set[str]) -> None:
-        stores = _ranged(loop.body, loop.var, Range()) or []
-        self.whole, self.ranges = loop, stores
-        super().__init__(to, replace(loop, body=tuple(s for _, s in stores)), path, line, tail, sums)
+        self.whole, self.ranges = loop, _ranged(loop.body, loop.var, Range()) or []
+        self.marks: _Marks | None = None  # the lanes of ranges, while there are some
+        super().__init__(to, replace(loop, body=tuple(s for _, s in self.ranges)), path, line, tail, sums)
 
     def are_worth(self) -> bool:
         return self.can_join()
@@ -111,19 +111,15 @@ class Edges(Vectors):
 
     def by_ranges(self, low: str, high: str, end: str) -> None:
         """Element by element: its ends, and what is between them."""
-        to, loop = self.to, self.whole
-        var = self.spell.names[loop.var]
-        for first, last in ((self.lo, f"lc_smaller({low}, {end})"), (low, high), (high, end)):
-            inner = (first, last) == (low, high)
-            if inner:
-                to.put(self.line)
-            to.put(f"for (int64_t {var} = {first}; {var} < {last}; {var}++) {{")
-            to.depth += 1
-            if inner:
-                self.statements(loop.body, self.path)
-            else:
-                to.body(loop.body, self.path)
-            to.close()
+        self.asking(self.lo, f"lc_smaller({low}, {end})")
+        self.by_element(low, high, self.line)
+        self.asking(high, end)
+
+    def asking(self, first: str, end: str) -> None:
+        to, var = self.to, self.spell.names[self.loop.var]
+        to.put(f"for (int64_t {var} = {first}; {var} < {end}; {var}++) {{")
+        to.inside(self.whole.body, self.path)
+        to.put("}")
 
     def in_masks(self, at: str, low: str, high: str, end: str) -> None:
         to, own = self.to, self.in_lanes()
@@ -132,7 +128,7 @@ class Edges(Vectors):
         to.depth += 1
         to.put(f"if ({at} >= {low} && {at} + {self.lanes} <= {high}) {{")
         to.depth += 1
-        self.each_lane(at, own, {}, None, counts=True)
+        self.vector(at, "lc_lane", own)
         to.depth -= 1
         to.put("} else {")
         to.depth += 1
@@ -142,37 +138,28 @@ class Edges(Vectors):
         for s, (name, op) in own.items():
             to.put(f"{self.accumulated(s, op, f'lc_{op}_lanes_{to.dtype}({name})')};")
 
-    def each_lane(self, at: str, own: Own, lent: dict[str, str], marks: _Marks | None, counts: bool) -> None:
-        to, spell = self.to, self.spell
-        spell.lent = lent | {spell.place(s, ()): f"{name}[lc_lane]" for s, (name, _) in own.items()}
-        to.put("#pragma omp simd")
-        to.put(f"for (int lc_lane = 0; lc_lane < {self.lanes}; lc_lane++) {{")
-        to.depth += 1
-        if counts:
-            to.put(f"const int64_t {spell.names[self.loop.var]} = {at} + lc_lane;")
-        if marks is not None:
-            to.masked = {spell.root(s.buffer).name for _, s in self.ranges}
-        self.statements(self.whole.body, self.path, marks=marks)
-        to.masked, to.mask = set(), ""
-        to.close()
-        spell.lent = {}
+    def iteration(self) -> None:
+        self.to.depth += 1
+        self.statements(self.whole.body, self.path, Range())
+        self.to.depth -= 1
 
-    def statements(self, body: tuple, path: tuple, where: Range = Range(), marks: _Marks | None = None) -> None:
-        """Without their branches, and with what they ask as a mask instead, if there are `marks`."""
+    def statements(self, body: tuple, path: tuple, where: Range) -> None:
+        """Without their branches, and with what they ask as a mask instead, if there are marks."""
         to = self.to
         waiting = to.declare(body, path)
         for position, stmt in enumerate(body):
             if isinstance(stmt, If):
-                within = _within(stmt.cond, self.loop.var, where) or where
-                self.statements(stmt.then, (*path, (position, 0)), within, marks)
+                within = _within(stmt.cond, self.loop.var, where)
+                assert within is not None, "edges_of has seen it"
+                self.statements(stmt.then, (*path, (position, 0)), within)
             else:
-                to.mask = marks.condition(where) if marks else ""
+                to.mask = self.marks.condition(where) if self.marks else ""
                 to.store(stmt, waiting)
 
     def masked(self, at: str, end: str, own: Own) -> None:
         """A vector of which each statement has its own lanes."""
         to, spell, kind = self.to, self.spell, self.to.dtype
-        marks = _Marks(self, at, end)
+        marks = self.marks = _Marks(self, at, end)
         lent, back = {}, []
         for place in self.tail.places:
             part, bits = self.name(f"{place.buffer}_part"), marks.bits(self.where(place))
@@ -183,7 +170,9 @@ class Edges(Vectors):
             if place in self.tail.stored:
                 back.append(f"lc_back_{kind}({there}, {part}, {bits});")
             lent[spell.place(place.buffer, place.index)] = f"{part}[lc_lane]"
-        self.each_lane(at, own, lent, marks, self.tail.counts)
+        to.masked = {spell.root(s.buffer).name for _, s in self.ranges}
+        self.vector(at, "lc_lane", own, lent, self.tail.counts)
+        to.masked, to.mask, self.marks = set(), "", None
         for text in back:
             to.put(text)
 
@@ -192,6 +181,7 @@ class Edges(Vectors):
         return [Range()] if Range() in found else list(dict.fromkeys(found))
 
     def is_read(self, place: Load) -> bool:
+        """Anywhere: what was stored before in other lanes is not what these ask for."""
         return any(
             mode != "w" and (name, index) == (place.buffer, place.index)
             for _, s in self.ranges

@@ -9,7 +9,9 @@ s += lc_add_lanes_f32(s_lanes)                what all of them have added up in 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol
 
 from .dims import Dim
@@ -121,7 +123,7 @@ class Vectors:
         if line:
             self.to.put(line)
         self.to.put(f"for (int64_t {var} = {first}; {var} < {end}; {var}++) {{")
-        self.to.inside(self.loop.body, self.path)
+        self.iteration()
         self.to.put("}")
 
     def can_join(self) -> bool:
@@ -148,7 +150,7 @@ class Vectors:
         to.put(f"const int {rest} = (int)({count} & ({self.lanes} - 1));")
         to.put(f"if ({rest}) {{")
         to.depth += 1
-        back = []
+        lent, back = {}, []
         for place in tail.places:
             part = self.name(f"{place.buffer}_part")
             there = to.address(place.subs({self.loop.var: Dim.of(whole)}))
@@ -157,16 +159,10 @@ class Vectors:
                 to.put(f"lc_some_{kind}({part}, {there}, {rest});")
             if place in tail.stored:
                 back.append(f"lc_put_{kind}({there}, {part}, {rest});")
-            spell.lent[spell.place(place.buffer, place.index)] = f"{part}[lc_lane]"
-        spell.lent |= {spell.place(s, ()): f"{name}[lc_lane]" for s, (name, _) in own.items()}
-        to.put("#pragma omp simd" if own else self.line)
-        to.put(f"for (int lc_lane = 0; lc_lane < {self.lanes}; lc_lane++) {{")
-        if tail.counts:
-            to.put(f"    const int64_t {spell.names[self.loop.var]} = {whole} + lc_lane;")
+            lent[spell.place(place.buffer, place.index)] = f"{part}[lc_lane]"
         to.masked, to.mask = self.sums, f"lc_lane < {rest}"
-        to.inside(self.loop.body, self.path)
-        to.masked, to.mask, spell.lent = set(), "", {}
-        to.put("}")
+        self.vector(whole, "lc_lane", own, lent, tail.counts, None if own else self.line)
+        to.masked, to.mask = set(), ""
         for text in back:
             to.put(text)
         to.close()
@@ -222,16 +218,30 @@ class Vectors:
         if own:
             self.to.put("}")
 
-    def vector(self, at: str, lane: str, own: Own) -> None:
-        """A vector, accumulated in lanes of its own."""
+    def vector(
+        self,
+        at: str,
+        lane: str,
+        own: Own,
+        lent: Mapping[str, str] = MappingProxyType({}),
+        counts: bool = True,
+        line: str | None = None,
+    ) -> None:
+        """A vector, accumulated in lanes of its own. `lent`: what stands for places; `counts`: whether it asks for the
+        loop's counter, which is `at` in the first lane."""
         to, spell = self.to, self.spell
-        spell.lent = {spell.place(s, ()): f"{name}[{lane}]" for s, (name, _) in own.items()}
-        to.put("#pragma omp simd")
+        spell.lent = {**lent, **{spell.place(s, ()): f"{name}[{lane}]" for s, (name, _) in own.items()}}
+        to.put(line or "#pragma omp simd")
         to.put(f"for (int lc_lane = 0; lc_lane < {self.lanes}; lc_lane++) {{")
-        to.put(f"    const int64_t {spell.names[self.loop.var]} = {at} + {lane};")
-        to.inside(self.loop.body, self.path)
+        if counts:
+            to.put(f"    const int64_t {spell.names[self.loop.var]} = {at} + {lane};")
+        self.iteration()
         to.put("}")
         spell.lent = {}
+
+    def iteration(self) -> None:
+        """What one does, in lanes or alone."""
+        self.to.inside(self.loop.body, self.path)
 
     def joined(self, s: str, op: str, parts: list[str]) -> str:
         """What the vectors have of a lane."""
