@@ -19,7 +19,7 @@ from ..ir import Comment, Expr, For, If, Kernel, Load, Stmt
 from .depend import Memory
 from .guards import margins
 from .predicate import conjunction, may_trap
-from .products import stride
+from .products import step
 from .ranges import conjuncts
 from .tree import Body, accesses, buffers, dim_loads, map_bodies, parts, symbols, walk
 
@@ -54,8 +54,7 @@ class _State:
         if not isinstance(stmt, For) or not _is_long(stmt):
             return False
         places = [(a.index, self.table[a.buffer].shape) for a in accesses(stmt.body) if a.index]
-        known = [(i, s) for i, s in places if all(d.split(stmt.var) is not None for d in i)]
-        return bool(known) and not {stride(i, s, stmt.var).value for i, s in known} & {1, -1}
+        return bool(places) and not {step(i, s, stmt.var) for i, s in places} & {1, -1}
 
 
 def _is_long(loop: For) -> bool:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from ..dims import Atom, Dim, Facts, minimum, product
 from ..ir import Buffer, Check, Comment, Const, Expr, For, Int, Kernel, Load, Op, Stmt, Store
 from .depend import Memory, injective
-from .products import stride
+from .products import step
 from .tree import (
     Access,
     Body,
@@ -90,8 +90,8 @@ class _State:
     def jumps(self, nest: _Nest) -> bool:
         """Whether memory lies along the outer loop, and nothing of it along the inner one."""
         places = [(a.index, self.table[a.buffer].shape) for a in accesses(nest.inner.body) if a.index]
-        inner = {_step(index, shape, nest.inner.var) for index, shape in places}
-        outer = {_step(index, shape, nest.loop.var) for index, shape in places}
+        inner = {step(index, shape, nest.inner.var) for index, shape in places}
+        outer = {step(index, shape, nest.loop.var) for index, shape in places}
         return not inner & {1, -1} and bool(outer & {1, -1})
 
     def keeps_order(self, nest: _Nest, facts: Facts) -> bool:
@@ -311,10 +311,3 @@ def set_first(name: str, body: Sequence[Stmt]) -> bool:
             plain = isinstance(stmt, Store) and stmt.buffer == name and stmt.op is None
             return plain and all(a.mode == "w" for a in touching)
     return True
-
-
-def _step(index: Index, shape: tuple[Dim, ...], var: str) -> int | None:
-    """By how many elements a place moves with the variable, if that is a known number."""
-    if any(d.split(var) is None for d in index):
-        return None
-    return stride(index, shape, var).value

@@ -31,7 +31,7 @@ from functools import partial
 from ..dims import Dim, largest, maximum, minimum, product
 from ..ir import Buffer, Const, For, If, Int, Kernel, Op, Stmt, Store, While
 from .alike import LANES, MANY_LANES, NARROW, is_recurrence
-from .products import stride
+from .products import step
 from .together import Mixed, Together
 from .tree import Body, accesses, bodies, dim_loads, map_bodies, walk
 from .work import work
@@ -96,8 +96,8 @@ def _grouped(
 def _along_elements(
     nest: For, kernel: Kernel, batched: tuple[list[Stmt], Kernel] | None
 ) -> tuple[list[Stmt], Kernel] | None:
-    """The nest with lanes along the loops over elements in it that have a `while` for each: neighbours in memory, where
-    there are as many; else what `batched` is."""
+    """The nest with lanes along the loops over elements in it that have a `while` or a recurrence for each: neighbours
+    in memory, where there are as many; else what `batched` is."""
     found = list(_elements(nest, (), {b.name: b for b in kernel.buffers}))
     if (
         not found
@@ -160,8 +160,7 @@ def _is_along_memory(loop: For, table: Mapping[str, Buffer]) -> bool:
     """Whether each iteration reads and writes beside the one before, wherever it does so in places of its own."""
     places = [(a.index, table[a.buffer].shape) for a in accesses(loop.body) if a.index]
     own = [(i, s) for i, s in places if any(loop.var in d.symbols() for d in i)]
-    linear = all(d.split(loop.var) is not None for i, _ in own for d in i)
-    return bool(own) and linear and all(stride(i, s, loop.var) == Dim.of(1) for i, s in own)
+    return bool(own) and all(step(i, s, loop.var) == 1 for i, s in own)
 
 
 def _in_place_of(loop: For, new: Body, body: Body) -> Body:

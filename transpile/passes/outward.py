@@ -1,11 +1,11 @@
-"""A loop that jumps through memory goes out of the loops around it that only work out where, and how much.
+"""Loops that jump through memory go out of one along it that only works out where, and how much.
 
-    for i in 0..H:                                          for c in 0..C:
-        for j in 0..W:                                          for i in 0..H:
-            u = i / 2 - 0.25; at = int(u)                           for j in 0..W:
-            for c in 0..C: y[c,i,j] = x[c,at,j] * u       ->            u = i / 2 - 0.25; at = int(u)
-            for c in 0..C: y[c,i,j] += x[c,at,j + 1]                    y[c,i,j] = x[c,at,j] * u
-                                                                        y[c,i,j] += x[c,at,j + 1]
+    for i in 0..H:                                          for i in 0..H:
+        for j in 0..W:                                          for c in 0..C:
+            u = j / 2 - 0.25; at = int(u)                           for j in 0..W:
+            for c in 0..C: y[c,i,j] = x[c,i,at] * u       ->            u = j / 2 - 0.25; at = int(u)
+            for c in 0..C: y[c,i,j] += x[c,i,at + 1]                    y[c,i,j] = x[c,i,at] * u
+                                                                        y[c,i,j] += x[c,i,at + 1]
 
 As if the channels had been written outside: the loop along memory is the innermost, where places that repeat are seen
 (`periods`). What is worked out hangs on counters only; it is worked out once more for each channel, or, later, once.
@@ -13,6 +13,7 @@ As if the channels had been written outside: the loop along memory is the innerm
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -22,7 +23,7 @@ from ..ir import Comment, For, If, Kernel, Load, Stmt, Store
 from .depend import Memory, injective
 from .interchange import set_first
 from .predicate import may_trap
-from .products import stride
+from .products import step
 from .tree import Access, Body, Names, accesses, buffers, dim_loads, map_bodies, parts, roots, substitute, touched, walk
 
 
@@ -35,9 +36,7 @@ class _State:
     def __init__(self, kernel: Kernel) -> None:
         self.table, self.root, self.names = buffers(kernel), roots(kernel), Names.of(kernel)
         self.facts = Memory.of(kernel).facts
-        self.uses: dict[str, int] = {}
-        for a in accesses(kernel.body):
-            self.uses[a.buffer] = self.uses.get(a.buffer, 0) + 1
+        self.uses = Counter(a.buffer for a in accesses(kernel.body))
 
     def body(self, body: Body) -> Body:
         return tuple(self.stmt(s) for s in body)
@@ -84,7 +83,7 @@ class _State:
     def is_within(self, name: str, loop: For) -> bool:
         """Whether it is a temporary of the loop alone."""
         uses = sum(a.buffer == name for a in accesses(loop.body))
-        return self.table[name].kind == "temp" and not self.table[name].alias and uses == self.uses.get(name)
+        return self.table[name].kind == "temp" and not self.table[name].alias and uses == self.uses[name]
 
     def is_own(self, loop: For) -> bool:
         """Whether variables that it sets are of its iterations."""
@@ -112,10 +111,7 @@ class _State:
         return any(self.is_along(a, loop.var) for a, _ in places) and not any(self.is_along(a, v) for a, v in places)
 
     def is_along(self, a: Access, var: str) -> bool:
-        index = a.index or ()
-        if any(d.split(var) is None for d in index):
-            return False
-        return stride(index, self.table[a.buffer].shape, var).value in (1, -1)
+        return step(a.index or (), self.table[a.buffer].shape, var) in (1, -1)
 
 
 __all__ = ["outward"]

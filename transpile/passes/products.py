@@ -38,6 +38,11 @@ def stride(index: tuple[Dim, ...], shape: tuple[Dim, ...], var: str) -> Dim:
     return total
 
 
+def step(index: tuple[Dim, ...], shape: tuple[Dim, ...], var: str) -> int | None:
+    """The same as a number; None where it is none that is known, or the index is not linear."""
+    return None if any(d.split(var) is None for d in index) else stride(index, shape, var).value
+
+
 @dataclass
 class State:
     table: dict[str, Buffer]
@@ -107,8 +112,7 @@ class State:
         return best[-1] if best else None
 
     def is_along(self, place: Load, var: str) -> bool:
-        linear = all(d.split(var) is not None for d in place.index)
-        return linear and stride(place.index, self.table[place.buffer].shape, var).value == 1
+        return step(place.index, self.table[place.buffer].shape, var) == 1
 
     def is_product(self, axes: tuple[For, ...], places: tuple[Load, ...], facts: Facts) -> bool:
         own = {x.var for x in axes}

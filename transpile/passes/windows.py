@@ -20,7 +20,7 @@ from ..ir import Buffer, Comment, Expr, For, If, Kernel, Op, Stmt, Store
 from .depend import Memory, injective
 from .guards import margins
 from .interchange import STRIP, set_first
-from .products import stride
+from .products import step
 from .ranges import conjuncts
 from .tree import (
     Access,
@@ -104,7 +104,7 @@ class _Loop:
         if loop.kind != "map" or loop.parallel or (extent is not None and extent < STRIP // 4):
             return False
         places = [(a.index, self.state.table[a.buffer].shape) for a in self.all if a.index]
-        steps = {_step(i, s, loop.var) for i, s in places}
+        steps = {step(i, s, loop.var) for i, s in places}
         if not steps & {1, -1} or any(s is None or abs(s) > FARTHEST for s in steps):
             return False
         for other in self.inner:
@@ -113,7 +113,7 @@ class _Loop:
                 continue
             if self.is_window(other):
                 continue
-            if {_step(i, s, other.var) for i, s in places} & {1, -1}:
+            if {step(i, s, other.var) for i, s in places} & {1, -1}:
                 return False
         return True
 
@@ -289,13 +289,6 @@ def _leaves(tree: tuple) -> Iterator[_Piece]:
 
 def _names(index: Index, var: str) -> bool:
     return any(var in d.symbols() for d in index)
-
-
-def _step(index: Index, shape: tuple[Dim, ...], var: str) -> int | None:
-    """By how many elements a place moves with the variable, if that is a known number."""
-    if any(d.split(var) is None for d in index):
-        return None
-    return stride(index, shape, var).value
 
 
 __all__ = ["windows"]
