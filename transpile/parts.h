@@ -1,12 +1,11 @@
-/* Part of a vector: what a loop over vectors leaves. lc_some loads the first n elements, and zeros; lc_put stores the first
-   n; lc_among and lc_back those whose bits are set; nothing else is touched. LC_REAL is the type, LC_AS(name) a name for it. Where there are no masks a vector has one
-   lane, so that nothing is left. */
+/* Part of a vector: what a loop over vectors leaves, or its ends have. lc_among loads the elements whose bits are set, and
+   zeros; lc_back stores those; lc_some and lc_put do so with the first n. Nothing else is touched. LC_REAL is the type,
+   LC_AS(name) a name for it. Where there are no masks a vector has one lane, so that nothing is left. */
 #if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
+#define LC_LANES 1 /* a vector has several */
 #define LC_PART_f32(name) __builtin_ia32_##name##ups512_mask
 #define LC_PART_f64(name) __builtin_ia32_##name##upd512_mask
 typedef LC_REAL LC_AS(lc_part) __attribute__((vector_size(64), may_alias));
-#define LC_LANES 1 /* a vector has several */
-enum { LC_AS(lc_wide) = 64 / sizeof(LC_REAL), LC_AS(lc_abreast) = 4 * LC_AS(lc_wide) };
 
 LC_USED static inline void LC_AS(lc_among)(void *to, const void *from, unsigned lanes)
 {
@@ -17,21 +16,10 @@ LC_USED static inline void LC_AS(lc_back)(void *to, const void *from, unsigned l
 {
     LC_AS(LC_PART)(store)(to, *(const LC_AS(lc_part) *)from, lanes);
 }
-
-LC_USED static inline void LC_AS(lc_some)(void *to, const void *from, int n)
-{
-    LC_AS(lc_among)(to, from, (1u << n) - 1);
-}
-
-LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n)
-{
-    LC_AS(lc_back)(to, from, (1u << n) - 1);
-}
 #undef LC_PART_f32
 #undef LC_PART_f64
 #elif defined(__AVX2__) && defined(__GNUC__) && !defined(__clang__)
-#define LC_EACH_f32 {0, 1, 2, 3, 4, 5, 6, 7}
-#define LC_EACH_f64 {0, 1, 2, 3}
+#define LC_LANES 1
 #define LC_BITS_f32 {1, 2, 4, 8, 16, 32, 64, 128}
 #define LC_BITS_f64 {1, 2, 4, 8}
 #define LC_LOAD_f32 __builtin_ia32_maskloadps256
@@ -42,33 +30,22 @@ LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n)
 #define LC_COUNT_f64 long long
 typedef LC_REAL LC_AS(lc_part) __attribute__((vector_size(32), may_alias));
 typedef LC_AS(LC_COUNT) LC_AS(lc_mask) __attribute__((vector_size(32)));
-#define LC_LANES 1
-enum { LC_AS(lc_wide) = 32 / sizeof(LC_REAL), LC_AS(lc_abreast) = 4 * LC_AS(lc_wide) };
 
-LC_USED static inline void LC_AS(lc_some)(void *to, const void *from, int n)
+LC_USED static inline LC_AS(lc_mask) LC_AS(lc_mask_of)(unsigned lanes)
 {
-    const LC_AS(lc_mask) inside = (LC_AS(lc_mask))LC_AS(LC_EACH) < (LC_AS(LC_COUNT))n;
-    *(LC_AS(lc_part) *)to = LC_AS(LC_LOAD)((const void *)from, inside);
+    const LC_AS(lc_mask) bits = LC_AS(LC_BITS);
+    return (bits & (LC_AS(LC_COUNT))lanes) == bits;
 }
 
-LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n)
-{
-    const LC_AS(lc_mask) inside = (LC_AS(lc_mask))LC_AS(LC_EACH) < (LC_AS(LC_COUNT))n;
-    LC_AS(LC_KEEP)((void *)to, inside, *(const LC_AS(lc_part) *)from);
-}
 LC_USED static inline void LC_AS(lc_among)(void *to, const void *from, unsigned lanes)
 {
-    const LC_AS(lc_mask) bits = LC_AS(LC_BITS), inside = (bits & (LC_AS(LC_COUNT))lanes) == bits;
-    *(LC_AS(lc_part) *)to = LC_AS(LC_LOAD)((const void *)from, inside);
+    *(LC_AS(lc_part) *)to = LC_AS(LC_LOAD)(from, LC_AS(lc_mask_of)(lanes));
 }
 
 LC_USED static inline void LC_AS(lc_back)(void *to, const void *from, unsigned lanes)
 {
-    const LC_AS(lc_mask) bits = LC_AS(LC_BITS), inside = (bits & (LC_AS(LC_COUNT))lanes) == bits;
-    LC_AS(LC_KEEP)((void *)to, inside, *(const LC_AS(lc_part) *)from);
+    LC_AS(LC_KEEP)(to, LC_AS(lc_mask_of)(lanes), *(const LC_AS(lc_part) *)from);
 }
-#undef LC_EACH_f32
-#undef LC_EACH_f64
 #undef LC_BITS_f32
 #undef LC_BITS_f64
 #undef LC_LOAD_f32
@@ -82,6 +59,12 @@ LC_USED static inline void LC_AS(lc_back)(void *to, const void *from, unsigned l
 enum { LC_AS(lc_wide) = 1, LC_AS(lc_abreast) = 1 << 30 };
 LC_USED static inline void LC_AS(lc_some)(void *to, const void *from, int n) { memcpy(to, from, (size_t)n * sizeof(LC_REAL)); }
 LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n) { memcpy(to, from, (size_t)n * sizeof(LC_REAL)); }
+#endif
+
+#if LC_LANES
+enum { LC_AS(lc_wide) = sizeof(LC_AS(lc_part)) / sizeof(LC_REAL), LC_AS(lc_abreast) = 4 * LC_AS(lc_wide) };
+LC_USED static inline void LC_AS(lc_some)(void *to, const void *from, int n) { LC_AS(lc_among)(to, from, lc_before(n)); }
+LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n) { LC_AS(lc_back)(to, from, lc_before(n)); }
 #endif
 
 /* What the lanes of a vector have accumulated, joined two by two. */
