@@ -88,9 +88,8 @@ def _after(loops: list[For], product: Product, user: Stmt, shapes: Shapes) -> tu
         return None
     (place,) = places
     made = {**{x.var: (x.lo, x.hi) for x in loops}, **{n: (Dim.of(0), e) for n, e in (product.rows, product.columns)}}
-    made_of = tuple(
-        made.get(str(d.symbol), (d, d))[1] for d in product.index
-    )  # of a strip, less than there is room for
+    # A strip has fewer rows than there is room for.
+    made_of = tuple(made.get(str(d.symbol), (d, d))[1] for d in product.index)
     if not is_whole(place, made_of, {x.var: (x.lo, x.hi) for x in nest}) or not is_whole(product.index, made_of, made):
         return None
     moved = {str(old.symbol): new for old, new in zip(place, product.index)}
