@@ -75,6 +75,34 @@ def placed(x: real["C W"], at: real["W"]) -> real["C W"]:
 
 
 @layer
+def averaged(x: real["C W"]) -> real["C W"]:
+    """What is worked out of all channels has to wait for them."""
+    c, n = x.shape
+    y = np.zeros((c, n))
+    for j in range(n):
+        s = 1.0
+        for k in range(c):
+            s += x[k, j]
+        v = s * 0.5
+        for k in range(c):
+            y[k, j] = v * x[k, j]
+    return y
+
+
+@layer
+def beside(x: real["C W"]) -> tuple[real["C W"], real["W"]]:
+    """Something is left even where there are no channels."""
+    c, n = x.shape
+    y, z = np.zeros((c, n)), np.zeros(n)
+    for j in range(n):
+        f = np.cos(1.0 * j)
+        z[j] = f
+        for k in range(c):
+            y[k, j] = f * x[k, j]
+    return y, z
+
+
+@layer
 def last(x: real["W C"]) -> real["W C"]:
     """Memory lies along the channels."""
     n, c = x.shape
@@ -87,7 +115,14 @@ def last(x: real["W C"]) -> real["W C"]:
             y[j, k] += x[n - 1 - j, k] ** 2
     return y
 '''
-SHAPES = {"resized": ["c h w"], "summed": ["c w", "c"], "swapped": ["c w"], "placed": ["c w", "w"], "last": ["w c"]}
+SHAPES = {
+    "resized": ["c h w"],
+    "summed": ["c w", "c"],
+    "swapped": ["c w"],
+    "placed": ["c w", "w"],
+    "averaged": ["c w"],
+    "last": ["w c"],
+}
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +157,13 @@ def test_values_and_gradients(package, name, c):
 @pytest.mark.parametrize("name", SHAPES)
 def test_bits_do_not_hang_on_threads(package, name):
     same_bits(getattr(package, name), [v.astype(np.float32) for v in draw(name, 9, 17, 33)])
+
+
+@pytest.mark.parametrize("c", [0, 1, 3])
+def test_what_is_left_beside_channels(package, c):
+    x = np.random.default_rng(0).standard_normal((2, c, 40))
+    for got, want in zip(package.beside(x), package.beside.reference(x), strict=True):
+        np.testing.assert_allclose(got, want, 1e-12, 1e-12)
 
 
 @pytest.mark.parametrize(("name", "vectors"), [("resized", 4), ("last", 1)])
