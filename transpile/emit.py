@@ -25,7 +25,7 @@ from .ir import Buffer, Check, Comment, Expr, For, Grow, If, Kernel, Load, Op, P
 from .operations import ROWS
 from .passes.overwrite import overwrites
 from .passes.products import stride
-from .passes.tree import Names, own_accesses, own_exprs, parts, roots, walk
+from .passes.tree import Names, has, own_accesses, own_exprs, parts, roots, walk
 from .passes.work import FINER, WORTH
 from .rounding import MARK, in_one_way
 
@@ -425,6 +425,9 @@ class _Function:
             inside |= any(b.name == name for p, bs in self.storage.locals.items() if p[: len(path)] == path for b in bs)
             return None if inside or name not in self.spell.local else self.spell.ctype(self.spell.table[name].dtype)
 
+        if (loop.hi - loop.lo).value == 1 and has(loop.body, For):
+            self.named(loop, path)
+            return
         self.bounds(loop)
         if self.row(loop):
             return
@@ -468,6 +471,15 @@ class _Function:
         length = self.spell.dim(loop.hi - loop.lo)
         self.put(f"{verb}_{kind}({target}, {self.address(source.subs(begins))}, {length});")
         return True
+
+    def named(self, loop: For, path: tuple) -> None:
+        """A loop of one iteration: its variable is a name for a number, of no other loop or buffer."""
+        bound = dict(self.spell.bound)
+        self.put(f"const int64_t {self.spell.names.add(loop.var)} = {bare(self.spell.dim(loop.lo))};")
+        self.spell.facts[loop.var] = (loop.lo, loop.lo)
+        self.body(loop.body, path)
+        del self.spell.facts[loop.var]
+        self.spell.bound = bound
 
     def extreme(self, loop: For, store: Store, source: Load) -> None:
         place, kind = self.spell.place(store.buffer, ()), self.spell.kind(source.dtype)

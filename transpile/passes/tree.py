@@ -424,6 +424,11 @@ def has(body: Iterable[Stmt], *kinds: type) -> bool:
     return any(isinstance(s, kinds) for s in walk(body))
 
 
+def named(var: str, value: Dim, body: Body) -> For:
+    """The body with a name for a number: a loop of one iteration."""
+    return For(var, value, value + 1, body)
+
+
 def in_vectors(stmt: Stmt) -> TypeGuard[For]:
     """Whether it is a loop that gcc may run in vectors: a map, for one thread, with no loop and no way out inside."""
     if not isinstance(stmt, For) or stmt.kind != "map" or stmt.parallel:
