@@ -37,7 +37,7 @@ from .blocks import rebound, without_stores
 from .cotangents import Cotangents
 from .parts import by_name, by_names
 from .reductions import shrinks
-from .rooms import position, room
+from .rooms import most_trips, position, room
 from .rules import asks_which
 from .versions import with_versions
 
@@ -215,10 +215,10 @@ class Loops:
         return _makes_a_product(stmt.value) or (isinstance(loop, While) and _costs(stmt.value) >= DEAR)
 
     def _trips(self: Any, stmt: For | While) -> Dim | None:
-        """How often a loop runs, if sizes tell."""
+        """How often a loop runs at most, if sizes tell."""
         if isinstance(stmt, While):
             return None
-        count = construct.trips(stmt.start, stmt.stop, stmt.step)
+        count = most_trips(stmt)
         return None if count is None else maximum(count, ZERO, self.facts)
 
     def _saving_while(self: Any, stmt: While, kept: list[str]) -> tuple[list[Stmt], list[Stmt], Expr]:

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..transpile import construct
 from ..transpile.construct import const, value_of
 from ..transpile.dims import ZERO, Dim, maximum, nonnegative
-from ..transpile.program import Assign, Expr, For, Name, Stmt, Type
+from ..transpile.program import (
+    Assign,
+    At,
+    Expr,
+    For,
+    Index,
+    Name,
+    Stmt,
+    Store,
+    Type,
+    assigned,
+    stmt_exprs,
+    walk,
+)
+from .places import of_axes
 
 
 def position(stmt: For) -> Expr:
@@ -18,6 +32,35 @@ def position(stmt: For) -> Expr:
     if stmt.step == -1:
         return construct.call("subtract", stmt.start, counter)
     return offset if stmt.step == 1 else construct.call("floor_divide", offset, const(stmt.step))
+
+
+def most_trips(stmt: For) -> Dim | None:
+    """How often a loop runs at most: as its bounds say, or, where they depend on values, the extent of an axis that each
+    step has an index into: beyond that it fails. None: nobody knows."""
+    exact = construct.trips(stmt.start, stmt.stop, stmt.step)
+    if exact is not None:
+        return exact
+    start, stop = value_of(stmt.start), value_of(stmt.stop)
+    lowest = start if stmt.step > 0 else None if stop is None else stop + 1
+    if lowest is None or any(name == stmt.var for s in stmt.body for name in assigned((s,))):
+        return None
+    for index, extent in _indices(stmt):
+        offset = index - Dim.of(stmt.var)
+        if stmt.var not in offset.symbols() and nonnegative(lowest + offset):  # negative ones count from the end
+            return (extent - offset - lowest + (abs(stmt.step) - 1)) // abs(stmt.step)
+    return None
+
+
+def _indices(stmt: For) -> Iterator[tuple[Dim, Dim]]:
+    """Indices that every step of a loop has, and the extents of the axes."""
+    for inner in stmt.body:
+        found = [(e.base.type, e.items) for x in stmt_exprs(inner) for e in walk(x) if isinstance(e, Index)]
+        if isinstance(inner, Store):
+            found.append((inner.base.type, inner.items))
+        for type, items in found:
+            for item, extent in zip(of_axes(items), type.shape, strict=True):
+                if isinstance(item, At) and (index := value_of(item.index)) is not None:
+                    yield index, extent
 
 
 def room(name: str, type: Type, counts: Sequence[Dim]) -> tuple[Name, Stmt]:
@@ -34,4 +77,4 @@ def _places(count: Dim) -> Dim:
     return above if nonnegative(above) else maximum(count, ZERO)
 
 
-__all__ = ["position", "room"]
+__all__ = ["most_trips", "position", "room"]

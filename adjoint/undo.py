@@ -48,7 +48,7 @@ from ..transpile.program import (
 from .blocks import rebound
 from .cotangents import Cotangents
 from .point import CHEAP, cost, hint
-from .rooms import position, room
+from .rooms import most_trips, position, room
 from .versions import with_versions
 
 PLACE = 3 * CHEAP  # flops of what is made of integers, conditions and places: quotients by constants are shifts
@@ -134,7 +134,7 @@ class Undo:
 
     def _most(self: Any, stmt: For) -> Dim:
         """How often a loop runs at most."""
-        count = construct.trips(stmt.start, stmt.stop, stmt.step)
+        count = most_trips(stmt)
         if count is None:
             raise CannotUndo
         count = maximum(largest(count, self.facts), ZERO, self.facts)

@@ -17,6 +17,7 @@ from .direct import direct
 from .distribute import distribute
 from .ease import ease
 from .elide import elide
+from .ends import ends
 from .fills import fills
 from .flatten import flatten
 from .fold import fold
@@ -61,6 +62,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("whole", whole),  # a fraction of places, rounded down, is a place
     ("guards", guards),  # what a branch has asked is not checked inside
     ("ranges", ranges),  # where all indices are in range, none is checked
+    ("ends", ends),  # what fails from some step on ends the loop there
     ("free", free),  # user loops with independent iterations are maps
     ("outward", outward),  # loops that jump through memory go outside
     ("periods", periods),  # what repeats in places is made together

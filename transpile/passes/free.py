@@ -16,11 +16,25 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from ..dims import Dim
-from ..ir import Buffer, Expr, For, Kernel, Load, Op, Stmt, Store, While
+from ..dims import ANY, Dim
+from ..ir import Buffer, Expr, For, Int, Kernel, Load, Op, Stmt, Store, While
 from .contract import stored_first
 from .depend import Memory, conflict, directions, elsewhere
-from .tree import Access, Body, accesses, buffers, dim_loads, loads, map_bodies, map_expr, roots, substitute, touched
+from .tree import (
+    Access,
+    Body,
+    accesses,
+    buffers,
+    dim_loads,
+    loads,
+    map_all,
+    map_bodies,
+    map_expr,
+    roots,
+    substitute,
+    touched,
+    written,
+)
 
 _ACCUMULATE = {"add": "add", "multiply": "mul", "maximum": "max", "minimum": "min"}
 
@@ -87,10 +101,10 @@ def _stmt(stmt: Stmt, kernel: Kernel, memory: Memory) -> Stmt:
     if not isinstance(stmt, For):
         return map_bodies(stmt, lambda inner: _body(inner, kernel, memory))
     inside = memory.inside(stmt)
-    stmt = replace(stmt, body=_body(stmt.body, kernel, inside))
-    if stmt.kind == "seq" and independent_iterations(stmt, kernel, inside):
-        return _forwards(replace(stmt, kind="map"))
-    return stmt
+    found = replace(stmt, body=_body(stmt.body, kernel, inside))
+    if stmt.kind == "seq" and independent_iterations(found, kernel, inside, stmt):
+        return _forwards(replace(found, kind="map"))
+    return found
 
 
 def _forwards(loop: For) -> For:
@@ -102,12 +116,15 @@ def _forwards(loop: For) -> For:
     return replace(loop, body=substitute(loop.body, {loop.var: loop.lo + loop.hi - 1 - Dim.of(loop.var)}))
 
 
-def independent_iterations(loop: For, kernel: Kernel, memory: Memory) -> bool:
-    table, private = buffers(kernel), set()
-    everywhere = [a.buffer for a in accesses(kernel.body)]
+def independent_iterations(loop: For, kernel: Kernel, memory: Memory, was: For | None = None) -> bool:
+    """`was`: what it is in the kernel, if it has changed since."""
+    table, private = buffers(kernel), set[str]()
+    outside = Counter(a.buffer for a in accesses(kernel.body))
+    outside.subtract(a.buffer for a in accesses((was or loop).body))
+    loop, memory = _with_known(loop, memory)
     first: dict[str, set[Access]] = {}
     for a in accesses(loop.body):
-        if a.buffer not in private and _is_private(table[a.buffer], loop, table, everywhere):
+        if a.buffer not in private and _is_private(table[a.buffer], loop, table, outside):
             private.add(a.buffer)
         if a.buffer not in private:
             first.setdefault(memory.root[a.buffer], set()).add(a)
@@ -118,14 +135,29 @@ def independent_iterations(loop: For, kernel: Kernel, memory: Memory) -> bool:
     return True
 
 
-def _is_private(buffer: Buffer, loop: For, table: Mapping[str, Buffer], everywhere: list[str]) -> bool:
+def _with_known(loop: For, memory: Memory) -> tuple[For, Memory]:
+    """The loop with names for integers that were computed before it: its iterations know the same, in places, too."""
+    changed = {memory.root[name] for name in written((loop,))}
+    found: dict[str, tuple[Dim, Dim]] = {}
+
+    def known(e: Expr) -> Expr:
+        if not isinstance(e, Load) or e.index or e.dtype != "i64" or memory.root[e.buffer] in changed:
+            return e
+        found[f"{e.buffer}'"] = ANY
+        return Int(Dim.of(f"{e.buffer}'"))
+
+    loop = replace(loop, body=map_all(loop.body, known))
+    return loop, replace(memory, facts={**memory.facts, **found})
+
+
+def _is_private(buffer: Buffer, loop: For, table: Mapping[str, Buffer], outside: Counter[str]) -> bool:
     """Whether each iteration makes it anew. A list is what its length says: one that begins empty begins anew."""
     if buffer.kind == "list":
         lengths = [table[load.buffer] for load in dim_loads(buffer.shape[0])]
-        begun = all(_is_private(length, loop, table, everywhere) for length in lengths)
+        begun = all(_is_private(length, loop, table, outside) for length in lengths)
     else:
         begun = buffer.kind == "temp" and stored_first(_around(loop.body, buffer.name), buffer, set())
-    return begun and everywhere.count(buffer.name) == sum(a.buffer == buffer.name for a in accesses(loop.body))
+    return begun and not outside[buffer.name]
 
 
 def _around(body: Body, name: str) -> Body:
