@@ -1,4 +1,4 @@
-"""What rows end with is computed for many rows at once: the same numbers, on any number of threads."""
+"""What rows ask for as numbers is computed for many rows at once: the same numbers, on any number of threads."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from nets import built_from, kernels_in
 from thorough import agrees, same_bits
 
 from layerc.transpile.ir import For
-from layerc.transpile.passes.gangs import GANG
-from layerc.transpile.passes.tree import walk
+from layerc.transpile.passes.tree import has, walk
 
 TEXT = '''
 import numpy as np
@@ -48,25 +47,72 @@ def by_rows(x: real["T D"]) -> real["T"]:
     return y
 
 
+@layer
+def norm(x: real["T D"], weight: Param[real["D"]]) -> real["T D"]:
+    """A loop that waits for a number that waits for a loop, twice."""
+    centred = x - np.mean(x, axis=1, keepdims=True)
+    return centred / np.sqrt(np.mean(centred**2, axis=1, keepdims=True) + 1e-3) * weight
+
+
+@layer
+def softmax(x: real["D"]) -> real["D"]:
+    """Elements cross from one loop over the row to another."""
+    e = np.exp(x - np.max(x))
+    return e / np.sum(e)
+
+
+@layer
+def told(x: real["K"], label: i32) -> real["K"]:
+    """An index that can be wrong, and a loop that waits."""
+    e = np.exp(x) / np.sum(np.exp(x))
+    return e * x[label]
+
+
+@layer
+def steps(x: real["T D"]) -> real["T D"]:
+    """A loop of the user, whose numbers are used once more at the end of each row."""
+    y = np.zeros(x.shape)
+    for t in range(x.shape[0]):
+        top = np.max(np.abs(x[t])) + 1.0
+        scale = np.sqrt(np.sum((x[t] / top) ** 2) + 1.0)
+        for d in range(x.shape[1]):
+            y[t, d] = x[t, d] / (scale * top)
+        y[t, 0] += np.log(scale) * top
+    return y
+
+
 @layer(batched=True)
 def whole(x: real["N D"]) -> real["N"]:
     total = np.sum(np.exp(x), axis=1)
     return np.log(total) + np.tanh(total)
 '''
 
-NAMES = ["focal", "cosine", "two_ends", "by_rows", "whole"]
+PLAIN = """
+@layer
+def means(x: real["T D"]) -> real["T"]:
+    return np.mean(x, axis=1)
+
+
+@layer
+def elements(x: real["T D"]) -> real["T D"]:
+    return np.exp(x) / (1.0 + np.exp(x))
+"""
+
+NAMES = ["focal", "cosine", "two_ends", "by_rows", "norm", "softmax", "told", "steps", "whole"]
 
 
 def draw(name: str, batch: int, d: int, dtype: type) -> list[np.ndarray]:
     rng = np.random.default_rng(batch * 100 + d)
     x = (0.5 * rng.standard_normal((batch, d))).astype(dtype)
     match name:
-        case "focal":
+        case "focal" | "told":
             return [x, rng.integers(0, d, batch).astype(np.int32)]
         case "cosine":
             return [x, x[::-1].copy(), rng.integers(0, 2, batch).astype(np.int32)]
-        case "by_rows":
+        case "by_rows" | "steps":
             return [(0.5 * rng.standard_normal((batch, 7, d))).astype(dtype)]
+        case "norm":
+            return [(0.5 * rng.standard_normal((batch, 35, d))).astype(dtype), np.linspace(0.5, 1.5, d).astype(dtype)]
     return [x]
 
 
@@ -114,20 +160,55 @@ def test_a_row_does_not_know_its_gang(package, name):
         assert np.isnan(layer(*beside)[40])
 
 
-def test_an_index_out_of_range_is_named(package):
-    x, label = draw("focal", 100, 6, np.float32)
-    label[57] = 6
-    with pytest.raises(IndexError, match="6"):
-        package.focal(x, label)
+@pytest.mark.parametrize("name", ["focal", "told"])
+def test_an_index_out_of_range_is_named(package, name):
+    """The first row's, not that of the first phase."""
+    x, label = draw(name, 100, 6, np.float32)
+    label[57], label[58] = 6, 9
+    with pytest.raises(IndexError, match="index 6 is out"):
+        getattr(package, name)(x, label)
 
 
-@pytest.mark.parametrize("name", ["focal", "cosine", "two_ends"])
-def test_there_are_gangs(folder, package, name):
-    kernel = kernels_in(folder / "gangs_of.py")[name, "predict"]
-    loops = [s for s in walk(kernel.body) if isinstance(s, For) and s.var.startswith("gang")]
-    assert loops
-    for gang in loops:
-        rows, last = (s for s in gang.body if isinstance(s, For))
-        assert not any(isinstance(s, For) for s in last.body)
-        assert rows.hi == last.hi
-        assert str(GANG) in str(rows.hi)
+@pytest.mark.parametrize(("batch", "d"), [(70, 64), (9, 9000), (3, 5000), (33, 2000)])
+def test_rows_of_any_length(package, batch, d):
+    """A gang has fewer rows the longer they are."""
+    (x,) = draw("softmax", batch, d, np.float64)
+    np.testing.assert_allclose(package.softmax(x), package.softmax.reference(x), 1e-12, 1e-15)
+    same_bits(package.softmax, draw("softmax", batch, d, np.float32))
+
+
+@pytest.mark.parametrize("name", ["norm", "softmax", "steps"])
+def test_rows_beside_nan(package, name):
+    values = draw(name, 50, 24, np.float32)
+    clean = getattr(package, name)(*values)
+    values[0][20] = np.nan
+    got = getattr(package, name)(*values)
+    assert np.isnan(got[20]).all()
+    assert np.array_equal(np.delete(got, 20, axis=0), np.delete(clean, 20, axis=0))
+
+
+def gangs_of(kernel):
+    return [s for s in walk(kernel.body) if isinstance(s, For) and s.var.startswith("gang")]
+
+
+@pytest.mark.parametrize(
+    ("name", "phases"),
+    [("focal", 3), ("cosine", 2), ("two_ends", 2), ("norm", 5), ("softmax", 4), ("told", 3), ("steps", 5)],
+)
+def test_there_are_gangs(folder, package, name, phases):
+    """Loops over rows and loops over numbers, of one gang all of them."""
+    found = gangs_of(kernels_in(folder / "gangs_of.py")[name, "predict"])
+    assert found
+    for gang in found:
+        (first,) = gang.body
+        assert len(first.body) == phases
+        assert len({rows.hi for rows in first.body}) == 1
+        assert sum(not has(rows.body, For) for rows in first.body) == (phases - 1) // 2 + (phases == 2)
+
+
+def test_what_does_not_wait_stays_together(folder, package):
+    """A pass over each row, and a number of it that is cheap."""
+    path = folder / "plain.py"
+    path.write_text(TEXT.split("@layer", maxsplit=1)[0] + PLAIN)
+    for (name, _), kernel in kernels_in(path).items():
+        assert not gangs_of(kernel), name

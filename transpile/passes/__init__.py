@@ -41,6 +41,7 @@ from .ranges import ranges
 from .regroup import regroup
 from .rows import rows
 from .scatter import scatter
+from .sections import sections
 from .share import share
 from .split import split
 from .strands import strands
@@ -92,6 +93,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("strands", strands),  # rows that do not touch each other recur on their own
     ("turn", turn),  # a matrix that products in a loop read across is turned once
     ("flatten", flatten),  # loops over contiguous memory are one
+    ("sections", sections),  # what chooses by its place along a row is a loop for each choice
     ("accumulate", accumulate),  # sums run in registers, and in blocks
     ("ease", ease),  # tanh(log1p(v)) is a quotient
     ("share", share),  # nothing is computed twice, or in a loop that does not change it

@@ -134,9 +134,11 @@ class _State:
                 place = max(place, at[j] + (2 if waits else at[j] % 2 == numbers))
             at.append(place)
         for k in reversed(range(checked, len(steps))):
-            if _is_start(steps[k][-1]):  # what a loop adds to begins beside it
-                users = (j for j in range(k + 1, len(steps)) if not independent(steps[k], steps[j], memory))
-                at[k] = min((at[j] for j in users), default=at[k])
+            users = [at[j] for j in range(k + 1, len(steps)) if not independent(steps[k], steps[j], memory)]
+            if users and _is_start(steps[k][-1]):  # what a loop adds to begins beside it
+                at[k] = min(users)
+            elif users and at[k] % 2 == 0:  # numbers are computed where they are asked for
+                at[k] = min(users) // 2 * 2
         return _phases(at, steps)
 
     def expanded(self, phases: Sequence[Body], kept: Mapping[str, Buffer], row: Dim) -> tuple[list[Body], list[Buffer]]:
