@@ -10,7 +10,7 @@ import pytest
 from nets import built_from, kernels_in
 from thorough import agrees, same_bits
 
-from layerc.transpile.ir import Check, For
+from layerc.transpile.ir import Check, For, Store
 from layerc.transpile.passes.tree import has, in_vectors, walk
 
 TEXT = '''
@@ -99,6 +99,25 @@ def inside(x: real["T"], shift: i32) -> real["T"]:
 
 
 @layer
+def sums(x: real["N D"], label: i32["N"], *, groups: int = 4) -> real["groups"]:
+    """A sum in a place that is read from memory, which no step asks for where rows are empty."""
+    y = np.zeros(groups)
+    for n in range(x.shape[0]):
+        for d in range(x.shape[1]):
+            y[label[n]] += np.exp(x[n, d])
+    return y
+
+
+@layer
+def gated(x: real["T D"], length: i32, u: Param[real["D D"]]) -> real["D"]:
+    """A recurrence of a product, as long as a number says."""
+    h = np.zeros(x.shape[1])
+    for t in range(length):
+        h = np.tanh(x[t] + h @ u)
+    return h
+
+
+@layer
 def carried(x: real["S"], length: i32) -> real["S"]:
     """Each step goes over what it has read; the gradient takes that back."""
     y = x * 1.0
@@ -108,7 +127,7 @@ def carried(x: real["S"], length: i32) -> real["S"]:
     return y
 '''
 
-ROWS = ["total", "softmax", "backwards", "two", "mirrored", "inside", "carried"]
+ROWS = ["total", "softmax", "backwards", "two", "mirrored", "inside", "carried", "gated", "sums"]
 
 
 def draw(name: str, batch: int, n: int, dtype: type) -> list[np.ndarray]:
@@ -130,6 +149,10 @@ def draw(name: str, batch: int, n: int, dtype: type) -> list[np.ndarray]:
             return [floats(batch, n, 3), start, np.minimum(start + rng.integers(-2, 5, (batch, 5)), n).astype(np.int32)]
         case "two":
             return [floats(batch, n + 1), floats(batch, n + 2), length]
+        case "gated":
+            return [floats(batch, n, 5), length, floats(5, 5)]
+        case "sums":
+            return [floats(batch, 6, n), rng.integers(-4, 4, (batch, 6)).astype(np.int32)]
         case "inside":
             return [floats(batch, n), rng.integers(-n - 1, n + 2, batch).astype(np.int32)]
         case "chosen":
@@ -204,6 +227,26 @@ def test_an_empty_loop_has_no_fault(package):
         assert not package.mirrored(np.ones((1, 3)), np.array([length], np.int32)).any()
     x = np.ones((1, 4, 3))
     assert not package.spans(x, np.array([[900, 7]], np.int32), np.array([[900, -3]], np.int32)).any()
+
+
+def test_no_place_is_asked_for_by_empty_rows(package):
+    far = np.full((70, 6), 2_000_000_000, np.int32)
+    y, pullback = package.sums.vjp(np.ones((70, 6, 0)), far)
+    assert y.shape == (70, 4)
+    assert not y.any()
+    assert pullback(np.ones((70, 4)))[0].shape == (70, 6, 0)
+    assert "2000000000" in fault_of(package.sums, [np.ones((70, 6, 1)), far])
+
+
+@pytest.mark.parametrize("way", ["predict", "backward", "pullback"])
+def test_sums_are_in_registers(folder, package, way):
+    """Of a place in memory that a number from memory says no loop adds to it at each step."""
+    kernel = kernels_in(folder / "ends_of.py")["gated", way]
+    arrays = {b.name for b in kernel.buffers if b.shape}
+    for loop in (s for s in walk(kernel.body) if isinstance(s, For) and in_vectors(s)):
+        for stmt in loop.body:
+            if isinstance(stmt, Store) and stmt.op and stmt.buffer in arrays:
+                assert any(loop.var in d.symbols() for d in stmt.index), (loop, stmt)
 
 
 @pytest.mark.parametrize("name", ["total", "softmax", "two"])

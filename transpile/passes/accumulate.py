@@ -14,13 +14,14 @@ round, need no blocks.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 
 from ..dims import Dim, Facts, minimum, nonnegative
-from ..ir import FLOATS, Buffer, Cast, Check, Comment, Const, Expr, For, If, Kernel, Load, Stmt, Store
+from ..ir import FLOATS, Buffer, Cast, Check, Comment, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
 from .depend import Memory, distinct
-from .tree import Body, Index, Names, accesses, map_bodies, own_accesses, walk
+from .tree import Body, Index, Names, accesses, dim_loads, map_bodies, own_accesses, walk, written
 from .work import work
 
 BLOCK = 1024
@@ -89,10 +90,10 @@ class _State:
                 before.append(Store(wide, (), Const(0.0, "f64")))
                 start.append(Store(part, (), neutral(op, dtype)))
                 finish.append(Store(wide, (), _cast(Load(part, (), dtype), "f64"), op))
-                after.append(Store(buffer, index, _cast(Load(wide, (), "f64"), dtype), op))
+                after.append(_if_any(loop, Store(buffer, index, _cast(Load(wide, (), "f64"), dtype), op)))
             else:
                 before.append(Store(part, (), neutral(op, dtype)))
-                after.append(Store(buffer, index, Load(part, (), dtype), op))
+                after.append(_if_any(loop, Store(buffer, index, Load(part, (), dtype), op)))
         inner: Stmt = replace(loop, body=inside)
         if blocked:
             inner = self.in_blocks(replace(loop, body=inside), tuple(start), tuple(finish))
@@ -129,8 +130,9 @@ def _still(loop: For) -> list[Place]:
     """What is accumulated into one place all through the loop, and not otherwise touched in it. Rank-0
     temporaries that begin beside the loop are registers already, unless they need blocks."""
     found: dict[Place, None] = {}
+    changed = written(loop.body)
     for stmt in walk(loop.body):
-        if isinstance(stmt, Store) and stmt.op and not any(_varies(d, loop) for d in stmt.index):
+        if isinstance(stmt, Store) and stmt.op and not any(_varies(d, loop, changed) for d in stmt.index):
             found[(stmt.buffer, stmt.index, stmt.op)] = None
     touched: dict[str, list[tuple[Index | None, str]]] = {}
     for stmt in walk(loop.body):
@@ -145,8 +147,15 @@ def _still(loop: For) -> list[Place]:
     return [place for place in found if is_alone(place)]
 
 
-def _varies(dim: Dim, loop: For) -> bool:
-    return loop.var in dim.symbols() or any(not isinstance(a, str) and a.kind == "load" for a in dim.atoms())
+def _varies(dim: Dim, loop: For, changed: Collection[str]) -> bool:
+    return loop.var in dim.symbols() or any(load.buffer in changed for load in dim_loads(dim))
+
+
+def _if_any(loop: For, store: Store) -> Stmt:
+    """Where no step would ask for a place that is read from memory, there may be no such place."""
+    if not any(True for d in store.index for _ in dim_loads(d)):
+        return store
+    return If(Op("less", (Int(loop.lo), Int(loop.hi)), "bool"), (store,))
 
 
 def _redirect(body: Body, place: Place, part: str) -> Body:
