@@ -1,4 +1,4 @@
-"""While a row in the cache is gone over, the next one is fetched: which loops do, and that nothing else changes."""
+"""Where rows are gone over backwards, those to come are fetched: which loops do, and that nothing else changes."""
 
 from __future__ import annotations
 
@@ -71,24 +71,16 @@ def fetched(kernel):
     return [(p.buffer, str(p.index[-2])) for s in walk(kernel.body) if isinstance(s, For) for p in s.ahead]
 
 
-def test_the_second_loop_over_a_row_fetches_the_next(file):
+def test_what_goes_forwards_is_not_fetched(file):
+    """Processors see that a loop goes along memory, and that rows follow each other."""
     kernels = kernels_in(file)
-    assert fetched(kernels["variance", "predict"]) == [("x", "b + 1")]
-    assert fetched(kernels["centred", "predict"]) == [("x", "i + 1")]
-    loops = [s for s in walk(kernels["variance", "predict"].body) if isinstance(s, For) and s.ahead]
-    assert "subtract" in str(loops[0].body), "the first loop waits for memory itself"
-
-
-def test_what_is_read_once_is_not_fetched(file):
-    """Processors see that a loop goes along memory; and parameters, the same for all rows, are there already."""
-    kernels = kernels_in(file)
-    assert fetched(kernels["once", "predict"]) == []
-    assert all(name == "x" for name, _ in fetched(kernels["centred", "predict"]))
+    for name in ("variance", "centred", "once", "smoothed"):
+        assert fetched(kernels[name, "predict"]) == [], name
 
 
 def test_of_a_long_row_only_what_a_cache_holds(file):
-    text = emit.function(kernels_in(file)["variance", "predict"], "f32")
-    assert re.search(r"if \(\w+ < LC_AHEAD\) lc_ahead\(&x\[\(b \+ 1\)\*D", text)
+    text = emit.function(kernels_in(file)["smoothed", "backward"], "f32")
+    assert re.search(r"lc_ahead\(&x\[.*lc_smaller\(D, LC_AHEAD\)", text)
 
 
 @pytest.mark.parametrize("size", [1, 31, 32, 33, 1000, 1025])

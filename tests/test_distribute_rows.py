@@ -276,7 +276,7 @@ def test_temporaries_are_of_a_strip(tmp_path: Path) -> None:
     kernels = _kernels(tmp_path, TEXT)
     for name, rows in (("attention", 64), ("known", 48), ("known_long", 64)):
         temps = [b for b in kernels[name, "predict"].buffers if b.kind == "temp" and b.alias is None]
-        kept = [b for b in temps if len(b.shape) == 2 and not b.name.endswith("_turned")]
+        kept = [b for b in temps if len(b.shape) == 2 and not b.name.endswith(("_turned", "_of"))]  # gangs have fewer
         assert {b.shape[0].value for b in kept} == {rows}, (name, kept)
 
 

@@ -104,7 +104,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("near", near),  # angles are near, which costs half
     ("rows", rows),  # the largest of neighbours in memory is asked for on its own
     ("bits", bits),  # what is taken or 0 is masked
-    ("ahead", ahead),  # while a row in the cache is gone over, the next one is fetched
+    ("ahead", ahead),  # where rows are gone over backwards, the next ones are fetched
 )
 
 NAMES = tuple(name for name, _ in PASSES)

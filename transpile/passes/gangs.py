@@ -64,6 +64,7 @@ class _State:
         self.table = {b.name: b for b in kernel.buffers}
         self.shared = {b.alias for b in kernel.buffers if b.alias} | {b.name for b in kernel.buffers if b.alias}
         self.made: list[Buffer] = []
+        self.groups: set[str] = set()  # variables of loops over gangs
 
     def body(self, body: Body, memory: Memory, outside: frozenset[str]) -> Body:
         """`outside`: the buffers that are touched elsewhere."""
@@ -81,10 +82,17 @@ class _State:
         if isinstance(stmt, While):
             around |= touched((stmt,))
         stmt = map_bodies(stmt, lambda inner: self.body(inner, within, around))
-        if not isinstance(stmt, For) or stmt.kind != "map" or stmt.parallel or not _has_rows(stmt.body):
+        if not isinstance(stmt, For) or stmt.kind != "map" or stmt.parallel or not self.has_rows(stmt.body):
             return stmt
         private = {n for n in touched(stmt.body) - around if self.is_single_owner(n)}
         return self.in_gangs(stmt, private, within) or stmt
+
+    def has_rows(self, body: Body) -> bool:
+        """Whether a loop over rows holds it: loops whose work is a row's."""
+        loops = [s for s in walk(body) if isinstance(s, (For, While))]
+        if any(isinstance(s, While) or s.kind != "map" or s.parallel or s.var in self.groups for s in loops):
+            return False
+        return any(in_vectors(s) or (isinstance(s, For) and has(s.body, For)) for s in body)
 
     def is_single_owner(self, name: str) -> bool:
         buffer = self.table.get(name)
@@ -97,6 +105,8 @@ class _State:
         phases = [phase for phase in phases if phase]
         crossing = sorted(n for n in private if sum(n in touched(phase) for phase in phases) > 1)
         gang = self.size(loop, phases, set(crossing))
+        if loop.var in gang.symbols().union(*(d.symbols() for n in crossing for d in self.table[n].shape)):
+            return None  # rows of different lengths
         kept = {n: replace(self.table[n], name=self.names.fresh(f"{n}_of")) for n in crossing}
         kept = {n: replace(b, shape=(gang, *b.shape) if b.shape else (Dim.of(GANG),)) for n, b in kept.items()}
         phases, renamed = self.expanded(phases, kept, Dim.of(loop.var))
@@ -106,6 +116,7 @@ class _State:
         self.made += [*kept.values(), *renamed]
         self.table |= {b.name: b for b in (*kept.values(), *renamed)}
         group, first, size = (self.names.fresh(n) for n in ("gang", "first", "rows"))
+        self.groups.add(group)
         rows = gang if gang.value is not None else Dim.of(size)
         inside = []
         for phase in phases:
@@ -123,22 +134,27 @@ class _State:
         lets it. Those at even places are of numbers."""
         steps = _with_comments(loop.body)
         single = {n for n in private if not self.table[n].shape}
-        checked = max((k + 1 for k, step in enumerate(steps) if has(step, Check)), default=0)
-        at = [1] * checked  # a fault of one row comes before that of a later one
-        for k, step in enumerate(steps[checked:], checked):
-            numbers = self.is_number(step[-1], loop.var, private)
+        checked = _checked(steps, memory)
+        at: list[int] = []
+        for k, step in enumerate(steps):
+            if k in checked:
+                at.append(1)  # a fault of one row comes before that of a later one
+                continue
+            starts, numbers = _is_start(step[-1]), self.is_number(step[-1], loop.var, private)
             asked = single & _asked(step)
-            place = 0 if numbers or _is_start(step[-1]) else 1
+            place = 0 if numbers else 1
             for j in (j for j in range(k) if not independent(steps[j], step, memory)):
                 waits = _is_loop(steps[j]) and _is_loop(step) and asked & written(steps[j])
-                place = max(place, at[j] + (2 if waits else at[j] % 2 == numbers))
+                apart = at[j] % 2 == numbers and not starts
+                place = max(place, at[j] + (2 if waits else apart))
             at.append(place)
-        for k in reversed(range(checked, len(steps))):
-            users = [at[j] for j in range(k + 1, len(steps)) if not independent(steps[k], steps[j], memory)]
+        for k in (k for k in reversed(range(len(steps))) if k not in checked):
+            later = (j for j in range(k + 1, len(steps)) if j not in checked)
+            users = [at[j] for j in later if not independent(steps[k], steps[j], memory)]
             if users and _is_start(steps[k][-1]):  # what a loop adds to begins beside it
                 at[k] = min(users)
             elif users and at[k] % 2 == 0:  # numbers are computed where they are asked for
-                at[k] = min(users) // 2 * 2
+                at[k] = max(at[k], min(users) // 2 * 2)
         return _phases(at, steps)
 
     def expanded(self, phases: Sequence[Body], kept: Mapping[str, Buffer], row: Dim) -> tuple[list[Body], list[Buffer]]:
@@ -200,6 +216,16 @@ def _with_comments(body: Body) -> list[Body]:
     return found
 
 
+def _checked(steps: Sequence[Body], memory: Memory) -> set[int]:
+    """Statements that check something, and what they need."""
+    found: set[int] = set()
+    for k in reversed(range(len(steps))):
+        needed = {memory.root.get(n, n) for j in found for n in touched(steps[j])}
+        if has(steps[k], Check) or needed & {memory.root.get(n, n) for n in written(steps[k])}:
+            found.add(k)
+    return found
+
+
 def _phases(at: Sequence[int], steps: Sequence[Body]) -> list[Body]:
     """Cheap numbers that wait for no loop, or for which none waits, are computed beside loops."""
     phases = [[k for k, place in enumerate(at) if place == n] for n in range(max(at) + 1)]
@@ -234,14 +260,6 @@ def _is_start(stmt: Stmt) -> bool:
 
 def _is_loop(step: Body) -> bool:
     return isinstance(step[-1], For)
-
-
-def _has_rows(body: Body) -> bool:
-    """Whether a loop over rows holds it: loops whose work is a row's."""
-    inside = tuple(walk(body))
-    if any(isinstance(s, While) or (isinstance(s, For) and (s.kind != "map" or s.parallel)) for s in inside):
-        return False
-    return any(in_vectors(s) or (isinstance(s, For) and has(s.body, For)) for s in body)
 
 
 def _are_worth_it(phases: Sequence[Body]) -> bool:
