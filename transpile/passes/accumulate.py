@@ -14,14 +14,14 @@ round, need no blocks.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 
 from ..dims import Dim, Facts, minimum, nonnegative
 from ..ir import FLOATS, Buffer, Cast, Check, Comment, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
 from .depend import Memory, distinct
-from .tree import Body, Index, Names, accesses, dim_loads, map_bodies, own_accesses, walk, written
+from .tree import Body, Index, Names, accesses, dim_loads, map_bodies, own_accesses, roots, walk, written
 from .work import work
 
 BLOCK = 1024
@@ -54,6 +54,7 @@ def accumulate(kernel: Kernel) -> Kernel:
 class _State:
     def __init__(self, kernel: Kernel):
         self.table = {b.name: b for b in kernel.buffers}
+        self.root = roots(kernel)
         self.names = Names.of(kernel)
         self.made: list[Buffer] = []
 
@@ -65,7 +66,7 @@ class _State:
     def body(self, body: Body, facts: Facts) -> Body:
         found: list[Stmt] = []
         for stmt in body:
-            if isinstance(stmt, For) and _innermost(stmt) and (places := _still(stmt)):
+            if isinstance(stmt, For) and _innermost(stmt) and (places := _still(stmt, self.root)):
                 for new in self.loop(stmt, places, facts):
                     found.append(self.begun(found, new))
             else:
@@ -126,13 +127,13 @@ def _innermost(loop: For) -> bool:
     return loop.kind == "map" and all(isinstance(s, (Store, If, Comment, Check)) for s in walk(loop.body))
 
 
-def _still(loop: For) -> list[Place]:
+def _still(loop: For, root: Mapping[str, str]) -> list[Place]:
     """What is accumulated into one place all through the loop, and not otherwise touched in it. Rank-0
     temporaries that begin beside the loop are registers already, unless they need blocks."""
     found: dict[Place, None] = {}
-    changed = written(loop.body)
+    changed = {root[name] for name in written(loop.body)}
     for stmt in walk(loop.body):
-        if isinstance(stmt, Store) and stmt.op and not any(_varies(d, loop, changed) for d in stmt.index):
+        if isinstance(stmt, Store) and stmt.op and not any(_varies(d, loop, changed, root) for d in stmt.index):
             found[(stmt.buffer, stmt.index, stmt.op)] = None
     touched: dict[str, list[tuple[Index | None, str]]] = {}
     for stmt in walk(loop.body):
@@ -147,8 +148,8 @@ def _still(loop: For) -> list[Place]:
     return [place for place in found if is_alone(place)]
 
 
-def _varies(dim: Dim, loop: For, changed: Collection[str]) -> bool:
-    return loop.var in dim.symbols() or any(load.buffer in changed for load in dim_loads(dim))
+def _varies(dim: Dim, loop: For, changed: Collection[str], root: Mapping[str, str]) -> bool:
+    return loop.var in dim.symbols() or any(root[load.buffer] in changed for load in dim_loads(dim))
 
 
 def _if_any(loop: For, store: Store) -> Stmt:

@@ -26,23 +26,25 @@ from .tree import Body, has, map_bodies, own_accesses, substitute, symbols, writ
 def ends(kernel: Kernel) -> Kernel:
     if not has(kernel.body, Check):
         return kernel
-    return replace(kernel, body=_body(kernel.body, Memory.of(kernel).facts))
+    return replace(kernel, body=_body(kernel.body, Memory.of(kernel)))
 
 
-def _body(body: Body, facts: Facts) -> Body:
-    return tuple(new for stmt in body for new in _stmt(stmt, facts))
+def _body(body: Body, memory: Memory) -> Body:
+    return tuple(new for stmt in body for new in _stmt(stmt, memory))
 
 
-def _stmt(stmt: Stmt, facts: Facts) -> Body:
+def _stmt(stmt: Stmt, memory: Memory) -> Body:
     if not isinstance(stmt, For):
-        return (map_bodies(stmt, lambda inner: _body(inner, facts)),)
-    within = {**facts, stmt.var: (stmt.lo, stmt.hi - 1)}
-    loop = replace(stmt, body=_body(stmt.body, within))
+        return (map_bodies(stmt, lambda inner: _body(inner, memory)),)
+    loop = replace(stmt, body=_body(stmt.body, memory.inside(stmt)))
     checks = [s for s in loop.body if isinstance(s, Check)]
     if not checks or any(has((s,), Check) for s in loop.body if not isinstance(s, Check)):
         return (loop,)
+    changed = {memory.root[name] for name in written(loop.body)}
+    if any(memory.root[name] in changed for check in checks for name, _, _ in own_accesses(check)):
+        return (loop,)
     limits = [limit for check in checks if (limit := _limits(check, loop))]
-    return _at_ends(loop, checks, limits, facts) if len(limits) == len(checks) else (loop,)
+    return _at_ends(loop, checks, limits, memory.facts) if len(limits) == len(checks) else (loop,)
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,6 @@ class _Limits:
 
 def _limits(check: Check, loop: For) -> _Limits | None:
     """None: it may fail anywhere."""
-    changed = written(loop.body)
-    if any(name in changed for name, _, _ in own_accesses(check)):
-        return None
     last: list[Dim] = []
     first = False
     for part in conjuncts(check.cond):

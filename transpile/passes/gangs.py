@@ -217,12 +217,20 @@ def _with_comments(body: Body) -> list[Body]:
 
 
 def _checked(steps: Sequence[Body], memory: Memory) -> set[int]:
-    """Statements that check something, and what they need."""
+    """Statements that check something, and those before them that they must not overtake."""
+
+    def roots_of(names: set[str]) -> set[str]:
+        return {memory.root.get(n, n) for n in names}
+
     found: set[int] = set()
+    asked: set[str] = set()
+    changed: set[str] = set()
     for k in reversed(range(len(steps))):
-        needed = {memory.root.get(n, n) for j in found for n in touched(steps[j])}
-        if has(steps[k], Check) or needed & {memory.root.get(n, n) for n in written(steps[k])}:
+        own, stored = roots_of(touched(steps[k])), roots_of(written(steps[k]))
+        if has(steps[k], Check) or asked & stored or changed & own:
             found.add(k)
+            asked |= own
+            changed |= stored
     return found
 
 
