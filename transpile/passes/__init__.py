@@ -11,6 +11,7 @@ from .ahead import ahead
 from .bits import bits
 from .bounds import bounds
 from .chunk import chunk
+from .clipped import clipped
 from .contract import contract
 from .deepen import deepen
 from .direct import direct
@@ -65,6 +66,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("ranges", ranges),  # where all indices are in range, none is checked
     ("ends", ends),  # what fails from some step on ends the loop there
     ("free", free),  # user loops with independent iterations are maps
+    ("clipped", clipped),  # windows that borders cut off are whole, and ask
     ("outward", outward),  # loops that jump through memory go outside
     ("periods", periods),  # what repeats in places is made together
     ("fills", fills),  # what is stored as a whole is not filled before
