@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ..transpile import construct
 from ..transpile.construct import const, value_of
+from ..transpile.cut import Window, windows
 from ..transpile.dims import ZERO, Dim, maximum, nonnegative
 from ..transpile.program import (
     Assign,
@@ -25,8 +26,10 @@ from .places import of_axes
 
 
 def position(stmt: For) -> Expr:
-    """The number of the iteration, from 0."""
+    """The number of the iteration, from 0; of a window that a border cuts off, where in the window it is."""
     counter = Name(stmt.var, Type("int"), Dim.of(stmt.var))
+    if window := _window(stmt):
+        return construct.call("subtract", counter, construct.dim(window.first))
     start = value_of(stmt.start)
     offset = counter if start == ZERO else construct.call("subtract", counter, stmt.start)
     if stmt.step == -1:
@@ -34,9 +37,19 @@ def position(stmt: For) -> Expr:
     return offset if stmt.step == 1 else construct.call("floor_divide", offset, const(stmt.step))
 
 
+def _window(stmt: For) -> Window | None:
+    """What a loop goes over, if it begins at a border in some places and inside in others: all have as many rooms."""
+    start, stop = value_of(stmt.start), value_of(stmt.stop)
+    if stmt.step != 1 or start is None or stop is None:
+        return None
+    return next((w for w in windows(stop - start) if w.bottom == start), None)
+
+
 def most_trips(stmt: For) -> Dim | None:
-    """How often a loop runs at most: as its bounds say, or, where they depend on values, the extent of an axis that each
-    step has an index into: beyond that it fails. None: nobody knows."""
+    """How often a loop runs at most: as its bounds say, or, where they depend on values, the extent of an axis that
+    each step has an index into: beyond that it fails. None: nobody knows."""
+    if window := _window(stmt):
+        return Dim.of(window.places)
     exact = construct.trips(stmt.start, stmt.stop, stmt.step)
     if exact is not None:
         return exact

@@ -15,13 +15,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import reduce
 
+from ..cut import Window, windows
 from ..dims import Atom, Dim
 from ..ir import Comment, Const, Expr, For, If, Int, Kernel, Op, Stmt
 from .predicate import conjunction
 from .tree import Body, accesses, map_stmts, substitute
-
-MOST = 16  # places: a loop over more may as well have ends of its own
-_Side = tuple[Dim, Dim, list[Dim]]  # a bound, one of what it is the larger or lesser of, and the others
 
 
 def clipped(kernel: Kernel) -> Kernel:
@@ -30,31 +28,24 @@ def clipped(kernel: Kernel) -> Kernel:
 
 def _whole(loop: For) -> Stmt:
     """The loop over all places of its window, if it is over some of a window."""
-    trips = loop.hi - loop.lo
-    for top, end, others in _sides(trips, "min", 1):
-        for bottom, start, more in _sides(trips, "max", -1):
-            places = (trips - top + bottom + end - start).value
-            if not (others or more) or places is None or not 0 < places <= MOST:
+    for window in windows(loop.hi - loop.lo):
+        for place, step in _ways(window, Dim.of(loop.var)):
+            body = substitute(loop.body, {loop.var: loop.lo + step})
+            if _places(body) & {*_clips(window.bottom), *_clips(window.top)}:
                 continue
-            at = Dim.of(loop.var) + start  # counted from the first place of the whole window
-            body = substitute(loop.body, {loop.var: at - bottom + loop.lo})
-            if _places(body) & {*_clips(top), *_clips(bottom)}:
-                continue
-            asked = [at - q for q in more] + [s + trips - top + bottom - at - 1 for s in others]
+            asked = [place - border for border in window.lower]
+            asked += [border + window.behind - 1 - place for border in window.upper]
             cond = [Op("greater_equal", (Int(d), Const(0, "i64")), "bool") for d in asked]
-            return replace(loop, lo=Dim.of(0), hi=Dim.of(places), body=_where(reduce(conjunction, cond), body))
+            body = _where(reduce(conjunction, cond), body)
+            return replace(loop, lo=Dim.of(0), hi=Dim.of(window.places), body=body)
     return loop
 
 
-def _sides(trips: Dim, kind: str, sign: int) -> Iterator[_Side]:
-    """The bounds that a number of iterations may be made of, and each of what they choose from as the one that counts
-    inside; at last no bound at all, so that this end of the window is nowhere cut off."""
-    for monomial, times in trips.terms:
-        match monomial:
-            case (Atom(found, args),) if found == kind and times == sign and all(isinstance(a, Dim) for a in args):
-                for k, arg in enumerate(args):
-                    yield Dim.of(monomial[0]), arg, [*args[:k], *args[k + 1 :]]
-    yield Dim.of(0), Dim.of(0), []
+def _ways(window: Window, k: Dim) -> Iterator[tuple[Dim, Dim]]:
+    """The k-th place of the whole window, and which step of the loop is there: upwards, and downwards."""
+    yield window.first + k, window.first + k - window.bottom
+    last = window.end + window.behind - 1 - k
+    yield last, window.top + window.behind - 1 - last
 
 
 def _clips(bound: Dim) -> set[Atom]:
