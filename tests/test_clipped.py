@@ -10,8 +10,8 @@ from thorough import agrees, same_bits
 
 from layerc.transpile.cut import windows
 from layerc.transpile.dims import Dim, maximum, minimum
-from layerc.transpile.ir import For
-from layerc.transpile.passes.tree import walk
+from layerc.transpile.ir import Check, For
+from layerc.transpile.passes.tree import has, walk
 
 TEXT = '''
 import numpy as np
@@ -107,6 +107,37 @@ def recurrent(x: real["T D"]) -> real["T D"]:
 
 
 @layer
+def skipped(x: real["H W"], f: Param[real["3 3"]]) -> real["H W"]:
+    """A branch that asks for what is outside."""
+    h, w = x.shape
+    y = np.zeros(x.shape)
+    for i in range(h):
+        for j in range(w):
+            s = 0.0
+            for a in range(3):
+                for b in range(3):
+                    r, c = i + a - 1, j + b - 1
+                    if r < 0 or r >= h or c < 0 or c >= w:
+                        continue
+                    s += x[r, c] * f[a, b]
+            y[i, j] = s
+    return y
+
+
+@layer
+def otherwise(x: real["T"]) -> real["T"]:
+    """And one that has something to do there."""
+    y = np.zeros(x.shape[0])
+    for t in range(x.shape[0]):
+        for k in range(4):
+            if t + k >= x.shape[0] or (t + k == 2 and k > 0):
+                y[t] -= 0.25 * x[t]
+            else:
+                y[t] += np.exp(x[t + k])
+    return y
+
+
+@layer
 def corner(x: real["N"]) -> real["N"]:
     """Two borders at one end; what is left may be nothing."""
     n = x.shape[0]
@@ -117,15 +148,26 @@ def corner(x: real["N"]) -> real["N"]:
     return y
 '''
 
-IMAGES = {"mean_pool": 3, "max_pool": 2, "filter_2d": 2, "strided": 2, "recurrent": 2}
-NAMES = ["mean_pool", "max_pool", "filter_2d", "causal", "ahead", "strided", "recurrent", "corner"]
+IMAGES = {"mean_pool": 3, "max_pool": 2, "filter_2d": 2, "strided": 2, "recurrent": 2, "skipped": 2}
+NAMES = [
+    "mean_pool",
+    "max_pool",
+    "filter_2d",
+    "causal",
+    "ahead",
+    "strided",
+    "recurrent",
+    "skipped",
+    "otherwise",
+    "corner",
+]
 
 
 def draw(name: str, batch: int, n: int, dtype: type) -> list[np.ndarray]:
     rng = np.random.default_rng(batch * 100 + n)
     shape = {3: (2, n, n + 1), 2: (n, n + 2)}.get(IMAGES.get(name, 1), (n,))
     found = [rng.standard_normal((batch, *shape))]
-    if name == "filter_2d":
+    if name in ("filter_2d", "skipped"):
         found.append(rng.standard_normal((3, 3)))
     return [v.astype(dtype) for v in found]
 
@@ -169,6 +211,16 @@ def test_no_loop_has_the_length_of_a_place(folder, package, name, way):
     for loop in (s for s in walk(kernel.body) if isinstance(s, For)):
         named = {v.split("_")[0] for v in (loop.hi - loop.lo).symbols()}
         assert not named & counters, (loop.var, loop.lo, loop.hi)
+
+
+def test_what_is_skipped_is_a_condition_of_the_rest(folder):
+    """So that the loops are maps without checks, as with the border in the condition."""
+    for way in ("predict", "backward"):
+        kernel = kernels_in(folder / "clipped_of.py")["skipped", way]
+        assert not has(kernel.body, Check)
+        assert not any(
+            s.kind == "seq" for s in walk(kernel.body) if isinstance(s, For) and not s.var.startswith("chunk")
+        )
 
 
 def test_windows():

@@ -35,7 +35,7 @@ def _whole(loop: For) -> Stmt:
                 continue
             asked = [place - border for border in window.lower]
             asked += [border + window.behind - 1 - place for border in window.upper]
-            cond = [Op("greater_equal", (Int(d), Const(0, "i64")), "bool") for d in asked]
+            cond: list[Expr] = [Op("greater_equal", (Int(d), Const(0, "i64")), "bool") for d in asked]
             body = _where(reduce(conjunction, cond), body)
             return replace(loop, lo=Dim.of(0), hi=Dim.of(window.places), body=body)
     return loop

@@ -4,6 +4,8 @@ if (0 <= r) & (r < H):                              if (0 <= r) & (r < H):
     check (r >= -H) & (r < H)               ->          s += x[r]
     at = where(r < 0, r + H, r)
     s += x[at]
+
+So is its opposite where it does not hold: `if (r < 0) | (r >= H): continue` asks the same.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ def guards(kernel: Kernel) -> Kernel:
     return replace(kernel, body=_without_places(fold_body(body)))
 
 
+_OPPOSITE = {"less": "greater_equal", "greater_equal": "less", "greater": "less_equal", "less_equal": "greater"}
 Known = tuple[Dim, ...]  # what is not negative
 
 
@@ -38,15 +41,32 @@ def _body(body: Body, known: Known, facts: Facts) -> Body:
 
 def _stmt(stmt: Stmt, known: Known, facts: Facts) -> Stmt:
     match stmt:
+        case If(cond, (), orelse) if orelse and (other := negated(cond)) is not None:
+            return _stmt(If(other, orelse), known, facts)
         case If(cond, then, orelse):
             inside = (*known, *(m for part in conjuncts(cond) for m in margins(part)))
-            return If(told(cond, known, facts), _body(then, inside, facts), _body(orelse, known, facts))
+            other = negated(cond)
+            outside = known if other is None else (*known, *(m for part in conjuncts(other) for m in margins(part)))
+            return If(told(cond, known, facts), _body(then, inside, facts), _body(orelse, outside, facts))
         case For(var, lo, hi):
             within = {**facts, var: (lo, hi - 1)}
             return replace(stmt, body=_body(stmt.body, known, within))
         case While():
             return map_bodies(stmt, lambda inner: _body(inner, known, facts))
     return map_own(stmt, lambda d: d, lambda e: told(e, known, facts)) if known else stmt
+
+
+def negated(cond: Expr) -> Expr | None:
+    """What holds where a condition made of comparisons of integers does not, made of comparisons, too."""
+    match cond:
+        case Op("logical_or" | "bitwise_or" | "logical_and" | "bitwise_and" as op, (a, b), dtype):
+            left, right = negated(a), negated(b)
+            if left is None or right is None:
+                return None
+            return Op("logical_and" if op.endswith("or") else "logical_or", (left, right), dtype)
+        case Op(op, (a, b), dtype) if op in _OPPOSITE and as_dim(a) is not None and as_dim(b) is not None:
+            return Op(_OPPOSITE[op], (a, b), dtype)
+    return None
 
 
 def told(expr: Expr, known: Known, facts: Facts) -> Expr:
