@@ -229,5 +229,7 @@ def test_windows():
     assert (whole.places, whole.first, whole.end) == (3, i - 1, i + 2)
     assert (whole.lower, whole.upper) == ((Dim.of(0),), (h,))
     assert not list(windows(i + 2 - (i - 1)))  # nothing cuts it off
+    assert not list(windows(minimum(h, Dim.of(4))))  # the first four, at every place
+    assert not list(windows(minimum(h, i + 1) - i))  # one place
     assert not list(windows(minimum(h, i + 40) - maximum(Dim.of(0), i - 1)))  # too long to write out
     assert not list(windows(minimum(h, i + Dim.of("r")) - i))  # of a length that only the call knows

@@ -32,7 +32,8 @@ def windows(trips: Dim) -> Iterator[Window]:
         for bottom, first, lower in _sides(trips, "max", -1):
             behind = trips - top + bottom
             places = (behind + end - first).value
-            if (lower or upper) and places is not None and 0 < places <= MOST:
+            moves = end.value is None or first.value is None  # x[:4] is no window of anything
+            if (lower or upper) and moves and places is not None and 1 < places <= MOST:
                 yield Window(bottom, top, first, end, lower, upper, behind, places)
 
 
