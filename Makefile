@@ -13,7 +13,7 @@ ready = .venv/.ready-$(PLACE)-$(1)
 
 COMPARE_ARGS ?=
 
-.PHONY: help setup demo aot compare test test-heavy test-all lint oracles bench bench-kinds bench-nets bench-compile bench-ways fuzz sanitize docs wheel layers clean distclean
+.PHONY: help setup demo aot compare test test-heavy test-all lint oracles bench bench-kinds bench-nets bench-compile bench-ways bench-spellings fuzz sanitize docs wheel layers clean distclean
 
 help:  ## this list
 	@sed -nE 's/^([a-z%-]+):.*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -64,6 +64,9 @@ bench-compile: $(call ready,bench) layers  ## what builds take, and the import o
 
 bench-ways: $(call ready,test) layers  ## threads, portable and specialised libraries, products beside OpenBLAS
 	$(PY) benchmarks/ways.py $(BENCH_ARGS)
+
+bench-spellings: $(call ready,test) layers  ## the same layers, written in several ways
+	$(PY) benchmarks/spellings.py
 
 fuzz: $(call ready,test) layers  ## random programs: NumPy, compiled code and gradients must agree (N=20000 SEED=1)
 	$(PY) tests/fuzz.py -n $(N) $(if $(SEED),--seed $(SEED)) $(FUZZ_ARGS)

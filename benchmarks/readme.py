@@ -1,6 +1,7 @@
 """Copies the tables of the last whole benchmark run into README.md and docs/performance.md, between their bench marks.
 
-python benchmarks/readme.py        after any of `make bench`, `bench-kinds`, `bench-nets`, `bench-compile`, `bench-ways`
+python benchmarks/readme.py     after any of `make bench`, `bench-kinds`, `bench-nets`, `bench-compile`, `bench-ways`
+                                and `bench-spellings`
 """
 
 import json
@@ -12,6 +13,7 @@ import compile_times
 import convolutions
 import nets
 import report
+import spellings
 import tables
 import ways
 from settings import RESULTS
@@ -21,6 +23,7 @@ OTHERS = {  # results that are one table or a few, the blocks of their run, and 
     "nets": (nets.blocks, "bench-nets"),
     "convolutions": (convolutions.blocks, "bench-nets"),
     "ways": (ways.blocks, "bench-ways"),
+    "spellings": (spellings.blocks, "bench-spellings"),
     "compile": (compile_times.blocks, "bench-compile"),
 }
 
