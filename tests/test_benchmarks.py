@@ -22,7 +22,7 @@ def b() -> Iterator[Any]:
     before = set(sys.modules)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(BENCHMARKS)
-        names = ("case", "cases", "peers", "products", "report", "tables", "ways", "worker")
+        names = ("case", "cases", "peers", "products", "report", "spellings", "tables", "ways", "worker")
         yield SimpleNamespace(**{name: importlib.import_module(name) for name in names})
     for name in set(sys.modules) - before:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(BENCHMARKS)):
@@ -181,6 +181,27 @@ def test_ways_beside_each_other(b: Any) -> None:
     assert "portable / native, small (1): geometric mean 1.50, worst tiny, 1.50." in found.lines
 
 
+def test_ways_to_write_a_layer(b: Any) -> None:
+    slow, quick = {"forward": 3e-5, "gradient": 8e-5}, {"forward": 2e-5, "gradient": 4e-5}
+    (found,) = b.spellings.blocks({"layers": {"pool": {"loops": slow, "slices": quick}}})
+    assert [row[-2:] for row in found.rows] == [["1.50", "2.00"], ["1.00", "1.00"]]
+    assert "Farthest apart: 2.00" in found.lines[0]
+
+
+def test_ways_that_are_one_layer(b: Any) -> None:
+    """A gradient that is a thousandth off is another layer."""
+
+    def way(factor: float) -> Any:
+        def vjp(x: np.ndarray) -> Any:
+            return np.exp(x), lambda dy: factor * np.exp(x) * dy
+
+        return SimpleNamespace(vjp=vjp)
+
+    values = [np.linspace(-1, 1, 30)]
+    assert b.spellings.disagreement({"a": way(1.0), "b": way(1.0)}, values) == 0
+    assert 9e-4 < b.spellings.disagreement({"a": way(1.0), "b": way(1.001)}, values) < 2e-3
+
+
 def test_products_beside_another_library(b: Any) -> None:
     sizes = [[(4, 4, 4), {"nn": [2.0, 1.0]}], [(64, 64, 64), {"nn": [8.0, 10.0]}]]
     found = b.products.block({"blas": "some", "rates": {"float32": sizes}})
@@ -191,6 +212,6 @@ def test_products_beside_another_library(b: Any) -> None:
 
 def test_every_results_file_has_a_place_in_the_docs() -> None:
     text = (BENCHMARKS.parent / "docs" / "performance.md").read_text()
-    for name in ("bench", "kinds", "nets", "convolutions", "ways", "compile"):
+    for name in ("bench", "kinds", "nets", "convolutions", "ways", "spellings", "compile"):
         assert f"<!-- {name} -->" in text
         assert f"<!-- /{name} -->" in text
