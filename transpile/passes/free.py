@@ -116,11 +116,11 @@ def _forwards(loop: For) -> For:
     return replace(loop, body=substitute(loop.body, {loop.var: loop.lo + loop.hi - 1 - Dim.of(loop.var)}))
 
 
-def independent_iterations(loop: For, kernel: Kernel, memory: Memory, was: For | None = None) -> bool:
-    """`was`: what it is in the kernel, if it has changed since."""
+def independent_iterations(loop: For, kernel: Kernel, memory: Memory, was: For) -> bool:
+    """`was`: what the loop is in the kernel, before what is inside changed."""
     table, private = buffers(kernel), set[str]()
     outside = Counter(a.buffer for a in accesses(kernel.body))
-    outside.subtract(a.buffer for a in accesses((was or loop).body))
+    outside.subtract(a.buffer for a in accesses(was.body))
     loop, memory = _with_known(loop, memory)
     first: dict[str, set[Access]] = {}
     for a in accesses(loop.body):
