@@ -38,7 +38,9 @@ def _stmt(stmt: Stmt, memory: Memory) -> Body:
         return (map_bodies(stmt, lambda inner: _body(inner, memory)),)
     loop = replace(stmt, body=_body(stmt.body, memory.inside(stmt)))
     checks = [s for s in loop.body if isinstance(s, Check)]
-    if not checks or any(has((s,), Check) for s in loop.body if not isinstance(s, Check)):
+    if not any(loop.var in symbols(check.cond) for check in checks):
+        return (loop,)  # what is asked of no counter is asked once by those who turn loops around (`interchange`)
+    if any(has((s,), Check) for s in loop.body if not isinstance(s, Check)):
         return (loop,)
     changed = {memory.root[name] for name in written(loop.body)}
     if any(memory.root[name] in changed for check in checks for name, _, _ in own_accesses(check)):
