@@ -16,6 +16,16 @@ from layerc import i64, layer, real
 
 
 @layer
+def pixels(x: real["C H W"], row: i64["N"], column: i64["N"]):
+    """Nothing but places: what is asked of them hangs on no channel."""
+    y = np.empty((x.shape[0], row.shape[0]))
+    for n in range(row.shape[0]):
+        for c in range(x.shape[0]):
+            y[c, n] = x[c, row[n], column[n]] * 0.5
+    return y
+
+
+@layer
 def warped(image: real["C W"], flow: real["W"]):
     """Linear interpolation: the weights and places of a column are those of all channels."""
     y = np.empty_like(image)
@@ -108,6 +118,8 @@ def draw(name, channels, width, rng):
     match name:
         case "warped":
             return [rng.standard_normal((channels, width)), 3 * rng.standard_normal(width)]
+        case "pixels":
+            return [rng.standard_normal((channels, 5, 7)), at, rng.integers(-7, 7, width)]
         case "looked_up":
             x = rng.standard_normal((channels, 5, 7))
             return [x, at, rng.integers(-7, 7, width), 0.3 * rng.standard_normal(width)]
@@ -118,7 +130,7 @@ def draw(name, channels, width, rng):
     return [rng.standard_normal((channels, width)), rng.standard_normal(width)]
 
 
-@pytest.mark.parametrize("name", ["warped", "looked_up", "scattered", "summed", "wandering", "mixed"])
+@pytest.mark.parametrize("name", ["pixels", "warped", "looked_up", "scattered", "summed", "wandering", "mixed"])
 @pytest.mark.parametrize("channels", CHANNELS)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_values_and_gradients(package, name, channels, width):
@@ -175,6 +187,7 @@ def test_a_nan_is_no_place(package):
 @pytest.mark.parametrize(
     ("name", "method", "changed"),
     [
+        ("pixels", "predict", True),
         ("warped", "predict", True),
         ("warped", "backward", True),
         ("looked_up", "predict", True),
