@@ -26,6 +26,7 @@ from .tree import (
     Body,
     Names,
     accesses,
+    has,
     in_vectors,
     loads,
     map_all,
@@ -139,8 +140,8 @@ class _State:
 
 
 def _comparisons(loop: For) -> Iterator[Op]:
-    """Of the counter with something else."""
-    for stmt in walk(loop.body):
+    """Of the counter with something else. What a branch asks is left to those who make one loop of it (`overlap`)."""
+    for stmt in () if has(loop.body, If) else loop.body:
         for part in (p for e in own_exprs(stmt) for p in parts(e)):
             if isinstance(part, Op) and part.op in _ORDERS and loop.var in symbols(part):
                 if all(isinstance(a, Int) or a.dtype == "i64" for a in part.args):
