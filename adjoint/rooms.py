@@ -59,7 +59,7 @@ def most_trips(stmt: For) -> Dim | None:
         return None
     for index, extent in _indices(stmt):
         offset = index - Dim.of(stmt.var)
-        if stmt.var not in offset.symbols() and nonnegative(lowest + offset):  # negative ones count from the end
+        if stmt.var not in offset.symbols():
             return (extent - offset - lowest + (abs(stmt.step) - 1)) // abs(stmt.step)
     return None
 

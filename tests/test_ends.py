@@ -109,6 +109,16 @@ def sums(x: real["N D"], label: i32["N"], *, groups: int = 4) -> real["groups"]:
 
 
 @layer
+def downwards(x: real["T D"], length: i32) -> real["T"]:
+    """The same of a place that is counted down to."""
+    y = np.zeros(x.shape[0])
+    for t in range(length - 1, -1, -1):
+        for d in range(x.shape[1]):
+            y[t] += x[t, d] * x[t, d]
+    return y
+
+
+@layer
 def gated(x: real["T D"], length: i32, u: Param[real["D D"]]) -> real["D"]:
     """A recurrence of a product, as long as a number says."""
     h = np.zeros(x.shape[1])
@@ -127,7 +137,7 @@ def carried(x: real["S"], length: i32) -> real["S"]:
     return y
 '''
 
-ROWS = ["total", "softmax", "backwards", "two", "mirrored", "inside", "carried", "gated", "sums"]
+ROWS = ["total", "softmax", "backwards", "two", "mirrored", "inside", "carried", "gated", "downwards", "sums"]
 
 
 def draw(name: str, batch: int, n: int, dtype: type) -> list[np.ndarray]:
@@ -149,6 +159,8 @@ def draw(name: str, batch: int, n: int, dtype: type) -> list[np.ndarray]:
             return [floats(batch, n, 3), start, np.minimum(start + rng.integers(-2, 5, (batch, 5)), n).astype(np.int32)]
         case "two":
             return [floats(batch, n + 1), floats(batch, n + 2), length]
+        case "downwards":
+            return [floats(batch, n, 3), length]
         case "gated":
             return [floats(batch, n, 5), length, floats(5, 5)]
         case "sums":
@@ -235,6 +247,8 @@ def test_no_place_is_asked_for_by_empty_rows(package):
     assert y.shape == (70, 4)
     assert not y.any()
     assert pullback(np.ones((70, 4)))[0].shape == (70, 6, 0)
+    long = np.full(5, 20_000_000, np.int32)
+    assert not package.downwards(np.ones((5, 3, 0)), long).any()
     assert "2000000000" in fault_of(package.sums, [np.ones((70, 6, 1)), far])
 
 

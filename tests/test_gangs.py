@@ -81,6 +81,18 @@ def steps(x: real["T D"]) -> real["T D"]:
     return y
 
 
+@layer
+def twice(x: real["D"]) -> real[""]:
+    """A number that a loop waits for, and that is added to after it."""
+    s = 0.0
+    for d in range(x.shape[0]):
+        s += x[d] ** 2
+    scale = np.sqrt(s + 1.0)
+    for d in range(x.shape[0]):
+        s += np.exp(x[d] / scale)
+    return np.log(s) * np.tanh(s)
+
+
 @layer(batched=True)
 def whole(x: real["N D"]) -> real["N"]:
     total = np.sum(np.exp(x), axis=1)
@@ -98,7 +110,7 @@ def elements(x: real["T D"]) -> real["T D"]:
     return np.exp(x) / (1.0 + np.exp(x))
 """
 
-NAMES = ["focal", "cosine", "two_ends", "by_rows", "norm", "softmax", "told", "steps", "whole"]
+NAMES = ["focal", "cosine", "two_ends", "by_rows", "norm", "softmax", "told", "steps", "twice", "whole"]
 
 
 def draw(name: str, batch: int, d: int, dtype: type) -> list[np.ndarray]:

@@ -21,7 +21,7 @@ from functools import partial
 from ..dims import Dim, Facts, minimum, nonnegative
 from ..ir import FLOATS, Buffer, Cast, Check, Comment, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
 from .depend import Memory, distinct
-from .tree import Body, Index, Names, accesses, dim_loads, map_bodies, own_accesses, roots, walk, written
+from .tree import Body, Index, Names, accesses, dim_loads, has, map_bodies, own_accesses, roots, walk, written
 from .work import work
 
 BLOCK = 1024
@@ -57,6 +57,7 @@ class _State:
         self.root = roots(kernel)
         self.names = Names.of(kernel)
         self.made: list[Buffer] = []
+        self.checked = has(kernel.body, Check)
 
     def temp(self, base: str, dtype: str) -> str:
         name = self.names.fresh(base)
@@ -66,13 +67,21 @@ class _State:
     def body(self, body: Body, facts: Facts) -> Body:
         found: list[Stmt] = []
         for stmt in body:
-            if isinstance(stmt, For) and _innermost(stmt) and (places := _still(stmt, self.root)):
+            if isinstance(stmt, If):  # versions of a kernel, of which one has checks
+                found.append(map_bodies(stmt, partial(self.branch, facts=facts)))
+            elif isinstance(stmt, For) and _innermost(stmt) and (places := _still(stmt, self.root)):
                 for new in self.loop(stmt, places, facts):
                     found.append(self.begun(found, new))
             else:
                 inner = {**facts, stmt.var: (stmt.lo, stmt.hi - 1)} if isinstance(stmt, For) else facts
                 found.append(map_bodies(stmt, partial(self.body, facts=inner)))
         return tuple(found)
+
+    def branch(self, body: Body, facts: Facts) -> Body:
+        before, self.checked = self.checked, has(body, Check)
+        found = self.body(body, facts)
+        self.checked = before
+        return found
 
     def loop(self, loop: For, places: list[Place], facts: Facts) -> Body:
         blocked = not nonnegative(BLOCK - (loop.hi - loop.lo), facts) and any(self.rounds(p) for p in places)
@@ -91,14 +100,22 @@ class _State:
                 before.append(Store(wide, (), Const(0.0, "f64")))
                 start.append(Store(part, (), neutral(op, dtype)))
                 finish.append(Store(wide, (), _cast(Load(part, (), dtype), "f64"), op))
-                after.append(_if_any(loop, Store(buffer, index, _cast(Load(wide, (), "f64"), dtype), op)))
+                after.append(self.if_any(loop, Store(buffer, index, _cast(Load(wide, (), "f64"), dtype), op), facts))
             else:
                 before.append(Store(part, (), neutral(op, dtype)))
-                after.append(_if_any(loop, Store(buffer, index, Load(part, (), dtype), op)))
+                after.append(self.if_any(loop, Store(buffer, index, Load(part, (), dtype), op), facts))
         inner: Stmt = replace(loop, body=inside)
         if blocked:
             inner = self.in_blocks(replace(loop, body=inside), tuple(start), tuple(finish))
         return (*before, inner, *after)
+
+    def if_any(self, loop: For, store: Store, facts: Facts) -> Stmt:
+        """A place may be checked by the steps that ask for it: where there is none, there may be no such place."""
+        shape = self.table[store.buffer].shape
+        inside = all(nonnegative(i, facts) and nonnegative(n - 1 - i, facts) for i, n in zip(store.index, shape))
+        if inside or not self.checked or nonnegative(loop.hi - loop.lo - 1, facts):
+            return store
+        return If(Op("less", (Int(loop.lo), Int(loop.hi)), "bool"), (store,))
 
     def begun(self, before: list[Stmt], new: Stmt) -> Stmt:
         """t = 0; ...; t += sum    ->    t = sum"""
@@ -150,13 +167,6 @@ def _still(loop: For, root: Mapping[str, str]) -> list[Place]:
 
 def _varies(dim: Dim, loop: For, changed: Collection[str], root: Mapping[str, str]) -> bool:
     return loop.var in dim.symbols() or any(root[load.buffer] in changed for load in dim_loads(dim))
-
-
-def _if_any(loop: For, store: Store) -> Stmt:
-    """Where no step would ask for a place that is read from memory, there may be no such place."""
-    if not any(True for d in store.index for _ in dim_loads(d)):
-        return store
-    return If(Op("less", (Int(loop.lo), Int(loop.hi)), "bool"), (store,))
 
 
 def _redirect(body: Body, place: Place, part: str) -> Body:

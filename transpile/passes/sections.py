@@ -91,6 +91,7 @@ class _State:
             middle = maximum(loop.lo, minimum(loop.hi, middle, facts), facts)
             first = replace(loop, hi=middle, body=bodies[0])
             second = self.another(replace(loop, lo=middle, body=bodies[1]))
+            self.made += [Buffer(limit.buffer, "i64", (), "temp") for limit in limits]
             return (*limits, *self.of_loop(first, facts, most - 1), *self.of_loop(second, facts, most - 1))
         if self.is_once(loop.body, loop):
             return (If(Op("less", (Int(loop.lo), Int(loop.hi)), "bool"), loop.body),)
@@ -100,23 +101,22 @@ class _State:
         """Whether all steps do the same, and the second one changes nothing: the largest of a number and itself."""
         return all(isinstance(s, Store) and s.op in ("max", "min") for s in body) and not self.cost(body, loop, 1)
 
-    def with_limit(self, loop: For, comparison: Op) -> tuple[Body, Body, tuple[Dim, ...]]:
+    def with_limit(self, loop: For, comparison: Op) -> tuple[list[Store], Body, tuple[Dim, ...]]:
         """What names a limit that is read from memory, the loop's body with that name, and what is not negative where
         the comparison holds."""
         changed = written(loop.body)
-        stores: list[Stmt] = []
+        stores: list[Store] = []
         names: dict[Expr, Expr] = {}
         for side in comparison.args:
             if any(e.buffer in changed for e in loads(side)):
-                return (), (), ()
+                return [], (), ()
             if loop.var not in symbols(side) and any(True for _ in loads(side)):
                 name = self.names.fresh("limit")
-                self.made.append(Buffer(name, "i64", (), "temp"))
                 stores.append(Store(name, (), side))
                 names[side] = Int(Dim.of(Atom("load", (Load(name, (), "i64"),))))
         named = replace(comparison, args=tuple(names.get(a, a) for a in comparison.args))
         body = map_all(loop.body, lambda e: named if e == comparison else e)
-        return tuple(stores), body, margins(named)
+        return stores, body, margins(named)
 
     def cost(self, body: Body, loop: For, load: int = 0) -> int:
         """Flops of one step, without what is the same for all of them. `load`: those of a number from memory."""
