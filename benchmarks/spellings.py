@@ -9,15 +9,12 @@ Exit status: 0 measured; 1 two ways disagree; 2 usage.
 """
 
 import argparse
-import importlib.util
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 
-from settings import HERE, RESULTS, pin_threads
+from settings import RESULTS, pin_threads
 
 pin_threads()  # before anything below imports numpy
 
@@ -25,8 +22,7 @@ import machine  # noqa: E402
 import numpy as np  # noqa: E402
 import report  # noqa: E402
 import tables  # noqa: E402
-
-from layerc.build import driver  # noqa: E402
+from layerc_peers import Layerc  # noqa: E402
 
 TURN = 0.03  # seconds
 BATCH = 32
@@ -51,19 +47,9 @@ def arguments(rng: np.random.Generator) -> dict[str, list[np.ndarray]]:
 
 
 def built():
-    """The package of spelled.py, in a folder of its own."""
-    folder = Path(tempfile.mkdtemp(prefix="spelled"))
-    source = folder / "spelled.py"
-    source.write_text((HERE / "spelled.py").read_text())
-    path = folder / "spelled_compiled"
-    driver.build(source, path)
-    spec = importlib.util.spec_from_file_location(
-        path.name, path / "__init__.py", submodule_search_locations=[str(path)]
-    )
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.name] = module
-    spec.loader.exec_module(module)
-    return module
+    """The package of spelled.py."""
+    (peer := Layerc()).start()
+    return peer.package("benchmarks/spelled.py")
 
 
 def cotangent(y: np.ndarray) -> np.ndarray:

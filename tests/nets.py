@@ -1,5 +1,6 @@
 """Helpers of the tests of nets: small nets, layers by hand, gradients by central differences."""
 
+import ast
 import importlib.util
 import sys
 import textwrap
@@ -12,6 +13,8 @@ from layerc import config
 from layerc.build.driver import build, compile_module, read_module
 from layerc.runtime import Blob, Layer, LayerState, Net, Parameter
 from layerc.transpile.ir import Kernel
+
+SPELLED = Path(__file__).parent.parent / "benchmarks" / "spelled.py"  # layers, each written in several ways
 
 
 def data(n: int = 20, d: int = 6, classes: int = 3, dtype: Any = np.float64, seed: int = 0) -> list[np.ndarray]:
@@ -36,6 +39,15 @@ def built_from(folder: Path, name: str, source: str) -> Any:
     path = folder / f"{name}.py"
     path.write_text(textwrap.dedent(source))
     return load_package(build(path), f"{name}_compiled")
+
+
+def layers_of(path: Path, *names: str) -> str:
+    """The text of these layers of a file, without its imports."""
+    text = path.read_text()
+    found = {n.name: n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef)}
+    lines = text.split("\n")
+    texts = ["\n".join(lines[found[n].decorator_list[0].lineno - 1 : found[n].end_lineno]) for n in names]
+    return "\n\n\n".join(texts) + "\n"
 
 
 def kernels_in(path: Path) -> dict[tuple[str, str], Kernel]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from nets import built_from, kernels_in
+from nets import SPELLED, built_from, kernels_in, layers_of
 from thorough import agrees, same_bits
 
 from layerc.transpile.cut import windows
@@ -47,18 +47,6 @@ def max_pool(x: real["H W"]) -> real["H W"]:
                 for b in range(max(0, j - 2), min(w, j + 1)):
                     m = max(m, x[a, b])
             y[i, j] = m
-    return y
-
-
-@layer
-def filter_2d(x: real["H W"], f: Param[real["3 3"]]) -> real["H W"]:
-    h, w = x.shape
-    y = np.zeros(x.shape)
-    for i in range(h):
-        for j in range(w):
-            for a in range(max(0, i - 1), min(h, i + 2)):
-                for b in range(max(0, j - 1), min(w, j + 2)):
-                    y[i, j] += x[a, b] * f[a - i + 1, b - j + 1]
     return y
 
 
@@ -107,24 +95,6 @@ def recurrent(x: real["T D"]) -> real["T D"]:
 
 
 @layer
-def skipped(x: real["H W"], f: Param[real["3 3"]]) -> real["H W"]:
-    """A branch that asks for what is outside."""
-    h, w = x.shape
-    y = np.zeros(x.shape)
-    for i in range(h):
-        for j in range(w):
-            s = 0.0
-            for a in range(3):
-                for b in range(3):
-                    r, c = i + a - 1, j + b - 1
-                    if r < 0 or r >= h or c < 0 or c >= w:
-                        continue
-                    s += x[r, c] * f[a, b]
-            y[i, j] = s
-    return y
-
-
-@layer
 def otherwise(x: real["T"]) -> real["T"]:
     """And one that has something to do there."""
     y = np.zeros(x.shape[0])
@@ -147,17 +117,18 @@ def corner(x: real["N"]) -> real["N"]:
             y[i] += x[k] * x[i]
     return y
 '''
+TEXT += layers_of(SPELLED, "filter__bounds", "filter__skip")
 
-IMAGES = {"mean_pool": 3, "max_pool": 2, "filter_2d": 2, "strided": 2, "recurrent": 2, "skipped": 2}
+IMAGES = {"mean_pool": 3, "max_pool": 2, "filter__bounds": 2, "strided": 2, "recurrent": 2, "filter__skip": 2}
 NAMES = [
     "mean_pool",
     "max_pool",
-    "filter_2d",
+    "filter__bounds",
     "causal",
     "ahead",
     "strided",
     "recurrent",
-    "skipped",
+    "filter__skip",
     "otherwise",
     "corner",
 ]
@@ -167,7 +138,7 @@ def draw(name: str, batch: int, n: int, dtype: type) -> list[np.ndarray]:
     rng = np.random.default_rng(batch * 100 + n)
     shape = {3: (2, n, n + 1), 2: (n, n + 2)}.get(IMAGES.get(name, 1), (n,))
     found = [rng.standard_normal((batch, *shape))]
-    if name in ("filter_2d", "skipped"):
+    if name in ("filter__bounds", "filter__skip"):
         found.append(rng.standard_normal((3, 3)))
     return [v.astype(dtype) for v in found]
 
@@ -182,6 +153,11 @@ def package(folder):
     return built_from(folder, "clipped_of", TEXT)
 
 
+@pytest.fixture(scope="module")
+def kernels(folder, package):
+    return kernels_in(folder / "clipped_of.py")
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("batch", "n"), [(1, 1), (2, 2), (1, 3), (5, 4), (17, 9), (1, 40), (3, 70), (0, 3)])
 def test_values_and_gradients(package, name, batch, n):
@@ -193,7 +169,7 @@ def test_bits_do_not_hang_on_threads(package, name):
     same_bits(getattr(package, name), draw(name, 20, 33, np.float32))
 
 
-@pytest.mark.parametrize("name", ["max_pool", "mean_pool", "filter_2d"])
+@pytest.mark.parametrize("name", ["max_pool", "mean_pool", "filter__bounds"])
 def test_what_is_outside_is_not_there(package, name):
     """It is not 0 either: infinite values at the border reach their window only."""
     values = draw(name, 1, 8, np.float64)
@@ -204,19 +180,19 @@ def test_what_is_outside_is_not_there(package, name):
 
 
 @pytest.mark.parametrize("way", ["predict", "backward"])
-@pytest.mark.parametrize("name", ["mean_pool", "filter_2d", "ahead", "recurrent"])
-def test_no_loop_has_the_length_of_a_place(folder, package, name, way):
-    kernel = kernels_in(folder / "clipped_of.py")[name, way]
+@pytest.mark.parametrize("name", ["mean_pool", "filter__bounds", "ahead", "recurrent"])
+def test_no_loop_has_the_length_of_a_place(kernels, name, way):
+    kernel = kernels[name, way]
     counters = {"i", "j", "t"}
     for loop in (s for s in walk(kernel.body) if isinstance(s, For)):
         named = {v.split("_")[0] for v in (loop.hi - loop.lo).symbols()}
         assert not named & counters, (loop.var, loop.lo, loop.hi)
 
 
-def test_what_is_skipped_is_a_condition_of_the_rest(folder):
+def test_what_is_skipped_is_a_condition_of_the_rest(kernels):
     """So that the loops are maps without checks, as with the border in the condition."""
     for way in ("predict", "backward"):
-        kernel = kernels_in(folder / "clipped_of.py")["skipped", way]
+        kernel = kernels["filter__skip", way]
         assert not has(kernel.body, Check)
         assert not any(
             s.kind == "seq" for s in walk(kernel.body) if isinstance(s, For) and not s.var.startswith("chunk")

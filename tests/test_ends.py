@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from nets import built_from, kernels_in
+from nets import SPELLED, built_from, kernels_in, layers_of
 from thorough import agrees, same_bits
 
 from layerc.transpile.ir import Check, For, Store
@@ -24,23 +24,6 @@ def total(x: real["T S"], length: i32) -> real["T"]:
     for t in range(x.shape[0]):
         for j in range(length):
             y[t] += np.exp(x[t, j])
-    return y
-
-
-@layer
-def softmax(x: real["T S"], length: i32) -> real["T S"]:
-    """Of the first `length` of each row, as one writes it in loops."""
-    y = np.zeros(x.shape)
-    for t in range(x.shape[0]):
-        m = -np.inf
-        for j in range(length):
-            m = max(m, x[t, j])
-        total = 0.0
-        for j in range(length):
-            y[t, j] = np.exp(x[t, j] - m)
-            total += y[t, j]
-        for j in range(length):
-            y[t, j] = y[t, j] / total
     return y
 
 
@@ -136,8 +119,9 @@ def carried(x: real["S"], length: i32) -> real["S"]:
         y[0] = y[0] + y[j] * 0.5
     return y
 '''
+TEXT += layers_of(SPELLED, "softmax__loops")
 
-ROWS = ["total", "softmax", "backwards", "two", "mirrored", "inside", "carried", "gated", "downwards", "sums"]
+ROWS = ["total", "softmax__loops", "backwards", "two", "mirrored", "inside", "carried", "gated", "downwards", "sums"]
 
 
 def draw(name: str, batch: int, n: int, dtype: type) -> list[np.ndarray]:
@@ -150,7 +134,7 @@ def draw(name: str, batch: int, n: int, dtype: type) -> list[np.ndarray]:
     match name:
         case "total":
             return [floats(batch, 3, n), length]
-        case "softmax":
+        case "softmax__loops":
             return [floats(batch, 3, n), np.maximum(length, 1)]
         case "backwards":
             return [floats(batch, n, 4), length, floats(4)]
@@ -182,6 +166,11 @@ def package(folder):
     return built_from(folder, "ends_of", TEXT)
 
 
+@pytest.fixture(scope="module")
+def kernels(folder, package):
+    return kernels_in(folder / "ends_of.py")
+
+
 @pytest.mark.parametrize("name", [*ROWS, "spans", "chosen"])
 @pytest.mark.parametrize(("batch", "n"), [(1, 1), (1, 40), (3, 5), (5, 17), (20, 33), (0, 4)])
 def test_values_and_gradients(package, name, batch, n):
@@ -201,7 +190,13 @@ def fault_of(layer, values) -> str:
 
 @pytest.mark.parametrize(
     ("name", "lengths"),
-    [("total", [9, 12]), ("softmax", [9, 30]), ("backwards", [9, 2000]), ("mirrored", [9, 11]), ("carried", [9])],
+    [
+        ("total", [9, 12]),
+        ("softmax__loops", [9, 30]),
+        ("backwards", [9, 2000]),
+        ("mirrored", [9, 11]),
+        ("carried", [9]),
+    ],
 )
 def test_the_first_index_out_of_range_is_named(package, name, lengths):
     """That of the first step that has none: 8 of 8; going down it is the largest."""
@@ -253,9 +248,9 @@ def test_no_place_is_asked_for_by_empty_rows(package):
 
 
 @pytest.mark.parametrize("way", ["predict", "backward", "pullback"])
-def test_sums_are_in_registers(folder, package, way):
+def test_sums_are_in_registers(kernels, way):
     """Of a place in memory that a number from memory says no loop adds to it at each step."""
-    kernel = kernels_in(folder / "ends_of.py")["gated", way]
+    kernel = kernels["gated", way]
     arrays = {b.name for b in kernel.buffers if b.shape}
     for loop in (s for s in walk(kernel.body) if isinstance(s, For) and in_vectors(s)):
         for stmt in loop.body:
@@ -263,11 +258,11 @@ def test_sums_are_in_registers(folder, package, way):
                 assert any(loop.var in d.symbols() for d in stmt.index), (loop, stmt)
 
 
-@pytest.mark.parametrize("name", ["total", "softmax", "two"])
+@pytest.mark.parametrize("name", ["total", "softmax__loops", "two"])
 @pytest.mark.parametrize("way", ["predict", "backward"])
-def test_no_step_asks(folder, package, name, way):
+def test_no_step_asks(kernels, name, way):
     """And what is left of the loops runs in vectors."""
-    kernel = kernels_in(folder / "ends_of.py")[name, way]
+    kernel = kernels[name, way]
     loops = [s for s in walk(kernel.body) if isinstance(s, For) and not has(s.body, For)]
     assert loops
     assert not any(has(s.body, Check) for s in loops)
@@ -276,6 +271,8 @@ def test_no_step_asks(folder, package, name, way):
 
 def test_what_is_left_for_the_reverse_has_room_for_all_steps(folder, package):
     """No array is copied for each step: an axis tells how many there are at most."""
-    text = (folder / "ends_of_compiled" / "gradients.py").read_text().split("def d_softmax")[1].split("\ndef ")[0]
+    text = (
+        (folder / "ends_of_compiled" / "gradients.py").read_text().split("def d_softmax__loops")[1].split("\ndef ")[0]
+    )
     assert "append" not in text
     assert "np.empty((T, S)" in text

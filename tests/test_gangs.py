@@ -138,6 +138,11 @@ def package(folder):
     return built_from(folder, "gangs_of", TEXT)
 
 
+@pytest.fixture(scope="module")
+def kernels(folder, package):
+    return kernels_in(folder / "gangs_of.py")
+
+
 @pytest.mark.parametrize("name", [n for n in NAMES if n != "two_ends"])
 @pytest.mark.parametrize(("batch", "d"), [(1, 5), (3, 4), (4, 17), (33, 5), (150, 3), (0, 4), (2500, 9)])
 def test_values_and_gradients(package, name, batch, d):
@@ -207,9 +212,9 @@ def gangs_of(kernel):
     ("name", "phases"),
     [("focal", 3), ("cosine", 2), ("two_ends", 2), ("norm", 5), ("softmax", 4), ("told", 3), ("steps", 5)],
 )
-def test_there_are_gangs(folder, package, name, phases):
+def test_there_are_gangs(kernels, name, phases):
     """Loops over rows and loops over numbers, of one gang all of them."""
-    found = gangs_of(kernels_in(folder / "gangs_of.py")[name, "predict"])
+    found = gangs_of(kernels[name, "predict"])
     assert found
     for gang in found:
         (first,) = gang.body

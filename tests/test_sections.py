@@ -84,6 +84,11 @@ def package(folder):
     return built_from(folder, "sections_of", TEXT)
 
 
+@pytest.fixture(scope="module")
+def kernels(folder, package):
+    return kernels_in(folder / "sections_of.py")
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("batch", "n"), [(1, 1), (1, 70), (3, 2), (7, 33), (20, 16), (2, 2100), (0, 5)])
 def test_values_and_gradients(package, name, batch, n):
@@ -122,8 +127,8 @@ def test_what_is_behind_the_mask_is_not_looked_at(package):
 
 
 @pytest.mark.parametrize("name", ["masked", "causal", "band"])
-def test_no_element_is_asked_where_it_is(folder, package, name):
-    kernel = kernels_in(folder / "sections_of.py")[name, "predict"]
+def test_no_element_is_asked_where_it_is(kernels, name):
+    kernel = kernels[name, "predict"]
     for loop in (s for s in walk(kernel.body) if isinstance(s, For)):
         for stmt in loop.body:
             for part in (p for e in own_exprs(stmt) for p in parts(e)):
