@@ -8,7 +8,7 @@ from nets import built_from, kernels_in
 from thorough import agrees, same_bits
 
 from layerc.transpile.ir import For, Op
-from layerc.transpile.passes.tree import own_exprs, parts, symbols, walk
+from layerc.transpile.passes.tree import in_vectors, own_exprs, parts, symbols, walk
 
 TEXT = '''
 import numpy as np
@@ -56,6 +56,12 @@ def flags(x: real["S"], length: i32) -> real["S"]:
     """Of each element something else: both sides are dear."""
     return np.where(np.arange(x.shape[0]) >= length, np.sin(x) / (1.0 + x * x), np.log(1.0 + np.exp(x)))
 '''
+
+CHEAP = """
+@layer
+def cheap(x: real["S"], length: i32) -> real["S"]:
+    return np.where(np.arange(x.shape[0]) < length, 2.0 * x, 0.0)
+"""
 
 NAMES = ["masked", "causal", "band", "shown", "flags"]
 
@@ -109,6 +115,10 @@ def test_every_limit(package, dtype):
     for first, last in ((limits, limits + 7), (limits, limits - 2), (limits * 0, limits)):
         np.testing.assert_allclose(package.shown(x, first, last), package.shown.reference(x, first, last), tight)
     np.testing.assert_allclose(package.flags(x, limits), package.flags.reference(x, limits), tight, tight)
+    low = -2.0 - np.abs(x)  # what is outside is larger than all that is inside
+    first = limits * 0
+    for last in (first + 35, limits):
+        np.testing.assert_allclose(package.shown(low, first, last), package.shown.reference(low, first, last), tight)
 
 
 def test_what_is_behind_the_mask_is_not_looked_at(package):
@@ -133,3 +143,11 @@ def test_no_element_is_asked_where_it_is(kernels, name):
         for stmt in loop.body:
             for part in (p for e in own_exprs(stmt) for p in parts(e)):
                 assert not (isinstance(part, Op) and part.op == "where" and loop.var in symbols(part.args[0])), part
+
+
+def test_a_choice_that_saves_little_is_one_loop(tmp_path):
+    path = tmp_path / "cheap.py"
+    path.write_text(TEXT.split("@layer", maxsplit=1)[0] + CHEAP)
+    (versions,) = kernels_in(path)["cheap", "predict"].body
+    for version in (versions.then, versions.orelse):
+        assert sum(in_vectors(s) for s in walk(version)) == 1

@@ -67,21 +67,13 @@ class _State:
     def body(self, body: Body, facts: Facts) -> Body:
         found: list[Stmt] = []
         for stmt in body:
-            if isinstance(stmt, If):  # versions of a kernel, of which one has checks
-                found.append(map_bodies(stmt, partial(self.branch, facts=facts)))
-            elif isinstance(stmt, For) and _innermost(stmt) and (places := _still(stmt, self.root)):
+            if isinstance(stmt, For) and _innermost(stmt) and (places := _still(stmt, self.root)):
                 for new in self.loop(stmt, places, facts):
                     found.append(self.begun(found, new))
             else:
                 inner = {**facts, stmt.var: (stmt.lo, stmt.hi - 1)} if isinstance(stmt, For) else facts
                 found.append(map_bodies(stmt, partial(self.body, facts=inner)))
         return tuple(found)
-
-    def branch(self, body: Body, facts: Facts) -> Body:
-        before, self.checked = self.checked, has(body, Check)
-        found = self.body(body, facts)
-        self.checked = before
-        return found
 
     def loop(self, loop: For, places: list[Place], facts: Facts) -> Body:
         blocked = not nonnegative(BLOCK - (loop.hi - loop.lo), facts) and any(self.rounds(p) for p in places)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..dims import Dim, Facts, maximum, minimum, nonnegative
-from ..ir import Check, Const, Expr, For, If, Int, Kernel, Op, Stmt
+from ..ir import Check, Expr, For, If, Int, Kernel, Op, Stmt
 from .depend import Memory
 from .fold import fold_body
 from .guards import margins
@@ -87,19 +87,15 @@ def _at_ends(loop: For, checks: list[Check], limits: list[_Limits], facts: Facts
     before: Body = ()
     if any(limit.first for limit in limits):
         before = tuple(_unless(idle, check, loop, loop.lo) for check in checks)
-    ending = [(c, limit.last) for c, limit in zip(checks, limits, strict=True) if limit.last]
-    if not ending:
-        return (*fold_body(before), steps)
     end = loop.hi
-    for _, last in ending:
-        for place in last:
-            end = minimum(end, place, facts)
+    for place in (place for limit in limits for place in limit.last):
+        end = minimum(end, place, facts)
+    if end == loop.hi:
+        return (*fold_body(before), steps)
     end = maximum(loop.lo, end, facts)
     done = _compared("greater_equal", end, loop.hi)
     left = done if idle is None else Op("logical_or", (idle, done), "bool")
-    if len(ending) == 1:  # it is this one that ended the loop
-        ending = [(replace(ending[0][0], cond=Const(False, "bool")), ())]
-    after = tuple(_unless(left, check, loop, end) for check, _ in ending)
+    after = tuple(_unless(left, check, loop, end) for check, limit in zip(checks, limits, strict=True) if limit.last)
     return (*fold_body(before), replace(steps, hi=end), *fold_body(after))
 
 
