@@ -265,8 +265,10 @@ def test_no_step_asks(kernels, name, way):
     kernel = kernels[name, way]
     loops = [s for s in walk(kernel.body) if isinstance(s, For) and not has(s.body, For)]
     assert loops
-    assert not any(has(s.body, Check) or s.kind == "seq" for s in loops)
+    assert not any(has(s.body, Check) for s in loops)
     assert any(map(in_vectors, loops))
+    if name != "softmax__loops":  # the gradient of its running maximum goes back step by step
+        assert not any(s.kind == "seq" for s in loops)
 
 
 def test_what_is_left_for_the_reverse_has_room_for_all_steps(folder, package):
