@@ -26,6 +26,7 @@ from .operations import ROWS
 from .passes.overwrite import overwrites
 from .passes.products import stride
 from .passes.tree import Names, has, own_accesses, own_exprs, parts, roots, walk
+from .passes.turned import turned_of
 from .passes.work import FINER, WORTH
 from .rounding import MARK, in_one_way
 
@@ -70,10 +71,11 @@ def _draws(kernel: Kernel) -> bool:
 
 
 def templates(functions: str) -> list[str]:
-    """rows.h, parts.h and gemm.h, for each float type that the text of functions has names of theirs for."""
+    """rows.h, turn.h, parts.h and gemm.h, for each float type that the text of functions has names of theirs for."""
     made = []
     for file, names in (
         ("rows.h", ("lc_copy_{}(", "lc_add_{}(", "lc_largest_{}(", "lc_least_{}(")),
+        ("turn.h", ("lc_columns_{}(",)),
         ("parts.h", ("lc_wide_{}",)),
         ("gemm.h", ("lc_product_{}(",)),
     ):
@@ -429,6 +431,8 @@ class _Function:
             self.named(loop, path)
             return
         self.bounds(loop)
+        if self.turned(loop):
+            return
         if self.row(loop):
             return
         line = pragma(loop, outer, self.spell.facts, self.root)
@@ -470,6 +474,24 @@ class _Function:
         kind = self.spell.kind(self.spell.root(store.buffer).dtype)
         length = self.spell.dim(loop.hi - loop.lo)
         self.put(f"{verb}_{kind}({target}, {self.address(source.subs(begins))}, {length});")
+        return True
+
+    def turned(self, loop: For) -> bool:
+        """Whether the loop is written as columns that become rows."""
+        found = turned_of(loop, self.spell.table)
+        if found is None or any(self.spell.root(x.buffer).name in self.spell.local for x in found[:2]):
+            return False
+        store, source, read, stored = found
+        self.bounds(stored if read is loop else read)
+        begins = {x.var: x.lo for x in (read, stored)}
+        target = Load(store.buffer, store.index, source.dtype)
+        places = [
+            f"{self.address(place.subs(begins))}, {self.strides(place, (var,))[0]}"
+            for place, var in ((target, read.var), (source, stored.var))
+        ]
+        extents = ", ".join(self.spell.dim(x.hi - x.lo) for x in (read, stored))
+        kind = self.spell.kind(self.spell.root(store.buffer).dtype)
+        self.put(f"lc_columns_{kind}({', '.join(places)}, {extents});")
         return True
 
     def named(self, loop: For, path: tuple) -> None:

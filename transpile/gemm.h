@@ -35,8 +35,6 @@
 #define LC_MANY 224      /* rows of a block of A: both blocks stay in L2 */
 #define LC_STREAM (1 << 18) /* bytes of an operand that are worth a thread */
 #define LC_LARGE (1 << 19) /* bytes of an operand that is packed though its rows are vectors */
-#define LC_PRAGMA(text) _Pragma(#text)
-#define LC_UNROLL(n) LC_PRAGMA(GCC unroll n)
 #define LC_INLINE LC_USED static inline __attribute__((always_inline))
 typedef int32_t lc_lanes_f32 __attribute__((vector_size(LC_BYTES)));
 typedef int64_t lc_lanes_f64 __attribute__((vector_size(LC_BYTES)));
@@ -152,22 +150,12 @@ LC_USED static void LC_AS(lc_turn)(int64_t n, int64_t depth, const LC_REAL *from
                                    int64_t width)
 {
 #if defined(__GNUC__) && !defined(__clang__)
-    LC_AS(lc_lanes) lane;
-    LC_UNROLL(16) for (int i = 0; i < LC_V; i++) lane[i] = i;
     for (int64_t k = 0; k < depth; k += LC_V) {
         const int64_t some = depth - k < LC_V ? depth - k : LC_V;
         LC_AS(lc_vector) row[LC_V];
         LC_UNROLL(16) for (int i = 0; i < LC_V; i++)
             row[i] = i < n ? LC_AS(lc_load_some)(from + i * stride + k, some) : (LC_AS(lc_vector)){0};
-        LC_UNROLL(4) for (int h = LC_V / 2; h; h /= 2) { /* blocks of h by h change places across the diagonal */
-            const LC_AS(lc_lanes) odd = (lane & h) != 0, other = lane ^ h;
-            LC_UNROLL(16) for (int i = 0; i < LC_V; i++)
-                if (!(i & h)) {
-                    const LC_AS(lc_vector) x = row[i], y = row[i | h];
-                    row[i] = __builtin_shuffle(x, y, (odd & (LC_V + other)) | (~odd & lane));
-                    row[i | h] = __builtin_shuffle(x, y, (odd & (LC_V + lane)) | (~odd & other));
-                }
-        }
+        LC_TURN_SQUARE(row, LC_V, LC_AS(lc_vector), LC_AS(lc_lanes));
         LC_UNROLL(16) for (int i = 0; i < LC_V; i++)
             if (i < some) LC_AS(lc_save)(to + (k + i) * width, row[i]);
     }

@@ -20,6 +20,25 @@ static inline int lc_thread(void) { return omp_get_thread_num(); }
 static inline int lc_thread(void) { return 0; }
 #endif
 #define LC_USED __attribute__((unused))
+#define LC_PRAGMA(text) _Pragma(#text)
+#define LC_UNROLL(n) LC_PRAGMA(GCC unroll n)
+
+/* `side` vectors of as many numbers are turned, rows into columns: blocks of h by h change places across the diagonal.
+   `lanes` is a vector of integers as large as the numbers. */
+#define LC_TURN_SQUARE(row, side, vector, lanes) \
+    do { \
+        lanes lane; \
+        LC_UNROLL(16) for (int i = 0; i < (side); i++) lane[i] = i; \
+        LC_UNROLL(4) for (int h = (side) / 2; h; h /= 2) { \
+            const lanes odd = (lane & h) != 0, other = lane ^ h; \
+            LC_UNROLL(16) for (int i = 0; i < (side); i++) \
+                if (!(i & h)) { \
+                    const vector x = row[i], y = row[i | h]; \
+                    row[i] = __builtin_shuffle(x, y, (odd & ((side) + other)) | (~odd & lane)); \
+                    row[i | h] = __builtin_shuffle(x, y, (odd & ((side) + lane)) | (~odd & other)); \
+                } \
+        } \
+    } while (0)
 
 /* Underflow to 0 while a gradient is computed. Cotangents fade geometrically in loops, and a processor takes many
    times as long for numbers below the smallest normal one (1e-38 in float32), which no gradient needs. Operands

@@ -30,6 +30,7 @@ from .columns import columns
 from .depend import Memory, apart
 from .fuse import fuse_body
 from .tree import Body, Names, accesses, dim_loads, map_bodies, rename_buffers, roots, touched, walk
+from .turned import SIDE, turned_of
 from .verify import shared_places
 from .work import WORTH, work
 
@@ -213,7 +214,7 @@ class _State:
     def rectangles(self, loop: For, inner: For, q: str, count: Dim, effort: Dim) -> For:
         """Both loops split: the outer one may have few iterations."""
         one = Dim.of(1)  # at least, as chunks are divided by it
-        across = maximum(one, minimum(inner.hi - inner.lo, Dim.of(CHUNKS) // maximum(one, count)))
+        across = maximum(one, minimum(self.length(inner), Dim.of(CHUNKS) // maximum(one, count)))
         lo, hi = _share(inner, Dim.of(q) % across, across, False)
         part = replace(inner, lo=lo, hi=hi)
         lo, hi = _share(loop, Dim.of(q) // across, count, False)
@@ -263,8 +264,13 @@ class _State:
             self.last = (loop, counts, written)
         return self.last[1:]
 
-    def count(self, loop: For, shared: list[tuple[Dim, ...]], flat: bool) -> Dim:
+    def length(self, loop: For) -> Dim:
+        """How many parts a loop has that are worth a chunk."""
         length = loop.hi - loop.lo
+        return (length + (SIDE - 1)) // SIDE if turned_of(loop, self.table) else length
+
+    def count(self, loop: For, shared: list[tuple[Dim, ...]], flat: bool) -> Dim:
+        length = self.length(loop)
         if flat:
             length = (length + (GRAIN - 1)) // GRAIN
         if not shared:
