@@ -7,244 +7,51 @@
             y[c,j] = (1 - f) * a[c,at] + f * ...                    y[c,j] = (1 - f_row[j]) * a[c,at_row[j]] + ...
 
 A stride that is a multiple of 4096 bytes, as the channels of an image have it, puts every element into the same few
-lines of the first cache. What an iteration hands to the inner loop gets a row; what the inner loop asks of it (a
-check) is asked once. Every place is written to in the order in which it was.
+lines of the first cache.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
-from ..dims import Atom, Dim, Facts, minimum, product
-from ..ir import Buffer, Check, Comment, Const, Expr, For, Int, Kernel, Load, Op, Stmt, Store
-from .depend import Memory, injective
-from .products import step
-from .tree import (
-    Access,
-    Body,
-    Index,
-    Names,
-    accesses,
-    buffers,
-    dim_loads,
-    map_bodies,
-    map_places,
-    parts,
-    substitute,
-    walk,
-)
-
-STRIP = 64  # iterations: rows of them stay in the first cache
+from ..dims import Facts
+from ..ir import For, Kernel, Stmt, Store
+from .depend import Memory
+from .strips import Nest, Strip, Strips, nest_of
+from .tree import Body, map_bodies
 
 
 def interchange(kernel: Kernel) -> Kernel:
-    state = _State(kernel)
-    body = state.body(kernel.body, Memory.of(kernel).facts)
-    return replace(kernel, body=body, buffers=tuple(state.table.values()))
+    strips = Strips(kernel)
 
-
-@dataclass
-class _Nest:
-    """A loop with another one in it, and what stands before and behind that."""
-
-    loop: For
-    before: Body
-    middle: For  # the inner loop, or the loop over its blocks
-    after: Body
-
-    @property
-    def inner(self) -> For:
-        return next((s for s in self.middle.body if isinstance(s, For)), self.middle)
-
-    @property
-    def checks(self) -> tuple[Check, ...]:
-        """Those of the inner loop, each once, unless the inner loop does not run."""
-        idle: Expr = Op("less_equal", (Int(self.middle.hi - self.middle.lo), Const(0, "i64")), "bool")
-        found = {s.cond: s for s in reversed(self.inner.body) if isinstance(s, Check)}
-        kept = [s for s in self.inner.body if isinstance(s, Check) and found[s.cond] is s]
-        return tuple(replace(s, cond=Op("logical_or", (s.cond, idle), "bool")) for s in kept)
-
-    @property
-    def pieces(self) -> tuple[Body, ...]:
-        """The statements that stand together in a loop, in order."""
-        return (self.before, *_pieces((self.middle,)), self.after)
-
-
-class _State:
-    def __init__(self, kernel: Kernel) -> None:
-        self.table, self.names = buffers(kernel), Names.of(kernel)
-
-    def body(self, body: Body, facts: Facts) -> Body:
-        return tuple(self.stmt(s, facts) for s in body)
-
-    def stmt(self, stmt: Stmt, facts: Facts) -> Stmt:
+    def change(stmt: Stmt, facts: Facts) -> Stmt:
         if isinstance(stmt, For):
             facts = {**facts, stmt.var: (stmt.lo, stmt.hi - 1)}
-            nest = _nest(stmt)
-            if nest is not None and self.jumps(nest) and self.keeps_order(nest, facts):
-                return self.changed(self.numbered(nest))
-        return map_bodies(stmt, lambda inner: self.body(inner, facts))
+            nest = nest_of(stmt)
+            if nest is not None and strips.jumps(nest) and strips.keeps_order(nest, facts):
+                return _changed(strips.numbered(nest), strips)
+        return map_bodies(stmt, lambda inner: tuple(change(s, facts) for s in inner))
 
-    # -- whether -------------------------------------------------------------------------------------------------
-    def jumps(self, nest: _Nest) -> bool:
-        """Whether memory lies along the outer loop, and nothing of it along the inner one."""
-        places = [(a.index, self.table[a.buffer].shape) for a in accesses(nest.inner.body) if a.index]
-        inner = {step(index, shape, nest.inner.var) for index, shape in places}
-        outer = {step(index, shape, nest.loop.var) for index, shape in places}
-        return not inner & {1, -1} and bool(outer & {1, -1})
-
-    def keeps_order(self, nest: _Nest, facts: Facts) -> bool:
-        """Whether each iteration writes to places of its own, and all add to one place in the order in which they
-        did."""
-        within = {**facts, **{x.var: (x.lo, x.hi - 1) for x in (nest.middle, nest.inner)}}
-        inside_of = {nest.middle.var, nest.inner.var}
-        for a in accesses(nest.loop.body):
-            if not a.writes:
-                continue
-            if a.index is None:
-                return False
-            if not a.index:
-                if not self.is_own(a.buffer, nest):
-                    return False
-            elif not injective(tuple(d for d in a.index if not d.symbols() & inside_of), nest.loop.var, within):
-                inside = any(a.buffer == b.buffer and a.index == b.index for b in accesses(nest.inner.body))
-                if a.mode == "w" or not inside or not injective(a.index, nest.inner.var, within):
-                    return False
-        return True
-
-    def is_own(self, name: str, nest: _Nest) -> bool:
-        """Whether a variable is set by an iteration before it is used."""
-        buffer = self.table[name]
-        return buffer.kind == "temp" and not buffer.alias and set_first(name, nest.loop.body)
-
-    # -- how -----------------------------------------------------------------------------------------------------
-    def numbered(self, nest: _Nest) -> _Nest:
-        """Places that variables number along several axes, numbered by one: a[c, row, column] is a_flat[c, place]."""
-        known = _written(nest.before) - _written(nest.middle.body)
-        made: dict[tuple[Index, Index], str] = {}
-        before = list(nest.before)
-
-        def place(name: str, index: Index) -> tuple[str, Index]:
-            shape = self.table[name].shape
-            first = len(index)
-            while first and (variable := _variable(index[first - 1])) is not None and variable.buffer in known:
-                first -= 1
-            if len(index) - first < 2:
-                return name, index
-            key = (index[first:], shape[first + 1 :])
-            if key not in made:
-                made[key] = self.names.fresh("place")
-                self.table[made[key]] = Buffer(made[key], "i64", (), "temp")
-                before.append(Store(made[key], (), _total(*key)))
-            return self.flat(name, first), (*index[:first], _read(made[key]))
-
-        middle = replace(nest.middle, body=map_places(nest.middle.body, place))
-        return replace(nest, middle=middle, before=tuple(before))
-
-    def flat(self, name: str, first: int) -> str:
-        """The buffer with the axes from here on as one."""
-        b = self.table[name]
-        shape = (*b.shape[:first], product(b.shape[first:]))
-        for other in self.table.values():
-            if other.alias == (b.alias or name) and other.shape == shape:
-                return other.name
-        flat = Buffer(self.names.fresh(f"{name}_flat"), b.dtype, shape, "temp", alias=b.alias or name)
-        self.table[flat.name] = flat
-        return flat.name
-
-    def changed(self, nest: _Nest) -> For:
-        loop = nest.loop
-        s = self.names.fresh("strip")
-        start = loop.lo + Dim.of(s) * STRIP
-        count = minimum(Dim.of(STRIP), loop.hi - start)
-        rows = self.rows(nest)
-        kept = [Store(rows[n], (Dim.of(loop.var) - start,), Load(n, (), self.table[n].dtype)) for n in rows]
-        kept = [x for x in kept if x.value.buffer in _written(nest.before)]  # type: ignore[union-attr]
-
-        def place(name: str, index: Index) -> tuple[str, Index]:
-            return (rows[name], (Dim.of(loop.var) - start,)) if name in rows else (name, index)
-
-        def strip(body: Body) -> Body:
-            var = self.names.fresh(loop.var)
-            inside = substitute(body, {loop.var: start + Dim.of(var)})
-            return (For(var, Dim.of(0), count, inside, "map"),) if body else ()
-
-        def spread(body: Body) -> Body:
-            """Each piece in a loop of its own, inside the inner loops."""
-            found: list[Stmt] = []
-            for run in _runs(body):
-                if isinstance(run[0], For):
-                    found.append(replace(run[0], body=spread(run[0].body)))
-                else:
-                    found += strip(map_places(run, place))
-            return tuple(found)
-
-        pieces = (
-            *strip((*nest.before, *kept)),
-            *strip(map_places(nest.checks, place)),
-            *spread((nest.middle,)),
-            *strip(map_places(nest.after, place)),
-        )
-        return For(s, Dim.of(0), (loop.hi - loop.lo + (STRIP - 1)) // STRIP, pieces, "map")
-
-    def rows(self, nest: _Nest) -> dict[str, str]:
-        """The variables that one piece of an iteration leaves to another, or to itself, and the rows that take their
-        place."""
-        found: dict[str, str] = {}
-        for name in sorted({n for piece in nest.pieces for n in _written(piece)}):
-            using = [piece for piece in nest.pieces if any(a.buffer == name for a in accesses(piece))]
-            asked = any(a.buffer == name for a in accesses(nest.checks))
-            if len(using) > 1 or asked or not set_first(name, using[0]):
-                found[name] = self.names.fresh(f"{name}_row")
-                self.table[found[name]] = Buffer(found[name], self.table[name].dtype, (Dim.of(STRIP),), "temp")
-        return found
+    facts = Memory.of(kernel).facts
+    body = tuple(change(s, facts) for s in kernel.body)
+    return replace(kernel, body=body, buffers=tuple(strips.table.values()))
 
 
-def _nest(loop: For) -> _Nest | None:
-    if loop.kind != "map" or loop.parallel:
-        return None
-    body = tuple(s for s in loop.body if not isinstance(s, Comment))
-    inner = [k for k, s in enumerate(body) if isinstance(s, For)]
-    if len(inner) != 1:
-        return None
-    (k,) = inner
-    middle = body[k]
-    assert isinstance(middle, For)
-    nest = _Nest(loop, body[:k], middle, body[k + 1 :])
-    outside = [*nest.before, *nest.after, *(s for s in middle.body if s is not nest.inner and middle is not nest.inner)]
-    stores = all(isinstance(s, (Store, Comment)) for s in outside)
-    plain = all(isinstance(s, (Store, Check, Comment)) for s in nest.inner.body)
-    whole = middle is nest.inner or _is_blocks(middle, nest.inner)
-    fixed = not any(loop.var in d.symbols() or dim_loads(d) for x in (middle, nest.inner) for d in (x.lo, x.hi))
-    return nest if stores and plain and whole and fixed and _asks_once(nest) else None
+def _changed(nest: Nest, strips: Strips) -> For:
+    pieces = (nest.before, *_pieces((nest.middle,)), nest.after)
+    return strips.cut(nest, pieces, lambda strip: _spread((nest.middle,), strip))
 
 
-def _is_blocks(outer: For, inner: For) -> bool:
-    """Whether two loops are one, in blocks of so many iterations (see accumulate)."""
-    split = inner.lo.split(outer.var)
-    if outer.kind != inner.kind or outer.lo != Dim.of(0) or split is None or split[0].value is None:
-        return False
-    size, start = split[0].value, split[1]
-    for atom in inner.hi.atoms():
-        for end in atom.args if isinstance(atom, Atom) and atom.kind == "min" else ():
-            blocks = isinstance(end, Dim) and outer.hi == (end - start + (size - 1)) // size
-            if blocks and inner.hi == minimum(end, inner.lo + size):
-                return True
-    return False
-
-
-def _asks_once(nest: _Nest) -> bool:
-    """Whether the inner loop changes nothing of what it checks."""
-    own = {a.buffer for a in accesses((nest.middle,)) if a.writes}
-    variables = {nest.middle.var, nest.inner.var}
-    for stmt in nest.inner.body:
-        if isinstance(stmt, Check):
-            told = {v for d in stmt.info for v in d.symbols()}.union(*(_symbols(a) for a in accesses((stmt,))))
-            asked = {s for part in parts(stmt.cond) if isinstance(part, Int) for s in part.dim.symbols()}
-            if (told | asked) & variables or any(a.buffer in own for a in accesses((stmt,))):
-                return False
-    return True
+def _spread(body: Body, strip: Strip) -> Body:
+    """Each piece in a loop over the strip, inside the inner loops."""
+    found: list[Stmt] = []
+    for run in _runs(body):
+        if isinstance(run[0], For):
+            found.append(replace(run[0], body=_spread(run[0].body, strip)))
+        else:
+            found += strip.over(run)
+    return tuple(found)
 
 
 def _runs(body: Body) -> Iterator[Body]:
@@ -266,48 +73,3 @@ def _pieces(body: Body) -> Iterator[Body]:
             yield from _pieces(run[0].body)
         else:
             yield run
-
-
-def _variable(dim: Dim) -> Load | None:
-    """The variable that an index is."""
-    match dim.symbol:
-        case Atom("load", (Load(_, (), "i64") as load,)):
-            return load
-    return None
-
-
-def _read(name: str) -> Dim:
-    return Dim.of(Atom("load", (Load(name, (), "i64"),)))
-
-
-def _total(index: Index, extents: Index) -> Expr:
-    """The place along several axes as one: (i * extent of the next axis + j)..."""
-    total: Expr | None = None
-    for dim, extent in zip(index, (Dim.of(1), *extents), strict=True):
-        load = _variable(dim)
-        assert load is not None
-        above = total and Op("multiply", (total, Int(extent)), "i64")
-        total = load if above is None else Op("add", (above, load), "i64")
-    assert total is not None
-    return total
-
-
-def _symbols(a: Access) -> set[str]:
-    return {s for d in a.index or () for s in d.symbols()}
-
-
-def _written(body: Body) -> set[str]:
-    """The variables that are set."""
-    return {s.buffer for s in walk(body) if isinstance(s, Store) and not s.index}
-
-
-def set_first(name: str, body: Sequence[Stmt]) -> bool:
-    """Whether a variable is set before it is asked for or added to."""
-    for stmt in body:
-        touching = [a for a in accesses((stmt,)) if a.buffer == name]
-        if touching and isinstance(stmt, For):
-            return set_first(name, stmt.body)
-        if touching:
-            plain = isinstance(stmt, Store) and stmt.buffer == name and stmt.op is None
-            return plain and all(a.mode == "w" for a in touching)
-    return True

@@ -21,9 +21,9 @@ from itertools import combinations
 from ..dims import Dim
 from ..ir import Comment, For, If, Kernel, Load, Stmt, Store
 from .depend import Memory, injective
-from .interchange import set_first
 from .predicate import may_trap
 from .products import step
+from .strips import set_first
 from .tree import Access, Body, Names, accesses, buffers, dim_loads, map_bodies, parts, roots, substitute, touched, walk
 
 

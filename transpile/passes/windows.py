@@ -19,9 +19,9 @@ from ..dims import Dim, Facts, maximum, minimum
 from ..ir import Buffer, Comment, Expr, For, If, Kernel, Op, Stmt, Store
 from .depend import Memory, injective
 from .guards import margins
-from .interchange import STRIP, set_first
 from .products import step
 from .ranges import conjuncts
+from .strips import STRIP, set_first
 from .tree import (
     Access,
     Body,
