@@ -14,7 +14,7 @@ from .ir import FLOATS, Buffer, For, Int, Load, Op, Store
 from .operations import flops
 from .passes.depend import distinct
 from .passes.rows import moves_by_one
-from .passes.tree import own_accesses, parts
+from .passes.tree import dim_loads, own_accesses, parts
 
 LANES = 16  # of the widest vectors: a length that is a multiple leaves nothing
 WORTH = 12  # flops of a body that is as dear as the masks; a sum is worth them always: its order is then the same in
@@ -67,6 +67,9 @@ def part_of(loop: For, table: Mapping[str, Buffer], root: Mapping[str, str], rea
     pairs = [(p, q) for p in stored for q in touched.values() if p != q and root[p.buffer] == root[q.buffer]]
     if any(p.buffer != q.buffer or not distinct(p.index, q.index, loop.var) for p, q in pairs):
         return None
+    own = {s.buffer for s in body if not s.index}
+    if any(load.buffer in own for place in touched.values() for d in place.index for load in dim_loads(d)):
+        return None  # each iteration works out where it is
     moving = [place for place in touched.values() if loop.var in place.free()]
     if not all(_walks(place, loop.var, table[place.buffer], real) for place in moving) or not stored <= set(moving):
         return None

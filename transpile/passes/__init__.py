@@ -10,6 +10,7 @@ from .accumulate import accumulate
 from .ahead import ahead
 from .bits import bits
 from .bounds import bounds
+from .channels import channels
 from .chunk import chunk
 from .clipped import clipped
 from .contract import contract
@@ -99,6 +100,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("accumulate", accumulate),  # sums run in registers, and in blocks
     ("ease", ease),  # tanh(log1p(v)) is a quotient
     ("share", share),  # nothing is computed twice, or in a loop that does not change it
+    ("channels", channels),  # what is looked up for all channels is turned, so that they lie side by side
     ("interchange", interchange),  # loops run along memory, where a loop in a loop jumped
     ("chunk", chunk),  # the outermost loops run in parallel
     ("gangs", gangs),  # what rows end with is computed for many rows at once

@@ -198,9 +198,16 @@ def neighbours(body: Iterable[Stmt], var: str, root: Mapping[str, str]) -> bool:
     places = list(dict.fromkeys((s.buffer, s.index) for s in stores))
     for k, (name, index) in enumerate(places):
         for other, there in places[:k]:
-            if root.get(name, name) == root.get(other, other) and (name != other or not distinct(index, there, var)):
+            apart = name == other and (distinct(index, there, var) or _only_at_once(index, there, var))
+            if root.get(name, name) == root.get(other, other) and not apart:
                 return True
     return False
+
+
+def _only_at_once(index: tuple[Dim, ...], other: tuple[Dim, ...], var: str) -> bool:
+    """Whether two places are one only where both are of the same iteration."""
+    steps = (a.split(var) for a, b in zip(index, other, strict=True) if a == b)
+    return any(s is not None and s[0].value for s in steps)
 
 
 def distinct(index: tuple[Dim, ...], other: tuple[Dim, ...], var: str) -> bool:

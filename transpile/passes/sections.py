@@ -26,6 +26,8 @@ from .tree import (
     Body,
     Names,
     accesses,
+    another,
+    buffers,
     has,
     in_vectors,
     loads,
@@ -34,7 +36,6 @@ from .tree import (
     own_dims,
     own_exprs,
     parts,
-    rename_buffers,
     substitute,
     symbols,
     walk,
@@ -57,7 +58,7 @@ class _State:
         self.names = Names.of(kernel)
         self.facts = Memory.of(kernel).facts
         self.uses = Counter(a.buffer for a in accesses(kernel.body))
-        self.single = {b.name: b for b in kernel.buffers if b.kind == "temp" and not b.shape and not b.alias}
+        self.table = buffers(kernel)
         self.made: list[Buffer] = []
 
     def body(self, body: Body, facts: Facts) -> Body:
@@ -131,12 +132,10 @@ class _State:
 
     def another(self, loop: For) -> For:
         """With a counter and numbers of its own."""
-        inside = Counter(a.buffer for a in accesses(loop.body))
-        own = {n: self.names.fresh(n) for n in inside if n in self.single and inside[n] == self.uses[n]}
-        self.made += [replace(self.single[n], name=new) for n, new in own.items()]
+        loop, made = another(loop, self.names, self.uses, self.table)
+        self.made += made
         var = self.names.fresh(loop.var)
-        body = substitute(rename_buffers(loop.body, own), {loop.var: Dim.of(var)})
-        return replace(loop, var=var, body=body)
+        return replace(loop, var=var, body=substitute(loop.body, {loop.var: Dim.of(var)}))
 
 
 def _comparisons(loop: For) -> Iterator[Op]:

@@ -38,6 +38,15 @@ class Nest:
         return next((s for s in self.middle.body if isinstance(s, For)), self.middle)
 
     @property
+    def range(self) -> tuple[Dim, Dim]:
+        """From where to where the inner loop runs, all blocks together."""
+        if self.middle is self.inner:
+            return self.inner.lo, self.inner.hi
+        end = _end_of_blocks(self.middle, self.inner)
+        assert end is not None
+        return self.inner.lo.subs({self.middle.var: Dim.of(0)}), end
+
+    @property
     def checks(self) -> tuple[Check, ...]:
         """Those of the inner loop, each once, unless the inner loop does not run."""
         idle: Expr = Op("less_equal", (Int(self.middle.hi - self.middle.lo), Const(0, "i64")), "bool")
@@ -177,23 +186,23 @@ def nest_of(loop: For) -> Nest | None:
     outside = [*nest.before, *nest.after, *(s for s in middle.body if s is not nest.inner and middle is not nest.inner)]
     stores = all(isinstance(s, (Store, Comment)) for s in outside)
     plain = all(isinstance(s, (Store, Check, Comment)) for s in nest.inner.body)
-    whole = middle is nest.inner or _is_blocks(middle, nest.inner)
+    whole = middle is nest.inner or _end_of_blocks(middle, nest.inner) is not None
     fixed = not any(loop.var in d.symbols() or dim_loads(d) for x in (middle, nest.inner) for d in (x.lo, x.hi))
     return nest if stores and plain and whole and fixed and _asks_once(nest) else None
 
 
-def _is_blocks(outer: For, inner: For) -> bool:
-    """Whether two loops are one, in blocks of so many iterations (see accumulate)."""
+def _end_of_blocks(outer: For, inner: For) -> Dim | None:
+    """Where two loops end that are one, in blocks of so many iterations (see accumulate)."""
     split = inner.lo.split(outer.var)
     if outer.kind != inner.kind or outer.lo != Dim.of(0) or split is None or split[0].value is None:
-        return False
+        return None
     size, start = split[0].value, split[1]
     for atom in inner.hi.atoms():
         for end in atom.args if isinstance(atom, Atom) and atom.kind == "min" else ():
             blocks = isinstance(end, Dim) and outer.hi == (end - start + (size - 1)) // size
             if blocks and inner.hi == minimum(end, inner.lo + size):
-                return True
-    return False
+                return end
+    return None
 
 
 def _asks_once(nest: Nest) -> bool:

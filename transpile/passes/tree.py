@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeGuard
@@ -434,3 +435,13 @@ def in_vectors(stmt: Stmt) -> TypeGuard[For]:
     if not isinstance(stmt, For) or stmt.kind != "map" or stmt.parallel:
         return False
     return not has(stmt.body, For, While, Check, Grow, Product)
+
+
+def another(loop: For, names: Names, uses: Mapping[str, int], table: Mapping[str, Buffer]) -> tuple[For, list[Buffer]]:
+    """The loop with numbers of its own, where nothing else of the kernel knows them. `uses`: how often the kernel
+    touches each buffer."""
+    inside = Counter(a.buffer for a in accesses((loop,)))
+    single = (n for n, b in table.items() if b.kind == "temp" and not b.shape and not b.alias)
+    fresh = {n: names.fresh(n) for n in single if inside[n] and inside[n] == uses[n]}
+    made = [replace(table[n], name=new) for n, new in fresh.items()]
+    return replace(loop, body=rename_buffers(loop.body, fresh)), made
