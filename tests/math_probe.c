@@ -7,6 +7,10 @@
 #define F2(NAME) void NAME##_f32(long n, const float *restrict x, const float *restrict z, float *restrict y) { LOOP y[i] = lc_##NAME##f(x[i], z[i]); }
 #define D2(NAME) void NAME##_f64(long n, const double *restrict x, const double *restrict z, double *restrict y) { LOOP y[i] = lc_##NAME(x[i], z[i]); }
 #define I2(NAME) void NAME(long n, const int64_t *restrict x, const int64_t *restrict z, int64_t *restrict y) { LOOP y[i] = lc_##NAME(x[i], z[i]); }
+#define IF1(NAME) void NAME##_f32(long n, const int64_t *restrict x, float *restrict y) { LOOP y[i] = lc_##NAME##f(x[i]); }
+#define ID1(NAME) void NAME##_f64(long n, const int64_t *restrict x, double *restrict y) { LOOP y[i] = lc_##NAME(x[i]); }
+#define FI1(NAME) void NAME##_f32(long n, const float *restrict x, int64_t *restrict y) { LOOP y[i] = lc_##NAME##f(x[i]); }
+#define DI1(NAME) void NAME##_f64(long n, const double *restrict x, int64_t *restrict y) { LOOP y[i] = lc_##NAME(x[i]); }
 
 /* a quotient as `passes/quotient.py` writes it */
 #define OVER(T, F) LOOP { T f = lc_scale##F(z[i]), s = z[i] * f; y[i] = lc_quotient##F(x[i], s, 1 / s, f); }
@@ -115,3 +119,9 @@ D2(xlogy)
 D2(logaddexp)
 I2(floor_div_i64)
 I2(mod_i64)
+IF1(number)
+ID1(number)
+IF1(counter)
+ID1(counter)
+FI1(integer)
+DI1(integer)

@@ -65,12 +65,12 @@ class Probe:
         self.report, self.library = done.stderr, ctypes.CDLL(str(out))
 
     def __call__(self, name: str, *args: np.ndarray) -> np.ndarray:
+        return self.into(args[0].dtype, name + {"f4": "_f32", "f8": "_f64", "i8": ""}[args[0].dtype.str[1:]], *args)
+
+    def into(self, dtype: np.dtype, name: str, *args: np.ndarray) -> np.ndarray:
         args = [np.ascontiguousarray(a) for a in args]
-        y = np.empty_like(args[0])
-        suffix = {"f4": "_f32", "f8": "_f64", "i8": ""}[y.dtype.str[1:]]
-        getattr(self.library, name + suffix)(
-            ctypes.c_long(y.size), *(ctypes.c_void_p(a.ctypes.data) for a in [*args, y])
-        )
+        y = np.empty(args[0].shape, dtype)
+        getattr(self.library, name)(ctypes.c_long(y.size), *(ctypes.c_void_p(a.ctypes.data) for a in [*args, y]))
         return y
 
     def vectorised(self) -> set[str]:
@@ -82,8 +82,8 @@ def probe_lines():
     """(line, loop) of every loop of the probe: `exp_f32`, `exp_f64`, `mod_i64`."""
     suffix = {"F": "_f32", "D": "_f64", "I": ""}
     for number, line in enumerate(PROBE.read_text().splitlines(), 1):
-        if found := re.fullmatch(r"([FDI])[12]\((\w+)\)", line):
-            yield number, found[2] + suffix[found[1]]
+        if found := re.fullmatch(r"([FDI]+)[12]\((\w+)\)", line):
+            yield number, found[2] + suffix[found[1].strip("I") or "I"]
 
 
 @pytest.fixture(scope="session")
@@ -452,6 +452,34 @@ def test_integer_division_is_pythons(probe):
     assert probe("mod_i64", *worst)[0] == 0
 
 
+def _integers() -> np.ndarray:
+    """Of all sizes, and where a double, or a float, is rounded up, down, or to even."""
+    rng = np.random.default_rng(3)
+    some = rng.integers(-(2**62), 2**62, 40_000) >> rng.integers(0, 63, 40_000)
+    half = (1 << rng.integers(24, 63, 40_000)) + rng.integers(-3, 4, 40_000) + (1 << rng.integers(0, 40, 40_000))
+    edges = [s * (2**p + d) for p in (0, 24, 31, 32, 51, 52, 53, 54, 62) for d in (-1, 0, 1) for s in (1, -1)]
+    return np.array([*some, *half, *-half, *edges, 2**63 - 1, -(2**63), 2**63 - 2**38 - 1], np.int64)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_numbers_of_integers_are_rounded_once(probe, dtype):
+    x, name = _integers(), np.dtype(dtype).name.replace("float", "f")
+    assert np.array_equal(probe.into(dtype, f"number_{name}", x), x.astype(dtype))
+    x = x[(x < 2**51) & (x > -(2**51))]
+    assert np.array_equal(probe.into(dtype, f"counter_{name}", x), x.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_integers_of_numbers_are_casts(probe, dtype):
+    rng = np.random.default_rng(4)
+    wide = rng.standard_normal(50_000) * 10.0 ** rng.uniform(-5, 25, 50_000)
+    edges = [np.nan, np.inf, -np.inf, 0.0, -0.0, 0.5, -0.5, 2.0**63, -(2.0**63), 2.0**62, -(2.0**63) * 1.001]
+    x = np.concatenate([_integers().astype(dtype), wide.astype(dtype), np.array(edges, dtype)])
+    y = probe.into(np.int64, f"integer_{np.dtype(dtype).name.replace('float', 'f')}", x)
+    with np.errstate(invalid="ignore"):
+        assert np.array_equal(y, x.astype(np.int64))
+
+
 # ---- what gcc makes of it ------------------------------------------------------------------------------
 
 LIBM = {"gammaln_f32", "gammaln_f64", "sin_f64", "cos_f64", "tan_f64", "pow_f64"}
@@ -469,6 +497,7 @@ ROUNDING = {f"{n}_f{w}" for n in ("floor", "ceil", "rint", "trunc") for w in (32
     "trigamma_f32",
     "trigamma_f64",
 }
+CONVERSIONS = {f"{n}_f{w}" for n in ("number", "counter", "integer") for w in (32, 64)}
 
 
 def needs_gcc(probe):
@@ -484,9 +513,10 @@ def test_every_loop_is_vectorised(probes):
 
 
 def test_loops_are_vectorised_on_the_oldest_machine(probes):
-    """SSE2 has no rounding instruction; double kernels with 64-bit integers are left to gcc's judgement."""
+    """SSE2 has no rounding instruction, and converts integers of 64 bits one by one;
+    double kernels with 64-bit integers are left to gcc's judgement."""
     needs_gcc(probes("x86-64"))
-    floats = {name for _, name in probe_lines() if name.endswith("_f32")} - LIBM - ROUNDING
+    floats = {name for _, name in probe_lines() if name.endswith("_f32")} - LIBM - ROUNDING - CONVERSIONS
     assert floats - probes("x86-64").vectorised() == set()
 
 

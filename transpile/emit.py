@@ -449,13 +449,17 @@ class _Function:
                 Edges(self, loop, path, line, edges, sums) if edges else Vectors(self, loop, path, line, tail, sums)
             )
             if vectors.are_worth():
+                self.spell.in_vectors = True
                 vectors.write()
+                self.spell.in_vectors = False
                 return
         self.fetch_all(loop)
         if line:
             self.put(line)
         self.open(loop)
+        self.spell.in_vectors = line is not None
         self.inside(loop.body, path)
+        self.spell.in_vectors = False
         self.put("}")
         del self.spell.facts[loop.var]
 

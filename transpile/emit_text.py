@@ -104,6 +104,8 @@ def literal(value: bool | int | float, dtype: str) -> str:
     return f"({text})" if number < 0 else text
 
 
+_DIVIDED = ("floordiv", "mod")
+MANY, SHARE = 8, 1 << 10  # terms of a sum of counters, and their factors: below 2**51
 _BEYOND_F32 = 2.0**128 - 2.0**103  # rounds to infinity
 
 
@@ -136,6 +138,7 @@ class Speller:
         self.bound: dict[Dim, str] = {}  # integers that have a variable at this place
         self.local: set[str] = set()  # rank-0 buffers that are C variables
         self.lent: dict[str, str] = {}  # what stands for a place of an array
+        self.in_vectors = False  # what is spelled stands in a loop that gcc vectorises
         # A configuration integer may be negative; an extent may not.
         self.facts: dict[str, tuple[Dim, Dim]] = dict.fromkeys(self.scalars, ANY)
 
@@ -250,8 +253,28 @@ class Speller:
                 text = self.expr(value)
                 if self.kind(dtype) == self.kind(dtype_of(value)):
                     return text
+                converter = self.converter(value, dtype) if self.in_vectors else None
+                if converter is not None:
+                    return f"{converter}({bare(text)})"
                 return f"({text} != 0)" if dtype == "bool" else f"({self.ctype(dtype)}){_unary(text)}"
         raise TypeError(f"no C for {expr}")
+
+    def converter(self, value: Expr, dtype: str) -> str | None:
+        """What converts between numbers and integers of 64 bits in vectors, where a cast would not."""
+        kinds = (self.kind(dtype_of(value)), self.kind(dtype))
+        real = next((k for k in kinds if k in ("f32", "f64")), None)
+        divided = isinstance(value, Int) and any(isinstance(a, Atom) and a.kind in _DIVIDED for a in value.dim.atoms())
+        if real is None or "i64" not in kinds or divided:  # quotients know no vectors, either
+            return None
+        name = "lc_integer" if kinds[1] == "i64" else "lc_counter" if self.counts(value) else "lc_number"
+        return name + "f" * (real == "f32")
+
+    def counts(self, value: Expr) -> bool:
+        """Whether it is a few counters and extents, as of elements in memory."""
+        terms = value.dim.terms if isinstance(value, Int) else ()
+        few = all(abs(c) <= SHARE and all(isinstance(s, str) for s in monomial) for monomial, c in terms)
+        single = all(len(monomial) <= 1 and not set(monomial) & self.scalars.keys() for monomial, _ in terms)
+        return isinstance(value, Int) and len(terms) < MANY and few and single
 
 
 def dtype_of(expr: Expr) -> str:

@@ -55,6 +55,36 @@ LC_FN int lc_isinf(double x) { return lc_abs(x) == LC_INF; }
 LC_FN int lc_isfinitef(float x) { return lc_absf(x) < LC_INFF; }
 LC_FN int lc_isfinite(double x) { return lc_abs(x) < LC_INF; }
 
+/* Integers of 64 bits from numbers, as a cast of x86 makes them (what does not fit is the least one), and numbers from
+   integers. Below AVX-512 a processor converts one at a time, and gcc leaves the loop around it scalar; here a number is
+   two halves of 32 bits, each in the last bits of a double. A counter is below 2^51. A float is rounded once: the double
+   in between is odd where it is not exact (Boldo & Melquiond, "Emulation of a FMA and correctly rounded sums", 2008). */
+#if defined(__AVX2__) && !defined(__AVX512DQ__)
+LC_FN int64_t lc_integer(double x) {
+    double whole = __builtin_trunc(x), high = __builtin_floor(whole * 0x1p-32), low = whole - high * 0x1p32;
+    uint64_t i = ((lc__l(high + 0x1.8p52) - lc__l(0x1.8p52)) << 32) + (lc__l(low + 0x1p52) - lc__l(0x1p52));
+    return lc_abs(x) < 0x1p63 ? (int64_t)i : INT64_MIN;
+}
+LC_FN int64_t lc_integerf(float x) { return lc_integer(x); }
+LC_FN double lc_counter(int64_t i) { return lc__d((uint64_t)i + lc__l(0x1.8p52)) - 0x1.8p52; }
+LC_FN float lc_counterf(int64_t i) { return (float)lc_counter(i); }
+LC_FN double lc__high(int64_t i) { return lc__d(((uint64_t)i >> 32) ^ 0x4530000080000000u) - 0x1.000008p84; }
+LC_FN double lc__low(int64_t i) { return lc__d(((uint64_t)i & 0xffffffffu) | lc__l(0x1p52)) - 0x1p52; }
+LC_FN double lc_number(int64_t i) { return lc__high(i) + lc__low(i); }
+LC_FN float lc_numberf(int64_t i) {
+    double high = lc__high(i), low = lc__low(i), sum = high + low, rest = low - (sum - high);
+    uint64_t odd = (lc__l(sum) - ((rest < 0) != (sum < 0))) | 1;
+    return (float)(rest != 0 ? lc__d(odd) : sum);
+}
+#else
+LC_FN int64_t lc_integer(double x) { return (int64_t)x; }
+LC_FN int64_t lc_integerf(float x) { return (int64_t)x; }
+LC_FN double lc_counter(int64_t i) { return (double)i; }
+LC_FN float lc_counterf(int64_t i) { return (float)i; }
+LC_FN double lc_number(int64_t i) { return (double)i; }
+LC_FN float lc_numberf(int64_t i) { return (float)i; }
+#endif
+
 /* v / d for a divisor that a loop does not change: f = lc_scale(d), s = d * f, r = 1 / s are made before it, and a
    product with one step of correction (Markstein 1990) stands in the loop: 3 times the throughput of a division.
    Equal to v / d, but for one rounding in some ten thousand, or where v or the quotient is as good as denormal. The power
