@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
+import platform
 import re
+import subprocess
 
 import numpy as np
 import pytest
 from nets import built_from
 from thorough import agrees
+
+from layerc.transpile.emit import pieces
 
 TEXT = '''
 import numpy as np
@@ -159,3 +164,49 @@ def test_there_are_parts(folder, package):
     bodies = dict(zip(parts, (m.group() for m in re.finditer(r"^int LC_NAME\(\w+_f32\).*?^}", text, re.M | re.S))))
     assert all("lc_some_f32" in bodies[name] for name in NAMES if name not in ("settled", "filtered"))
     assert len(re.findall(r"lc_(?:put|back)_f32\(&d_x", bodies["filtered_backward"])) >= 3  # a part of each row
+
+
+PROBE = """
+void four_{t}({c} *to, const {c} *p)
+{{
+    lc_add_four_{t}(to, p, p + lc_wide_{t}, p + 2 * lc_wide_{t}, p + 3 * lc_wide_{t});
+}}
+{c} one_{t}({c} *p) {{ return lc_add_lanes_{t}(p); }}
+int wide_{t}(void) {{ return LC_LANES ? lc_wide_{t} : 0; }}
+"""
+
+
+@pytest.mark.parametrize("flags", ["-march=native", "-march=x86-64-v3", "-march=x86-64-v4"])
+@pytest.mark.parametrize(("t", "c"), [("f32", "float"), ("f64", "double")])
+def test_four_sums_at_once_are_the_same_sums(tmp_path, flags, t, c):
+    if platform.machine() != "x86_64" or (flags.endswith("v4") and "avx512f" not in _macros("-march=native").lower()):
+        pytest.skip("not a machine for this")
+    probe = tmp_path / "four.c"
+    body = PROBE.format(t=t, c=c)
+    probe.write_text("\n".join([*pieces((), functions=[body])]))
+    out = tmp_path / "four.so"
+    subprocess.run(
+        ["cc", "-std=gnu11", "-O2", flags, "-shared", "-fPIC", str(probe), "-o", str(out), "-lm"], check=True
+    )
+    library = ctypes.CDLL(str(out))
+    wide = getattr(library, f"wide_{t}")()
+    if not wide:
+        pytest.skip("a vector has one lane")
+    dtype = {"f32": np.float32, "f64": np.float64}[t]
+    one = getattr(library, f"one_{t}")
+    one.restype = {"f32": ctypes.c_float, "f64": ctypes.c_double}[t]
+    storage = np.zeros(4 * wide + 64, dtype)
+    aligned = storage[(-storage.ctypes.data // storage.itemsize) % (64 // storage.itemsize) :]
+    rng, to = np.random.default_rng(0), np.empty(4, dtype)
+    for _ in range(200):
+        values = (rng.standard_normal(4 * wide) * 10.0 ** rng.uniform(-6, 6, 4 * wide)).astype(dtype)
+        aligned[: 4 * wide] = values
+        getattr(library, f"four_{t}")(ctypes.c_void_p(to.ctypes.data), ctypes.c_void_p(aligned.ctypes.data))
+        place = aligned.ctypes.data
+        want = [one(ctypes.c_void_p(place + k * wide * storage.itemsize)) for k in range(4)]
+        assert to.tolist() == want
+
+
+def _macros(flag):
+    command = ["cc", flag, "-dM", "-E", "-x", "c", "/dev/null"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

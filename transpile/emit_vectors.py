@@ -113,10 +113,21 @@ class Vectors:
         to.close()
         if tail:
             self.part(tail, whole, count, own)
-        for s, (name, op) in own.items():
-            to.put(f"{self.accumulated(s, op, f'lc_{op}_lanes_{to.dtype}({name})')};")
+        self.join(own)
         if not tail:
             self.by_element(whole, self.behind(count), None)
+
+    def join(self, own: Own) -> None:
+        """What all lanes have: of four sums at once, of what is left one by one."""
+        to, left = self.to, dict(own)
+        while len(sums := [s for s, (_, op) in left.items() if op == "add"][:4]) == 4:
+            four = self.name("four")
+            to.put(f"{self.spell.ctype(self.spell.table[sums[0]].dtype)} {four}[4];")
+            to.put(f"lc_add_four_{to.dtype}({', '.join([four, *(left.pop(s)[0] for s in sums)])});")
+            for k, s in enumerate(sums):
+                to.put(f"{self.accumulated(s, 'add', f'{four}[{k}]')};")
+        for s, (name, op) in left.items():
+            to.put(f"{self.accumulated(s, op, f'lc_{op}_lanes_{to.dtype}({name})')};")
 
     def by_element(self, first: str, end: str, line: str | None) -> None:
         var = self.spell.names[self.loop.var]

@@ -93,3 +93,51 @@ LC_JOIN(lc_min_lanes, LC_AS(LC_MIN))
 #undef LC_MAX_f64
 #undef LC_MIN_f32
 #undef LC_MIN_f64
+
+/* The same for the sums of four vectors, in the same order, with half the work: halves of two vectors make one. */
+#if LC_LANES
+#if defined(__AVX512F__)
+#define LC_ADD_FOUR_f32(a, b, c, d, to) \
+    const LC_AS(lc_part) ab = LC_BOTH(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) \
+        + LC_BOTH(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31); \
+    const LC_AS(lc_part) cd = LC_BOTH(c, d, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) \
+        + LC_BOTH(c, d, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31); \
+    const LC_AS(lc_part) all = LC_BOTH(ab, cd, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) \
+        + LC_BOTH(ab, cd, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31); \
+    const LC_AS(lc_part) two = all + LC_BOTH(all, all, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13); \
+    const LC_AS(lc_part) one = two + LC_BOTH(two, two, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14); \
+    to[0] = one[0], to[1] = one[4], to[2] = one[8], to[3] = one[12];
+#define LC_ADD_FOUR_f64 LC_ADD_FOUR_8
+#else
+#define LC_ADD_FOUR_f32 LC_ADD_FOUR_8
+#define LC_ADD_FOUR_f64(a, b, c, d, to) \
+    const LC_AS(lc_part) ab = LC_BOTH(a, b, 0, 1, 4, 5) + LC_BOTH(a, b, 2, 3, 6, 7); \
+    const LC_AS(lc_part) cd = LC_BOTH(c, d, 0, 1, 4, 5) + LC_BOTH(c, d, 2, 3, 6, 7); \
+    const LC_AS(lc_part) one = LC_BOTH(ab, cd, 0, 4, 2, 6) + LC_BOTH(ab, cd, 1, 5, 3, 7); \
+    to[0] = one[0], to[1] = one[2], to[2] = one[1], to[3] = one[3];
+#endif
+#define LC_ADD_FOUR_8(a, b, c, d, to) \
+    const LC_AS(lc_part) ab = LC_BOTH(a, b, 0, 1, 2, 3, 8, 9, 10, 11) + LC_BOTH(a, b, 4, 5, 6, 7, 12, 13, 14, 15); \
+    const LC_AS(lc_part) cd = LC_BOTH(c, d, 0, 1, 2, 3, 8, 9, 10, 11) + LC_BOTH(c, d, 4, 5, 6, 7, 12, 13, 14, 15); \
+    const LC_AS(lc_part) two = LC_BOTH(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13) + LC_BOTH(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15); \
+    const LC_AS(lc_part) one = two + LC_BOTH(two, two, 1, 0, 3, 2, 5, 4, 7, 6); \
+    to[0] = one[0], to[1] = one[4], to[2] = one[2], to[3] = one[6];
+#define LC_PLACES_f32 int32_t
+#define LC_PLACES_f64 long long
+#define LC_BOTH(a, b, ...) __builtin_shuffle(a, b, (LC_AS(lc_lane_of)){__VA_ARGS__})
+typedef LC_AS(LC_PLACES) LC_AS(lc_lane_of) __attribute__((vector_size(sizeof(LC_AS(lc_part)))));
+
+LC_USED static inline void LC_AS(lc_add_four)(LC_REAL *to, const LC_REAL *p, const LC_REAL *q, const LC_REAL *r,
+                                              const LC_REAL *s)
+{
+    const LC_AS(lc_part) a = *(const LC_AS(lc_part) *)p, b = *(const LC_AS(lc_part) *)q;
+    const LC_AS(lc_part) c = *(const LC_AS(lc_part) *)r, d = *(const LC_AS(lc_part) *)s;
+    LC_AS(LC_ADD_FOUR)(a, b, c, d, to)
+}
+#undef LC_ADD_FOUR_f32
+#undef LC_ADD_FOUR_f64
+#undef LC_ADD_FOUR_8
+#undef LC_PLACES_f32
+#undef LC_PLACES_f64
+#undef LC_BOTH
+#endif
