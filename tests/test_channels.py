@@ -7,8 +7,8 @@ import pytest
 from nets import built_from, kernels_in
 from thorough import agrees, same_bits
 
-from layerc.transpile.ir import Const, If, Store
-from layerc.transpile.passes.tree import walk
+from layerc.transpile.ir import Const, If, Op, Store
+from layerc.transpile.passes.tree import symbols, walk
 
 SOURCE = '''
 import numpy as np
@@ -57,6 +57,24 @@ def onto(x: real["C N"], at: i64["N"], y0: real["C M"]) -> real["C M"]:
             y[c, at[n]] += x[c, n]
             y[c, at[n] - 1] += np.sin(x[c, n])
     return y
+
+
+@layer
+def begun(x: real["C N"], at: i64["N"], y0: real["C M"]) -> real["C M"]:
+    """Filled with 0, but not all of it, and not last."""
+    y = np.zeros_like(y0)
+    y[:, 1] = 1.5 * y0[:, 0]
+    for n in range(x.shape[1]):
+        for c in range(x.shape[0]):
+            y[c, at[n]] += x[c, n]
+            y[c, at[n] - 1] += 2.0 * x[c, n]
+    z = y0 * 3.0
+    z[:, :2] = 0.0
+    for n in range(x.shape[1]):
+        for c in range(x.shape[0]):
+            z[c, at[n]] += x[c, n]
+            z[c, at[n] - 1] += 2.0 * x[c, n]
+    return y + z
 
 
 @layer
@@ -123,7 +141,7 @@ def last(x: real["C H W"]) -> real["H W C"]:
 '''
 CHANNELS = (0, 1, 7, 8, 9, 33)
 WIDTHS = (0, 1, 3, 64, 65, 130)
-LOOKING = ["warp", "splat", "onto", "some", "moving", "elsewhere", "steps", "nearest"]
+LOOKING = ["warp", "splat", "onto", "begun", "some", "moving", "elsewhere", "steps", "nearest"]
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +168,7 @@ def draw(name, batch, channels, width, dtype=float):
             return [floats(batch, channels, 4, width), 3 * floats(batch, 2, 4, width)]
         case "splat":
             return [floats(batch, channels, width), 4 + 3 * floats(batch, width)]
-        case "onto":
+        case "onto" | "begun":
             return [floats(batch, channels, width), at, floats(batch, channels, 5)]
         case "some" | "moving":
             return [floats(batch, channels, 5), at, floats(batch, width)]
@@ -240,6 +258,14 @@ def turned(kernel):
 )
 def test_what_is_turned(kernels, name, method, arrays):
     assert turned(kernels[name, method]) == arrays
+
+
+def test_few_places_of_many_are_looked_up_where_they_are(kernels):
+    """Whether there are enough is asked when the kernel is called."""
+    kernel = kernels["nearest", "predict"]
+    asked = [s.cond for s in walk(kernel.body) if isinstance(s, If) and {"N", "W"} <= symbols(s.cond)]
+    assert asked
+    assert all(isinstance(cond, Op) and cond.op == "logical_and" for cond in asked)
 
 
 def test_what_is_filled_is_filled_turned(kernels):
