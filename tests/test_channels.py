@@ -78,6 +78,27 @@ def begun(x: real["C N"], at: i64["N"], y0: real["C M"]) -> real["C M"]:
 
 
 @layer
+def below(x: real["C N"], at: i64["N"], y0: real["C M"]) -> real["C M"]:
+    """The first channel stays 0, the last ones, too."""
+    y = np.zeros_like(y0)
+    for n in range(x.shape[1]):
+        for c in range(1, x.shape[0] - 1):
+            y[c, at[n]] += x[c, n]
+            y[c, at[n] - 1] += 2.0 * x[c, n]
+    return y + np.cos(y0)
+
+
+@layer
+def sixteen(x: real["16 N"], at: i64["N"], w: real["N"]) -> real["16 N"]:
+    """As many channels as pay, whoever calls."""
+    y = np.empty_like(x)
+    for n in range(x.shape[1]):
+        for c in range(16):
+            y[c, n] = w[n] * x[c, at[n] % x.shape[1]] + x[c, (at[n] + 1) % x.shape[1]]
+    return y
+
+
+@layer
 def some(image: real["C W"], at: i64["N"], w: real["N"]) -> real["C N"]:
     """Not the first channel; and few places of many are looked up, or many of few."""
     y = np.zeros((image.shape[0], at.shape[0]))
@@ -141,7 +162,7 @@ def last(x: real["C H W"]) -> real["H W C"]:
 '''
 CHANNELS = (0, 1, 7, 8, 9, 33)
 WIDTHS = (0, 1, 3, 64, 65, 130)
-LOOKING = ["warp", "splat", "onto", "begun", "some", "moving", "elsewhere", "steps", "nearest"]
+LOOKING = ["warp", "splat", "onto", "begun", "below", "sixteen", "some", "moving", "elsewhere", "steps", "nearest"]
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +189,9 @@ def draw(name, batch, channels, width, dtype=float):
             return [floats(batch, channels, 4, width), 3 * floats(batch, 2, 4, width)]
         case "splat":
             return [floats(batch, channels, width), 4 + 3 * floats(batch, width)]
-        case "onto" | "begun":
+        case "sixteen":
+            return [floats(batch, 16, width), at, floats(batch, width)]
+        case "onto" | "begun" | "below":
             return [floats(batch, channels, width), at, floats(batch, channels, 5)]
         case "some" | "moving":
             return [floats(batch, channels, 5), at, floats(batch, width)]

@@ -140,7 +140,7 @@ class _State:
         if not axes or (axes == [len(a.index) - 1] and a.index[-1].split(var) is not None):
             return True
         k = axes[0]
-        if len(axes) > 1 or a.index[k] != Dim.of(var) or b.dtype not in FLOATS:
+        if len(axes) > 1 or a.index[k] != Dim.of(var) or b.dtype not in FLOATS or b.kind == "list":
             return False
         before, rest = a.index[:k], a.index[k + 1 :]
         plan.lookups += (1 + (a.mode not in ("r", "w"))) * _is_looked_up(a, var)
@@ -192,12 +192,17 @@ class _State:
     def either(self, pays: Expr, copy: For, plan: _Plan, loop: For, before: list[Stmt]) -> list[Stmt]:
         fills: list[Stmt] = []
         for turned in plan.whole.values():
-            if turned.written and (fill := self.fill_of(turned, before)) is not None:
+            if turned.written and self.has_all(turned, plan.nest) and (fill := self.fill_of(turned, before)) is not None:
                 filling, turned.fill = fill
                 before = [s for s in before if s is not filling]
                 fills.append(filling)
         made = self.changed(copy, plan)
         return [*before, *made] if isinstance(pays, Const) else [*before, If(pays, made, (*fills, loop))]
+
+    @staticmethod
+    def has_all(turned: _Turned, nest: Nest) -> bool:
+        """Whether the inner loop goes over all channels that there are."""
+        return nest.range == (ZERO, turned.buffer.shape[-1])
 
     def fill_of(self, turned: _Turned, before: list[Stmt]) -> tuple[For, Expr] | None:
         """The loop that gives one value to all that is turned, and the value, if nothing touches it since."""

@@ -25,8 +25,9 @@ def turned_of(loop: For, table: Mapping[str, Buffer]) -> tuple[Store, Load, For,
     source = store.value
     if any(x.kind != "map" or x.parallel for x in (loop, inner)) or store.op or not isinstance(source, Load):
         return None
-    kinds = {table[name].dtype for name in (store.buffer, source.buffer)}
-    if len(kinds) > 1 or not kinds <= set(FLOATS) or store.buffer == source.buffer:
+    pair = (table[store.buffer], table[source.buffer])
+    kinds = {b.dtype for b in pair}
+    if len(kinds) > 1 or not kinds <= set(FLOATS) or len({b.alias or b.name for b in pair}) < 2:
         return None
     if any(loop.var in d.symbols() for d in (inner.lo, inner.hi)):
         return None
