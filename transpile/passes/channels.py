@@ -192,7 +192,11 @@ class _State:
     def either(self, pays: Expr, copy: For, plan: _Plan, loop: For, before: list[Stmt]) -> list[Stmt]:
         fills: list[Stmt] = []
         for turned in plan.whole.values():
-            if turned.written and self.has_all(turned, plan.nest) and (fill := self.fill_of(turned, before)) is not None:
+            if (
+                turned.written
+                and self.has_all(turned, plan.nest)
+                and (fill := self.fill_of(turned, before)) is not None
+            ):
                 filling, turned.fill = fill
                 before = [s for s in before if s is not filling]
                 fills.append(filling)
