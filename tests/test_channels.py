@@ -69,7 +69,7 @@ def begun(x: real["C N"], at: i64["N"], y0: real["C M"]) -> real["C M"]:
             y[c, at[n]] += x[c, n]
             y[c, at[n] - 1] += 2.0 * x[c, n]
     z = y0 * 3.0
-    z[:, :2] = 0.0
+    z[:2] = 0.0
     for n in range(x.shape[1]):
         for c in range(x.shape[0]):
             z[c, at[n]] += x[c, n]
@@ -86,6 +86,40 @@ def below(x: real["C N"], at: i64["N"], y0: real["C M"]) -> real["C M"]:
             y[c, at[n]] += x[c, n]
             y[c, at[n] - 1] += 2.0 * x[c, n]
     return y + np.cos(y0)
+
+
+@layer
+def carried(x: real["C W"], at: i64["N"], w: real["N"]) -> real["C N"]:
+    """A sum over all, in its order."""
+    y, s = np.zeros((x.shape[0], at.shape[0])), 0.0
+    for n in range(at.shape[0]):
+        s = np.tanh(s + w[n])
+        for c in range(x.shape[0]):
+            y[c, n] = s * x[c, at[n]] * x[c, at[n] - 1]
+    return y
+
+
+@layer
+def oblique(x: real["C H N"], at: i64["N"]) -> real["C N"]:
+    """The place along one axis is looked up, along the other it is the column."""
+    y = np.zeros((x.shape[0], at.shape[0]))
+    for n in range(at.shape[0]):
+        for c in range(x.shape[0]):
+            y[c, n] = x[c, at[n], n] * x[c, at[n] - 1, n]
+    return y
+
+
+@layer
+def following(x: real["C H W"], rows: i64["N"]) -> real["C N"]:
+    """Places that move on from channel to channel."""
+    y = np.zeros((x.shape[0], rows.shape[0]))
+    for n in range(rows.shape[0]):
+        row, column = rows[n], n % x.shape[2]
+        for c in range(x.shape[0]):
+            before = column
+            column = min(column + 1, x.shape[2] - 1)
+            y[c, n] = x[c, row, before] * x[c, 0, column]
+    return y
 
 
 @layer
@@ -162,7 +196,8 @@ def last(x: real["C H W"]) -> real["H W C"]:
 '''
 CHANNELS = (0, 1, 7, 8, 9, 33)
 WIDTHS = (0, 1, 3, 64, 65, 130)
-LOOKING = ["warp", "splat", "onto", "begun", "below", "sixteen", "some", "moving", "elsewhere", "steps", "nearest"]
+LOOKING = ["warp", "splat", "onto", "begun", "below", "some", "moving", "elsewhere", "steps", "nearest"]
+LOOKING += ["carried", "oblique", "following", "sixteen"]
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +228,11 @@ def draw(name, batch, channels, width, dtype=float):
             return [floats(batch, 16, width), at, floats(batch, width)]
         case "onto" | "begun" | "below":
             return [floats(batch, channels, width), at, floats(batch, channels, 5)]
-        case "some" | "moving":
+        case "oblique":
+            return [floats(batch, channels, 5, width), at]
+        case "following":
+            return [floats(batch, channels, 5, 7), at]
+        case "some" | "moving" | "carried":
             return [floats(batch, channels, 5), at, floats(batch, width)]
         case "steps":
             return [floats(batch, 3, channels, 5), rng.integers(-3, 5, (batch, 3, width))]
