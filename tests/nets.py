@@ -14,6 +14,7 @@ from layerc.build.driver import build, compile_module, read_module
 from layerc.runtime import Blob, Layer, LayerState, Net, Parameter
 from layerc.transpile.ir import Kernel
 
+FAMILIAR = Path(__file__).parent.parent / "benchmarks" / "familiar.py"
 SPELLED = Path(__file__).parent.parent / "benchmarks" / "spelled.py"  # layers, each written in several ways
 
 

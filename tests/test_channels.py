@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from nets import built_from, kernels_in
+from nets import FAMILIAR, built_from, kernels_in, layers_of
 from thorough import agrees, same_bits
 
 from layerc.transpile.ir import Const, If, Op, Store
@@ -13,25 +13,6 @@ from layerc.transpile.passes.tree import symbols, walk
 SOURCE = '''
 import numpy as np
 from layerc import i64, layer, real
-
-
-@layer
-def warp(image: real["C H W"], flow: real["2 H W"]) -> real["C H W"]:
-    """Two axes, four places: the places of a column are those of all channels."""
-    depth, height, width = image.shape
-    y = np.empty_like(image)
-    for i in range(height):
-        for j in range(width):
-            row = min(max(i + flow[0, i, j], 0.0), height - 1.0)
-            column = min(max(j + flow[1, i, j], 0.0), width - 1.0)
-            top, left = int(np.floor(row)), int(np.floor(column))
-            below, right = min(top + 1, height - 1), min(left + 1, width - 1)
-            down, across = row - top, column - left
-            for c in range(depth):
-                upper = (1 - across) * image[c, top, left] + across * image[c, top, right]
-                lower = (1 - across) * image[c, below, left] + across * image[c, below, right]
-                y[c, i, j] = (1 - down) * upper + down * lower
-    return y
 
 
 @layer
@@ -90,13 +71,13 @@ def below(x: real["C N"], at: i64["N"], y0: real["C M"]) -> real["C M"]:
 
 @layer
 def carried(x: real["C W"], at: i64["N"], w: real["N"]) -> real["C N"]:
-    """A sum over all, in its order."""
+    """A sum over all channels of all columns: no column has one of its own."""
     y, s = np.zeros((x.shape[0], at.shape[0])), 0.0
     for n in range(at.shape[0]):
-        s = np.tanh(s + w[n])
         for c in range(x.shape[0]):
-            y[c, n] = s * x[c, at[n]] * x[c, at[n] - 1]
-    return y
+            y[c, n] = w[n] * x[c, at[n]] * x[c, at[n] - 1]
+            s += y[c, n]
+    return y * s
 
 
 @layer
@@ -194,6 +175,7 @@ def columns(x: real["C S"]) -> real["S C"]:
 def last(x: real["C H W"]) -> real["H W C"]:
     return np.transpose(x, (1, 2, 0))
 '''
+SOURCE += layers_of(FAMILIAR, "warp")
 CHANNELS = (0, 1, 7, 8, 9, 33)
 WIDTHS = (0, 1, 3, 64, 65, 130)
 LOOKING = ["warp", "splat", "onto", "begun", "below", "some", "moving", "elsewhere", "steps", "nearest"]

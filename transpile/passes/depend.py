@@ -206,7 +206,7 @@ def neighbours(body: Iterable[Stmt], var: str, root: Mapping[str, str]) -> bool:
 
 def _only_at_once(index: tuple[Dim, ...], other: tuple[Dim, ...], var: str) -> bool:
     """Whether two places are one only where both are of the same iteration."""
-    steps = (a.split(var) for a, b in zip(index, other, strict=True) if a == b)
+    steps = (a.split(var) for a, b in zip(index, other, strict=True) if a == b and not _reads_memory(a))
     return any(s is not None and s[0].value for s in steps)
 
 
