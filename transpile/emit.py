@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .dims import Atom, Dim, minimum, product
 from .emit_edges import Edges, edges_of
-from .emit_rows import extreme_of, row_of
+from .emit_rows import copied, extreme_of, row_of
 from .emit_simd import pragma
 from .emit_storage import Region, Storage, plan, stored_first
 from .emit_tails import tail_of
@@ -71,11 +71,12 @@ def _draws(kernel: Kernel) -> bool:
 
 
 def templates(functions: str) -> list[str]:
-    """rows.h, turn.h, parts.h and gemm.h, for each float type that the text of functions has names of theirs for."""
+    """rows.h, turn.h, past.h, parts.h and gemm.h, for each float type that the text of functions has names of theirs for."""
     made = []
     for file, names in (
         ("rows.h", ("lc_copy_{}(", "lc_add_{}(", "lc_largest_{}(", "lc_least_{}(")),
         ("turn.h", ("lc_columns_{}(",)),
+        ("past.h", ("lc_past_{}(",)),
         ("parts.h", ("lc_wide_{}",)),
         ("gemm.h", ("lc_product_{}(",)),
     ):
@@ -468,13 +469,13 @@ class _Function:
         if (found := extreme_of(loop, self.spell.table)) is not None and found[0].buffer in self.spell.local:
             self.extreme(loop, *found)
             return True
-        found = row_of(loop, self.spell.table)
+        found = copied(loop) if loop.past else row_of(loop, self.spell.table)
         if found is None or any(self.spell.root(place.buffer).name in self.spell.local for place in found):
             return False
         store, source = found
         begins = {loop.var: loop.lo}
         target = self.address(Load(store.buffer, tuple(d.subs(begins) for d in store.index), source.dtype))
-        verb = "lc_add" if store.op else "lc_copy"
+        verb = "lc_past" if loop.past else "lc_add" if store.op else "lc_copy"
         kind = self.spell.kind(self.spell.root(store.buffer).dtype)
         length = self.spell.dim(loop.hi - loop.lo)
         self.put(f"{verb}_{kind}({target}, {self.address(source.subs(begins))}, {length});")
@@ -580,6 +581,8 @@ class _Function:
             )
             self.put("}")
         self.leave(region)
+        if any(isinstance(s, For) and s.past for s in walk(loop.body)):
+            self.put("LC_SETTLE();")
         self.put("lc_round_again(lc_own_mode);")
         self.close()
         self.exit, self.panels = outside, panels

@@ -32,6 +32,14 @@ def row_of(loop: For, table: Mapping[str, Buffer]) -> tuple[Store, Load] | None:
     return (store, source) if beside and len(kinds) == 1 and kinds <= {"real", "f32", "f64"} else None
 
 
+def copied(loop: For) -> tuple[Store, Load]:
+    """What a loop that copies a row stores and loads."""
+    (store,) = loop.body
+    assert isinstance(store, Store)
+    assert isinstance(store.value, Load)
+    return store, store.value
+
+
 def extreme_of(loop: For, table: Mapping[str, Buffer]) -> tuple[Store, Load] | None:
     """The one statement of a loop that asks for the largest or the least of a row, and what it reads."""
     if len(loop.body) != 1 or loop.kind != "map" or loop.parallel or not is_extreme(loop.body[0], loop, table):

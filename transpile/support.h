@@ -182,6 +182,13 @@ LC_USED static inline void lc_ahead(const void *from, int64_t bytes)
     for (int64_t k = 0; k < bytes; k += 64) __builtin_prefetch((const char *)from + k, 0, 2);
 }
 
+/* What has gone past the caches (past.h) is there for all threads. */
+#ifdef __SSE2__
+#define LC_SETTLE() __builtin_ia32_sfence()
+#else
+#define LC_SETTLE() ((void)0)
+#endif
+
 /* a ** b by squaring; wraps as NumPy's. A negative exponent leaves 0, but for a = 1 and -1. */
 LC_USED static inline int64_t lc_pow_i64(int64_t a, int64_t b)
 {

@@ -36,6 +36,7 @@ from .near import near
 from .order import order, reorder
 from .outward import outward
 from .overlap import overlap
+from .past import past
 from .periods import periods
 from .products import products
 from .quotient import quotient
@@ -109,6 +110,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("rows", rows),  # the largest of neighbours in memory is asked for on its own
     ("bits", bits),  # what is taken or 0 is masked
     ("ahead", ahead),  # where rows are gone over backwards, the next ones are fetched
+    ("past", past),  # what is written and not read again goes past the caches, where much is moved
 )
 
 NAMES = tuple(name for name, _ in PASSES)

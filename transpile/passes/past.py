@@ -1,0 +1,192 @@
+"""What is written once and not read again goes past the caches, where a kernel moves more than they hold.
+
+    for i in 0..n: y[b,i] = f(x[b,i])             for strip: at, end = 1024*strip, min(1024*strip + 1024, n)
+    y[b,j] += v                           ->          for i in at..end: row[i - at] = f(x[b,i])
+                                                      if at <= j < end: row[j - at] += v
+                                                      for k in 0..end - at: y[b,at + k] = row[k]   past the caches
+
+A processor reads a line before it writes a part of it: memory moves twice for what is written, and what the caches had
+of the inputs makes way. A strip of results is made in the first cache, and goes to memory in whole lines (`past.h`).
+Whether much is moved shows when the kernel runs: both ways are in it. Last: no loop is asked for its form any more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..dims import ZERO, Dim, minimum, product
+from ..ir import FLOATS, Buffer, Comment, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
+from .rows import STRIP, moves_by_one
+from .tree import (
+    Body,
+    Index,
+    Names,
+    accesses,
+    another,
+    buffers,
+    in_vectors,
+    map_bodies,
+    map_places,
+    named,
+    own_accesses,
+    touched,
+    written,
+)
+
+MUCH = 5 << 20  # elements of all arguments: 20 MB, of which a last cache keeps little for what follows
+LONG = 256  # elements of a row: of fewer, both ends are too much
+
+
+def past(kernel: Kernel) -> Kernel:
+    search = _Search()
+    arrays = [b for b in kernel.buffers if b.kind in ("in", "out") and not b.alias]
+    seen = {b.alias for b in kernel.buffers}
+    most = max((_degree(b) for b in arrays), default=0)
+    for b in arrays:
+        if b.kind == "out" and b.dtype in FLOATS and b.name not in seen and 0 < most == _degree(b):
+            search.body(b, kernel.body, ())
+    if not search.found:
+        return kernel
+    made = _Strips(kernel, search.found, sum((product(b.shape) for b in arrays), ZERO))
+    return replace(kernel, body=made.body(kernel.body), buffers=(*kernel.buffers, *made.buffers))
+
+
+def _degree(buffer: Buffer) -> int:
+    """How many sizes its size is the product of."""
+    return max((len(monomial) for monomial, _ in product(buffer.shape).terms), default=0)
+
+
+Stored = tuple[Buffer, Store | None]  # a result, and what happens to one place of a row after the loop that stores it
+
+
+class _Search:
+    """Looks for the loops that store a result: one alone touches it, whichever way a kernel takes. `around`: the loops it
+    is in. `found`: by the identity of a loop."""
+
+    def __init__(self) -> None:
+        self.found: dict[int, list[Stored]] = {}
+
+    def body(self, result: Buffer, body: Body, around: tuple[For, ...]) -> None:
+        places = [k for k, s in enumerate(body) if result.name in touched((s,))]
+        if len(places) == 1:
+            self.stmt(result, body[places[0]], around)
+        elif len(places) == 2:
+            first, then = places
+            loop, between, store = body[first], body[first + 1 : then], body[then]
+            if _is_row(loop, result, around) and isinstance(store, Store) and _is_of_row(store, loop):
+                if _passes((loop,), between, store):
+                    self.found.setdefault(id(loop), []).append((result, store))
+
+    def stmt(self, result: Buffer, stmt: Stmt, around: tuple[For, ...]) -> None:
+        if isinstance(stmt, If):
+            self.body(result, stmt.then, around)
+            self.body(result, stmt.orelse, around)
+        elif _is_row(stmt, result, around):
+            self.found.setdefault(id(stmt), []).append((result, None))
+        elif isinstance(stmt, For):
+            self.body(result, stmt.body, (*around, stmt))
+
+
+def _is_row(loop: Stmt, result: Buffer, around: Sequence[For]) -> bool:
+    """Whether the loop stores the result along memory, each iteration around it elsewhere, and threads share one of
+    them."""
+    if not in_vectors(loop) or not all(isinstance(s, (Store, Comment)) for s in loop.body):
+        return False
+    size = (loop.hi - loop.lo).value
+    own = [(index, mode) for s in loop.body for name, index, mode in own_accesses(s) if name == result.name]
+    if (size is not None and size < LONG) or [mode for _, mode in own] != ["w"]:
+        return False
+    index = own[0][0] or ()
+    known = loop.lo.symbols() | loop.hi.symbols() | {s for d in index for s in d.symbols()}
+    for outer in reversed(around):
+        if outer.var not in known:
+            return False
+        known |= outer.lo.symbols() | outer.hi.symbols()
+    return any(outer.parallel for outer in around) and moves_by_one(index, result.shape, loop.var)
+
+
+def _is_of_row(store: Store, loop: Stmt) -> bool:
+    """Whether it changes one place of the row that the loop stores."""
+    assert isinstance(loop, For)
+    alone = [name for name, _, _ in own_accesses(store)].count(store.buffer) == 1
+    return alone and store.index[:-1] == _place(loop, store.buffer)[:-1]
+
+
+def _place(loop: For, name: str) -> Index:
+    return next(s.index for s in loop.body if isinstance(s, Store) and s.buffer == name)
+
+
+def _passes(loop: Body, between: Body, store: Store) -> bool:
+    """Whether the loop may run behind statements, and what changes its row afterwards beside it, strip by strip."""
+    free = not written(loop) & touched(between) and not touched(loop) & written(between)
+    return free and written(loop) & touched((store,)) == {store.buffer}
+
+
+class _Strips:
+    """Puts strips beside the loops that are found. `moved`: elements of all arguments."""
+
+    def __init__(self, kernel: Kernel, found: dict[int, list[Stored]], moved: Dim) -> None:
+        self.found, self.moved = found, moved
+        self.names, self.table = Names.of(kernel), buffers(kernel)
+        self.uses = Counter(a.buffer for a in accesses(kernel.body))
+        self.buffers: list[Buffer] = []
+
+    def body(self, body: Body) -> Body:
+        found: list[Stmt] = []
+        waiting: dict[int, For] = {}  # a store -> the loop that has moved to it
+        for stmt in body:
+            stored = self.found.get(id(stmt), [])
+            stores = [store for _, store in stored if store]
+            if isinstance(stmt, For) and stores:
+                waiting[id(stores[0])] = stmt
+            elif isinstance(stmt, For) and stored:
+                found.append(self.either(stmt, stored, ()))
+            elif loop := waiting.get(id(stmt)):
+                found.append(self.either(loop, self.found[id(loop)], (stmt,)))
+            else:
+                found.append(map_bodies(stmt, self.body))
+        return tuple(found)
+
+    def either(self, loop: For, stored: list[Stored], after: Body) -> Stmt:
+        much = Op("greater", (Int(self.moved), Const(MUCH, "i64")), "bool")
+        long = Op("greater_equal", (Int(loop.hi - loop.lo), Const(LONG, "i64")), "bool")
+        return If(_both(long, much), (self.in_strips(loop, stored),), (loop, *after))
+
+    def in_strips(self, loop: For, stored: list[Stored]) -> For:
+        strip, first, behind = (self.names.fresh(n) for n in ("strip", "at", "end"))
+        at, end = Dim.of(first), Dim.of(behind)
+        own, made = another(loop, self.names, self.uses, self.table)
+        rows = {b.name: Buffer(self.names.fresh("row"), b.dtype, (Dim.of(STRIP),), "temp") for b, _ in stored}
+        begins = {b.name: tuple(d.subs({loop.var: at}) for d in _place(loop, b.name)) for b, _ in stored}
+        self.buffers += [*made, *rows.values()]
+
+        def place(name: str, index: Index) -> tuple[str, Index]:
+            return (rows[name].name, (index[-1] - begins[name][-1],)) if name in rows else (name, index)
+
+        asked = tuple(p for p in loop.ahead if p.buffer not in rows)
+        body: list[Stmt] = [replace(own, lo=at, hi=end, work=None, ahead=asked)]
+        for _, store in stored:
+            if store:
+                there = store.index[-1] - _place(loop, store.buffer)[-1].subs({loop.var: ZERO})
+                inside = [Op(op, (Int(there), Int(d)), "bool") for op, d in (("greater_equal", at), ("less", end))]
+                body.append(If(_both(*inside), (store,)))
+        leave = [self.leave(b, rows[b.name], begins[b.name], end - at) for b, _ in stored]
+        whole = (*map_places(tuple(body), place), *leave)
+        count = (loop.hi - loop.lo + (STRIP - 1)) // STRIP
+        last = named(behind, minimum(at + STRIP, loop.hi), whole)
+        return For(strip, ZERO, count, (named(first, loop.lo + Dim.of(strip) * STRIP, (last,)),))
+
+    def leave(self, result: Buffer, row: Buffer, begin: Index, count: Dim) -> For:
+        var = self.names.fresh("k")
+        k = Dim.of(var)
+        store = Store(result.name, (*begin[:-1], begin[-1] + k), Load(row.name, (k,), row.dtype))
+        return For(var, ZERO, count, (store,), past=True)
+
+
+def _both(a: Expr, b: Expr) -> Expr:
+    return Op("logical_and", (a, b), "bool")
+
+
+__all__ = ["past"]
