@@ -46,6 +46,7 @@ from .rows import rows
 from .scatter import scatter
 from .sections import sections
 from .share import share
+from .slabs import slabs
 from .split import split
 from .strands import strands
 from .strides import strides
@@ -85,6 +86,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("bounds", bounds),  # what a branch asks of a counter is where its loop goes
     ("order", order),  # the innermost loop runs along memory
     ("fuse", fuse),  # what runs over one space is one loop
+    ("slabs", slabs),  # what waits for sums over a batch goes over one channel after the other
     ("split", split),  # what is dear is vectorised on its own
     ("jam", jam),  # rows of a product share what they load
     ("windows", windows),  # windows of a row are gone over outside of it

@@ -42,11 +42,11 @@ LONG = 256  # elements of a row: of fewer, both ends are too much
 def past(kernel: Kernel) -> Kernel:
     search = _Search()
     arrays = [b for b in kernel.buffers if b.kind in ("in", "out") and not b.alias]
-    seen = {b.alias for b in kernel.buffers}
     most = max((_degree(b) for b in arrays), default=0)
     for b in arrays:
-        if b.kind == "out" and b.dtype in FLOATS and b.name not in seen and 0 < most == _degree(b):
-            search.body(b, kernel.body, ())
+        seen = [x for x in kernel.buffers if b.name in (x.name, x.alias) and x.name in touched(kernel.body)]
+        if b.kind == "out" and b.dtype in FLOATS and len(seen) == 1 and 0 < most == _degree(b):
+            search.body(seen[0], kernel.body, ())
     if not search.found:
         return kernel
     made = _Strips(kernel, search.found, sum((product(b.shape) for b in arrays), ZERO))
