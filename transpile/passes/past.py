@@ -62,8 +62,8 @@ Stored = tuple[Buffer, Store | None]  # a result, and what happens to one place 
 
 
 class _Search:
-    """Looks for the loops that store a result: one alone touches it, whichever way a kernel takes. `around`: the loops it
-    is in. `found`: by the identity of a loop."""
+    """Looks for the loops that store a result: one alone touches it, whichever way a kernel takes. `around`: the loops
+    it is in. `found`: by the identity of a loop."""
 
     def __init__(self) -> None:
         self.found: dict[int, list[Stored]] = {}
