@@ -35,6 +35,13 @@
 #define LC_MANY 224      /* rows of a block of A: both blocks stay in L2 */
 #define LC_STREAM (1 << 18) /* bytes of an operand that are worth a thread */
 #define LC_LARGE (1 << 19) /* bytes of an operand that is packed though its rows are vectors */
+/* A vector that several sums use stays in a register: gcc would load it again for each, and a processor adds more products
+   than it loads. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define LC_HOLD(x) __asm__("" : "+v"(x))
+#else
+#define LC_HOLD(x) ((void)0)
+#endif
 #define LC_INLINE LC_USED static inline __attribute__((always_inline))
 typedef int32_t lc_lanes_f32 __attribute__((vector_size(LC_BYTES)));
 typedef int64_t lc_lanes_f64 __attribute__((vector_size(LC_BYTES)));
@@ -90,6 +97,7 @@ LC_INLINE void LC_AS(lc_tile)(const int rows, const int vectors, int64_t n, int6
         LC_UNROLL(2) for (int v = 0; v < vectors; v++) {
             if (LC_MASKED && v + 1 == vectors) right[v] = LC_AS(lc_load_some)(b + v * LC_V, last);
             else right[v] = LC_AS(lc_load)(b + v * LC_V); /* packed: zeros behind the last */
+            LC_HOLD(right[v]);
         }
         LC_UNROLL(16) for (int i = 0; i < rows; i++) {
             const LC_REAL *p = i < 5 ? a0 : i < 10 ? a1 : a2;
