@@ -71,7 +71,7 @@ def _draws(kernel: Kernel) -> bool:
 
 
 def templates(functions: str) -> list[str]:
-    """rows.h, turn.h, past.h, parts.h, gemm.h, for each float type that the text of functions has names of theirs for."""
+    """The files of functions for both float types: for each type that the text has names of theirs for."""
     made = []
     for file, names in (
         ("rows.h", ("lc_copy_{}(", "lc_add_{}(", "lc_largest_{}(", "lc_least_{}(")),

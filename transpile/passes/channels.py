@@ -21,9 +21,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..dims import ONE, ZERO, Dim, Facts, nonnegative, product
-from ..ir import FLOATS, Buffer, Check, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
+from ..ir import FLOATS, Buffer, Check, Const, Expr, For, If, Kernel, Load, Stmt, Store
 from .depend import Memory
 from .products import step
+from .questions import all_of, compared
 from .strips import STRIP, Nest, Strip, Strips, nest_of
 from .tree import Access, Body, Index, accesses, another, dim_loads, map_bodies, map_places, touched
 
@@ -177,16 +178,15 @@ class _State:
         rounds = product(x.hi - x.lo for x in around)
         copied = sum((product(x.hi - x.lo for x in t.rest) * (1 + t.written) for t in plan.whole.values()), ZERO)
         copied += rounds * sum(t.read + t.written for t in plan.strip.values())
-        asked: Expr = Const(True, "bool")
+        asked: list[Expr] = []
         for much, less in ((hi - lo, Dim.of(LEAST)), (2 * rounds * plan.lookups, copied)):
             if any(not d.symbols() <= self.known or any(dim_loads(d)) for d in (much, less)):
                 return None
             if nonnegative(less - much - 1, facts):
                 return None
             if not nonnegative(much - less, facts):
-                one = Op("greater_equal", (Int(much), Int(less)), "bool")
-                asked = one if isinstance(asked, Const) else Op("logical_and", (asked, one), "bool")
-        return asked
+                asked.append(compared("greater_equal", much, less))
+        return all_of(asked) if asked else Const(True, "bool")
 
     # -- how -----------------------------------------------------------------------------------------------------
     def either(self, pays: Expr, copy: For, plan: _Plan, loop: For, before: list[Stmt]) -> list[Stmt]:

@@ -29,6 +29,7 @@ from .accumulate import neutral
 from .columns import columns
 from .depend import Memory, apart
 from .fuse import fuse_body
+from .questions import compared
 from .tree import Body, Names, accesses, dim_loads, map_bodies, rename_buffers, roots, touched, walk
 from .turned import SIDE, turned_of
 from .verify import shared_places
@@ -81,7 +82,7 @@ class _State:
             return (stmt,)  # a row in a cell of dynamic programming: to ask whether to share it would take longer
         if self.may_be_few(stmt) and (inner := self.inside(stmt)) is not None:
             least = 2 if not self.is_batch(stmt) and self.own(stmt) else 4  # what it makes stays with a thread
-            many = Op("greater_equal", (Int(stmt.hi - stmt.lo), Const(least, "i64")), "bool")
+            many = compared("greater_equal", stmt.hi - stmt.lo, least)
             if (idle := self.are_small(inner)) is not None:
                 many = Op("logical_or", (many, idle), "bool")
             return (If(many, self.split(stmt, effort), inner),)

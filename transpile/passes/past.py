@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..dims import ZERO, Dim, minimum, product
-from ..ir import FLOATS, Buffer, Comment, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
+from ..ir import FLOATS, Buffer, Comment, For, If, Kernel, Load, Stmt, Store
+from .questions import all_of, compared
 from .rows import STRIP, moves_by_one
 from .tree import (
     Body,
@@ -150,9 +151,8 @@ class _Strips:
         return tuple(found)
 
     def either(self, loop: For, stored: list[Stored], after: Body) -> Stmt:
-        much = Op("greater", (Int(self.moved), Const(MUCH, "i64")), "bool")
-        long = Op("greater_equal", (Int(loop.hi - loop.lo), Const(LONG, "i64")), "bool")
-        return If(_both(long, much), (self.in_strips(loop, stored),), (loop, *after))
+        asked = all_of((compared("greater_equal", loop.hi - loop.lo, LONG), compared("greater", self.moved, MUCH)))
+        return If(asked, (self.in_strips(loop, stored),), (loop, *after))
 
     def in_strips(self, loop: For, stored: list[Stored]) -> For:
         strip, first, behind = (self.names.fresh(n) for n in ("strip", "at", "end"))
@@ -170,8 +170,8 @@ class _Strips:
         for _, store in stored:
             if store:
                 there = store.index[-1] - _place(loop, store.buffer)[-1].subs({loop.var: ZERO})
-                inside = [Op(op, (Int(there), Int(d)), "bool") for op, d in (("greater_equal", at), ("less", end))]
-                body.append(If(_both(*inside), (store,)))
+                inside = all_of((compared("greater_equal", there, at), compared("less", there, end)))
+                body.append(If(inside, (store,)))
         leave = [self.leave(b, rows[b.name], begins[b.name], end - at) for b, _ in stored]
         whole = (*map_places(tuple(body), place), *leave)
         count = (loop.hi - loop.lo + (STRIP - 1)) // STRIP
@@ -183,10 +183,6 @@ class _Strips:
         k = Dim.of(var)
         store = Store(result.name, (*begin[:-1], begin[-1] + k), Load(row.name, (k,), row.dtype))
         return For(var, ZERO, count, (store,), past=True)
-
-
-def _both(a: Expr, b: Expr) -> Expr:
-    return Op("logical_and", (a, b), "bool")
 
 
 __all__ = ["past"]

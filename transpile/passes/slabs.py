@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import reduce
 
 from ..dims import Dim, product
-from ..ir import Buffer, Const, Expr, For, If, Int, Kernel, Op, Stmt
+from ..ir import Buffer, For, If, Kernel, Stmt
 from .depend import Memory
 from .fuse import fuse_body
+from .questions import all_of, compared
 from .tidy import drop_idle, tidy
 from .tree import Names, accesses, apart, buffers, has, walk
 
@@ -34,8 +34,8 @@ Range = tuple[Dim, Dim]
 
 
 def slabs(kernel: Kernel) -> Kernel:
-    sweeps = [s for s in kernel.body if _space(s) and _has_rows(s)]
-    spaces = {_space(s) for s in sweeps}
+    sweeps = {s: space for s in kernel.body if (space := _space(s)) and _has_rows(s)}
+    spaces = set(sweeps.values())
     pieces = {piece for s in sweeps for piece in _pieces(s, buffers(kernel))}
     if len(sweeps) < 2 or len(spaces) != 1 or len(pieces) != 1:
         return kernel
@@ -46,9 +46,15 @@ def slabs(kernel: Kernel) -> Kernel:
     if sum(_range(s) == channels and has(s.body, For) for s in walk(joined) if isinstance(s, For)) != 1:
         return kernel
     (piece,), rows, count = pieces, batch[1] - batch[0], channels[1] - channels[0]
-    asked = (("greater_equal", piece, ROW), ("less_equal", rows * piece, SLAB), ("greater_equal", count, LEAST))
-    asked = (*asked, ("greater", rows * piece * count, BEYOND))
-    return tidy(replace(own, body=(If(reduce(_both, (_order(*a) for a in asked)), joined, kernel.body),)))
+    asked = all_of(
+        (
+            compared("greater_equal", piece, ROW),
+            compared("less_equal", rows * piece, SLAB),
+            compared("greater_equal", count, LEAST),
+            compared("greater", rows * piece * count, BEYOND),
+        )
+    )
+    return tidy(replace(own, body=(If(asked, joined, kernel.body),)))
 
 
 def _range(loop: For) -> Range:
@@ -81,19 +87,11 @@ def _pieces(nest: Stmt, table: Mapping[str, Buffer]) -> set[Dim]:
     """The elements in one piece of what a sweep reads or stores, for an iteration of the two outer loops."""
     found = set()
     for a in accesses((nest,)):
-        shape = table[a.buffer].shape
-        if table[a.buffer].kind in ("in", "out") and len(a.loops) > 2 and len(a.index or ()) == len(shape) > 2:
+        shape, index = table[a.buffer].shape, a.index or ()
+        if table[a.buffer].kind in ("in", "out") and len(a.loops) > 2 and len(index) == len(shape) > 2:
             outer = [Dim.of(loop.var) for loop in a.loops[:2]]
-            found |= {product(shape[k + 2 :]) for k in range(len(shape) - 2) if list(a.index[k : k + 2]) == outer}
+            found |= {product(shape[k + 2 :]) for k in range(len(shape) - 2) if list(index[k : k + 2]) == outer}
     return found
-
-
-def _order(op: str, a: Dim, b: int) -> Expr:
-    return Op(op, (Int(a), Const(b, "i64")), "bool")
-
-
-def _both(a: Expr, b: Expr) -> Expr:
-    return Op("logical_and", (a, b), "bool")
 
 
 __all__ = ["slabs"]

@@ -14,7 +14,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..dims import ONE, Dim
-from ..ir import Const, Expr, For, If, Int, Kernel, Op, Stmt
+from ..ir import For, If, Kernel, Stmt
+from .questions import all_of, compared
 from .tree import Body, in_vectors, map_stmts, own_accesses, substitute, walk
 
 
@@ -27,7 +28,8 @@ def strides(kernel: Kernel) -> Kernel:
         steps = sorted(_steps(stmt) & settings)
         if not steps:
             return (stmt,)
-        return (If(_all_one(steps), substitute((stmt,), dict.fromkeys(steps, ONE)), (stmt,)),)
+        ones = all_of(compared("equal", Dim.of(name), 1) for name in steps)
+        return (If(ones, substitute((stmt,), dict.fromkeys(steps, ONE)), (stmt,)),)
 
     return replace(kernel, body=map_stmts(kernel.body, asked)) if settings else kernel
 
@@ -40,13 +42,6 @@ def _steps(loop: For) -> set[str]:
             if index and (split := index[-1].split(loop.var)) is not None:
                 found |= {s for s in split[0].symbols() if split[0] == Dim.of(s)}
     return found
-
-
-def _all_one(names: list[str]) -> Expr:
-    questions: list[Expr] = [Op("equal", (Int(Dim.of(name)), Const(1, "i64")), "bool") for name in names]
-    while len(questions) > 1:
-        questions[:2] = [Op("logical_and", (questions[0], questions[1]), "bool")]
-    return questions[0]
 
 
 __all__ = ["strides"]

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import reduce
 
 from ..dims import Dim
 from ..ir import Const, Expr, If, Int, Kernel, Op, Scalar
 from .fold import fold_body
+from .questions import all_of
 from .tree import Body, Names, apart, map_all, own_exprs, parts, walk
 
 
@@ -31,8 +31,7 @@ class Versions:
         body = fold_body(map_all(kernel.body, lambda e: _known(e, asked)))
         if not asked or _powers(body) == _powers(kernel.body):
             return Versions((kernel,))
-        conds = [Op("equal", (_argument(s), _default(s)), "bool") for s in asked.values()]
-        cond = reduce(lambda a, b: Op("logical_and", (a, b), "bool"), conds)
+        cond = all_of(Op("equal", (_argument(s), _default(s)), "bool") for s in asked.values())
         return Versions((replace(kernel, body=body), kernel), cond)
 
     def map(self, change: Callable[[Kernel], Kernel]) -> Versions:
