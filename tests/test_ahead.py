@@ -10,8 +10,8 @@ from nets import built_from, kernels_in
 from thorough import agrees, same_bits
 
 from layerc.transpile import emit
-from layerc.transpile.ir import For
-from layerc.transpile.passes.tree import walk
+from layerc.transpile.ir import For, If
+from layerc.transpile.passes.tree import map_bodies, walk
 
 SOURCE = """
 import numpy as np
@@ -50,6 +50,36 @@ def stateful(k: real["T D"], v: real["T D"]) -> real["T D"]:
 
 
 @layer
+def likelihood(x: real["D"]) -> real[""]:
+    top = np.max(x)
+    return np.log(np.sum(np.exp(x - top))) + top
+
+
+@layer
+def twice(x: real["D"], z: real["D"]) -> real[""]:
+    # Each is gone over twice more.
+    total = np.sum(x) + np.sum(z)
+    first = np.sum(np.exp(x - total) * np.exp(z - total))
+    return np.sum(np.exp(x - first) * np.exp(z - first))
+
+
+@layer
+def single(x: real["D"], top: real[""]) -> real[""]:
+    return np.sum(np.exp(x - top))
+
+
+@layer
+def steps(x: real["D"]) -> real[""]:
+    # A loop of many steps would ask at each of them.
+    w = np.max(x)
+    n = 0
+    while np.sum(np.exp(x - w)) > 1.0 and n < 9:
+        w = w + 1.0
+        n += 1
+    return w
+
+
+@layer
 def once(x: real["D"], scale: real["D"]) -> real["D"]:
     return np.tanh(x) * scale
 """
@@ -68,7 +98,14 @@ def package(file):
 
 
 def fetched(kernel):
-    return [(p.buffer, str(p.index[-2])) for s in walk(kernel.body) if isinstance(s, For) for p in s.ahead]
+    """In the version for arrays that caches hold: `past` has another one beside it."""
+
+    def one(stmt):
+        strips = isinstance(stmt, If) and isinstance(stmt.then[0], For) and stmt.then[0].var.startswith("strip")
+        return stmt.orelse if strips else (map_bodies(stmt, lambda body: tuple(x for s in body for x in one(s))),)
+
+    body = tuple(s for stmt in kernel.body for s in one(stmt))
+    return [(p.buffer, str(p.index[-2])) for s in walk(body) if isinstance(s, For) for p in s.ahead]
 
 
 def test_what_goes_forwards_is_not_fetched(file):
@@ -113,3 +150,34 @@ def test_a_row_that_is_gone_over_many_times_is_not_asked_for(file):
     kernels = kernels_in(file)
     for method in ("predict", "backward"):
         assert fetched(kernels["stateful", method]) == [], method
+
+
+def asked(kernel):
+    return [
+        (p.buffer, str(p.index[0]), s.when is not None)
+        for s in walk(kernel.body)
+        if isinstance(s, For)
+        for p in s.ahead
+    ]
+
+
+def test_what_is_dear_and_comes_from_a_cache_fetches_the_next_rows(file):
+    """Behind all rows of a gang: those are there already."""
+    found = asked(kernels_in(file)["likelihood", "predict"])
+    assert found == [("x", "first + row_2 + rows", True)], found
+    assert [name for name, _, _ in asked(kernels_in(file)["twice", "predict"])] == ["x", "z"], "once each"
+
+
+def test_one_sweep_or_a_while_fetches_nothing(file):
+    kernels = kernels_in(file)
+    for name in ("single", "steps"):
+        assert asked(kernels[name, "predict"]) == [], name
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (7, 300), (1100, 1000)])
+def test_rows_that_are_fetched_are_the_same(package, shape):
+    rng = np.random.default_rng(0)
+    x, z = rng.standard_normal((2, *shape))
+    top = x.max(1)
+    np.testing.assert_allclose(package.likelihood(x), np.log(np.exp(x - top[:, None]).sum(1)) + top, 1e-12)
+    np.testing.assert_allclose(package.twice(x, z), package.twice.reference(x, z), 1e-9)

@@ -67,6 +67,7 @@ def _stmt(stmt: Stmt) -> list[str]:
         case For(var, lo, hi, body, kind, parallel, _):
             words = f" {kind}" + (" parallel" if parallel else "")
             words += f" fetching {', '.join(_place(p.buffer, p.index) for p in stmt.ahead)}" if stmt.ahead else ""
+            words += f" if {expression(stmt.when)}" if stmt.when is not None else ""
             words += " past the caches" if stmt.past else ""
             return [f"for {var} in {_dim(lo)}..{_dim(hi)}{words}:", *_body(body, "    ")]
         case While(before, cond, body):

@@ -372,7 +372,9 @@ class _Function:
 
     def fetch(self, loop: For, at: Dim, count: str) -> None:
         """Asks for so many elements of what a later loop reads, from there on, unless a cache is full by then."""
-        near = "" if at.value == 0 else f"if ({self.spell.dim(at)} < LC_AHEAD) "
+        asked = [bare(self.spell.expr(loop.when))] if loop.when is not None else []
+        asked += [] if at.value == 0 else [f"{self.spell.dim(at)} < LC_AHEAD"]
+        near = f"if ({' && '.join(asked)}) " if asked else ""
         for place in loop.ahead:
             there, size = self.address(place.subs({loop.var: at})), f"sizeof({self.spell.ctype(place.dtype)})"
             self.put(f"{near}lc_ahead({there}, {count} * (int64_t){size});")

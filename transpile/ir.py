@@ -132,6 +132,7 @@ class For:
     work: Dim | None = None  # estimated flops of all iterations together
     coarse: Dim | None = None  # of chunks of two loops: those of the outer one
     ahead: tuple[Load, ...] = ()  # places of a later iteration of a loop outside, asked for meanwhile
+    when: Expr | None = None  # ... if this holds
     past: bool = False  # copies a row, past the caches
 
 

@@ -27,6 +27,7 @@ from .tree import (
     accesses,
     another,
     buffers,
+    degree,
     in_vectors,
     map_bodies,
     map_places,
@@ -43,20 +44,15 @@ LONG = 256  # elements of a row: of fewer, both ends are too much
 def past(kernel: Kernel) -> Kernel:
     search = _Search()
     arrays = [b for b in kernel.buffers if b.kind in ("in", "out") and not b.alias]
-    most = max((_degree(b) for b in arrays), default=0)
+    most = max((degree(b) for b in arrays), default=0)
     for b in arrays:
         seen = [x for x in kernel.buffers if b.name in (x.name, x.alias) and x.name in touched(kernel.body)]
-        if b.kind == "out" and b.dtype in FLOATS and len(seen) == 1 and 0 < most == _degree(b):
+        if b.kind == "out" and b.dtype in FLOATS and len(seen) == 1 and 0 < most == degree(b):
             search.body(seen[0], kernel.body, ())
     if not search.found:
         return kernel
     made = _Strips(kernel, search.found, sum((product(b.shape) for b in arrays), ZERO))
     return replace(kernel, body=made.body(kernel.body), buffers=(*kernel.buffers, *made.buffers))
-
-
-def _degree(buffer: Buffer) -> int:
-    """How many sizes its size is the product of."""
-    return max((len(monomial) for monomial, _ in product(buffer.shape).terms), default=0)
 
 
 Stored = tuple[Buffer, Store | None]  # a result, and what happens to one place of a row after the loop that stores it

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
-from ..dims import Atom, Dim
+from ..dims import Atom, Dim, product
 from ..ir import (
     Buffer,
     Cast,
@@ -369,6 +369,11 @@ def roots(kernel: Kernel) -> dict[str, str]:
 
 def buffers(kernel: Kernel) -> dict[str, Buffer]:
     return {b.name: b for b in kernel.buffers}
+
+
+def degree(buffer: Buffer) -> int:
+    """How many sizes its size is the product of."""
+    return max((len(monomial) for monomial, _ in product(buffer.shape).terms), default=0)
 
 
 def read_from_dims(kernel: Kernel) -> set[str]:
