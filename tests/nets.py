@@ -12,7 +12,8 @@ import numpy as np
 from layerc import config
 from layerc.build.driver import build, compile_module, read_module
 from layerc.runtime import Blob, Layer, LayerState, Net, Parameter
-from layerc.transpile.ir import Kernel
+from layerc.transpile.ir import For, If, Kernel, Stmt
+from layerc.transpile.passes.tree import map_bodies
 
 FAMILIAR = Path(__file__).parent.parent / "benchmarks" / "familiar.py"
 SPELLED = Path(__file__).parent.parent / "benchmarks" / "spelled.py"  # layers, each written in several ways
@@ -54,6 +55,15 @@ def layers_of(path: Path, *names: str) -> str:
 def kernels_in(path: Path) -> dict[tuple[str, str], Kernel]:
     """(layer, method) -> its kernel after all passes, for a layer file."""
     return {(p.layer.name, p.method): p.kernel for p in compile_module(read_module(path)).parts}
+
+
+def in_caches(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Without the versions for arrays that caches do not hold, which `past` puts beside loops."""
+    found: list[Stmt] = []
+    for stmt in body:
+        strips = isinstance(stmt, If) and isinstance(stmt.then[0], For) and stmt.then[0].var.startswith("strip")
+        found += stmt.orelse if isinstance(stmt, If) and strips else (map_bodies(stmt, in_caches),)
+    return tuple(found)
 
 
 def differences(f: Any, array: np.ndarray, eps: float = 1e-6) -> np.ndarray:

@@ -6,12 +6,12 @@ import re
 
 import numpy as np
 import pytest
-from nets import built_from, kernels_in
+from nets import built_from, in_caches, kernels_in
 from thorough import agrees, same_bits
 
 from layerc.transpile import emit
-from layerc.transpile.ir import For, If
-from layerc.transpile.passes.tree import map_bodies, walk
+from layerc.transpile.ir import For
+from layerc.transpile.passes.tree import walk
 
 SOURCE = """
 import numpy as np
@@ -98,13 +98,7 @@ def package(file):
 
 
 def fetched(kernel):
-    """In the version for arrays that caches hold: `past` has another one beside it."""
-
-    def one(stmt):
-        strips = isinstance(stmt, If) and isinstance(stmt.then[0], For) and stmt.then[0].var.startswith("strip")
-        return stmt.orelse if strips else (map_bodies(stmt, lambda body: tuple(x for s in body for x in one(s))),)
-
-    body = tuple(s for stmt in kernel.body for s in one(stmt))
+    body = in_caches(kernel.body)
     return [(p.buffer, str(p.index[-2])) for s in walk(body) if isinstance(s, For) for p in s.ahead]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from nets import built_from, kernels_in
+from nets import built_from, in_caches, kernels_in
 from thorough import agrees, same_bits
 
 from layerc.transpile.ir import For, Op
@@ -150,4 +150,4 @@ def test_a_choice_that_saves_little_is_one_loop(tmp_path):
     path.write_text(TEXT.split("@layer", maxsplit=1)[0] + CHEAP)
     (versions,) = kernels_in(path)["cheap", "predict"].body
     for version in (versions.then, versions.orelse):
-        assert sum(in_vectors(s) for s in walk(version)) == 1
+        assert sum(in_vectors(s) for s in walk(in_caches(version))) == 1

@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from ..dims import ZERO, Dim, minimum, product
 from ..ir import FLOATS, Buffer, Comment, For, If, Kernel, Load, Stmt, Store
+from .overwrite import overwrites
 from .questions import all_of, compared
 from .rows import STRIP, moves_by_one
 from .tree import (
@@ -52,7 +53,8 @@ def past(kernel: Kernel) -> Kernel:
     if not search.found:
         return kernel
     made = _Strips(kernel, search.found, sum((product(b.shape) for b in arrays), ZERO))
-    return replace(kernel, body=made.body(kernel.body), buffers=(*kernel.buffers, *made.buffers))
+    body, over = made.body(kernel.body), overwrites(kernel)
+    return replace(kernel, body=body, buffers=(*kernel.buffers, *made.buffers), over=over)
 
 
 Stored = tuple[Buffer, Store | None]  # a result, and what happens to one place of a row after the loop that stores it
