@@ -47,6 +47,15 @@ def told(x: real["D"], v: real[""]) -> real["D"]:
 
 
 @layer
+def crossed(x: real["D"], v: real[""]) -> tuple[real["D"], real["D"]]:
+    """What changes one row asks the end of the other, of the same loop."""
+    y = 2.0 * x
+    z = 3.0 * x
+    y[0] += z[-1] * v
+    return y, z
+
+
+@layer
 def scattered(x: real["N D"], at: i64["N"]) -> real["N D"]:
     y = np.zeros_like(x)
     for n in range(x.shape[0]):
@@ -146,6 +155,7 @@ def cases(size, rng):
     yield "flat", [x, rng.standard_normal(5)]
     yield "both", [x[None].repeat(2, 0)]
     yield "ticked", [x, at, rng.standard_normal(5)]
+    yield "crossed", [x, rng.standard_normal(5)]
     yield "layer_norm", [x, rng.standard_normal(size), rng.standard_normal(size)]
     yield "batch_norm", [rng.standard_normal((3, 5, size)), rng.standard_normal(5), rng.standard_normal(5)]
     yield "cross_entropy", [x, at.astype(np.int32)]
