@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from layerc import config
 from layerc.build.driver import build, compile_module, read_module
@@ -41,6 +42,14 @@ def built_from(folder: Path, name: str, source: str) -> Any:
     path = folder / f"{name}.py"
     path.write_text(textwrap.dedent(source))
     return load_package(build(path), f"{name}_compiled")
+
+
+def built_with(module: str, constants: dict[str, int], folder: Path, name: str, source: str) -> Any:
+    """The package that a compiler with other constants in one of its modules makes: they are back when it is built."""
+    with pytest.MonkeyPatch.context() as patch:
+        for constant, value in constants.items():
+            patch.setattr(importlib.import_module(module), constant, value)
+        return built_from(folder, name, source)
 
 
 def layers_of(path: Path, *names: str) -> str:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import numpy as np
 import pytest
-from nets import FAMILIAR, built_from, kernels_in, layers_of
+from nets import FAMILIAR, built_from, built_with, kernels_in, layers_of
 from thorough import agrees, same_bits
 
 from layerc.transpile import emit
 from layerc.transpile.ir import For, Load, Store
 from layerc.transpile.passes.tree import walk
 
-PASS = import_module("layerc.transpile.passes.past")
+PASS = "layerc.transpile.passes.past"
 SOURCE = '''
 import numpy as np
 from layerc import Param, i32, i64, layer, real
@@ -85,17 +83,9 @@ SIZES = [1, 3, 15, 16, 17, 100, 1023, 1024, 1025, 1040, 2100]
 
 
 @pytest.fixture(scope="module")
-def always():
+def leaving(tmp_path_factory):
     """All goes past the caches, rows of one element, too."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PASS, "MUCH", -1)
-        patch.setattr(PASS, "LONG", 1)
-        yield
-
-
-@pytest.fixture(scope="module")
-def leaving(tmp_path_factory, always):
-    return built_from(tmp_path_factory.mktemp("past"), "leaving", SOURCE)
+    return built_with(PASS, {"MUCH": -1, "LONG": 1}, tmp_path_factory.mktemp("past"), "leaving", SOURCE)
 
 
 @pytest.fixture(scope="module")
@@ -145,8 +135,8 @@ def test_what_does_not(kernels):
 
 def test_threads_see_it(kernels):
     text = emit.function(kernels["flat", "predict"], "f32")
-    assert text.index("lc_past_f32(") < text.index("LC_SETTLE();") < text.index("lc_round_again")
-    assert "LC_SETTLE" not in emit.function(kernels["short", "predict"], "f32")
+    assert text.index("lc_past_f32(") < text.index("LC_FENCE();") < text.index("lc_round_again")
+    assert "LC_FENCE" not in emit.function(kernels["short", "predict"], "f32")
 
 
 def cases(size, rng):

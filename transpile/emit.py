@@ -584,7 +584,7 @@ class _Function:
             self.put("}")
         self.leave(region)
         if any(isinstance(s, For) and s.past for s in walk(loop.body)):
-            self.put("LC_SETTLE();")
+            self.put("LC_FENCE();")
         self.put("lc_round_again(lc_own_mode);")
         self.close()
         self.exit, self.panels = outside, panels

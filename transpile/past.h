@@ -1,5 +1,5 @@
 /* to[k] = from[k] for k < n, past the caches: whole lines of `to` are written as such and not read before; parts of lines
-   at both ends go through the caches. LC_SETTLE() has other threads see them. LC_REAL is the type, LC_AS(name) a name for
+   at both ends go through the caches. LC_FENCE() has other threads see them. LC_REAL is the type, LC_AS(name) a name for
    it. */
 #undef LC_LINE
 #if defined(__GNUC__) && !defined(__clang__) && defined(__SSE2__)

@@ -184,9 +184,9 @@ LC_USED static inline void lc_ahead(const void *from, int64_t bytes)
 
 /* What has gone past the caches (past.h) is there for all threads. */
 #ifdef __SSE2__
-#define LC_SETTLE() __builtin_ia32_sfence()
+#define LC_FENCE() __builtin_ia32_sfence()
 #else
-#define LC_SETTLE() ((void)0)
+#define LC_FENCE() ((void)0)
 #endif
 
 /* a ** b by squaring; wraps as NumPy's. A negative exponent leaves 0, but for a = 1 and -1. */

@@ -10,8 +10,7 @@ lies ahead in one direction, so what is FAR rows on is asked for.
         for i: total += exp(x[b,i] - top)                    for i (x[b + 1,i] ahead): total += exp(x[b,i] - top)
 
 What is gone over again comes from a cache, and while something dear is computed of it memory would idle: it fetches the
-rows of the next iteration.
-Last: nothing looks at what is asked for.
+rows of the next iteration. Last: nothing looks at what is asked for.
 """
 
 from __future__ import annotations
