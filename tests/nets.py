@@ -14,7 +14,7 @@ from layerc import config
 from layerc.build.driver import build, compile_module, read_module
 from layerc.runtime import Blob, Layer, LayerState, Net, Parameter
 from layerc.transpile.ir import For, If, Kernel, Stmt
-from layerc.transpile.passes.tree import map_bodies
+from layerc.transpile.passes.tree import map_bodies, walk
 
 FAMILIAR = Path(__file__).parent.parent / "benchmarks" / "familiar.py"
 SPELLED = Path(__file__).parent.parent / "benchmarks" / "spelled.py"  # layers, each written in several ways
@@ -70,8 +70,9 @@ def in_caches(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """Without the versions for arrays that caches do not hold, which `past` puts beside loops."""
     found: list[Stmt] = []
     for stmt in body:
-        strips = isinstance(stmt, If) and isinstance(stmt.then[0], For) and stmt.then[0].var.startswith("strip")
-        found += stmt.orelse if isinstance(stmt, If) and strips else (map_bodies(stmt, in_caches),)
+        stmt = map_bodies(stmt, in_caches)
+        strips = isinstance(stmt, If) and any(isinstance(s, For) and s.past for s in walk(stmt.then))
+        found += stmt.orelse if isinstance(stmt, If) and strips else (stmt,)
     return tuple(found)
 
 

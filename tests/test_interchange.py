@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from nets import built_from, kernels_in
+from nets import built_from, in_caches, kernels_in
 from thorough import agrees, same_bits
 
 from layerc.transpile.ir import For
@@ -198,5 +198,6 @@ def test_a_nan_is_no_place(package):
 )
 def test_which_change_places(file, name, method, changed):
     kernels = kernels_in(file)
-    strips = [s for s in walk(kernels[name, method].body) if isinstance(s, For) and s.var.startswith("strip")]
+    body = in_caches(kernels[name, method].body)
+    strips = [s for s in walk(body) if isinstance(s, For) and s.var.startswith("strip")]
     assert bool(strips) == changed
