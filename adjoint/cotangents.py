@@ -222,7 +222,7 @@ class Cotangents:
 
 
 def _zeros(type: Type) -> Expr:
-    return construct.zeros(type) if type.rank else const(0.0)
+    return construct.zeros(type)
 
 
 def _summed(terms: Sequence[Expr], type: Type) -> Expr:

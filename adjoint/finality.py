@@ -50,7 +50,7 @@ def final_when_read(array: str, body: Sequence[Stmt], called: set[str], gradient
     wanted = {items for stmt in others for e in stmt_exprs(stmt) for name in called for items in _read_items(e, name)}
     if not wanted <= {read.items for read in reads}:
         wanted |= {read.items for read in reads}
-    return all(_settled(write, read, outside) for write in writes for read in reads if read.items in wanted)
+    return all(settled(write, read, outside) for write in writes for read in reads if read.items in wanted)
 
 
 def settled_stores(body: Sequence[Stmt]) -> set[tuple[str, Span]]:
@@ -61,7 +61,7 @@ def settled_stores(body: Sequence[Stmt]) -> set[tuple[str, Span]]:
         outside = _loops_around_making(array, body)
         for write in (w for w in writes if w.plain):
             after = replace(write, position=write.position + 1)
-            lasting = all(_settled(other, after, outside) for other in writes)
+            lasting = all(settled(other, after, outside) for other in writes)
             found[array, write.span] = found.get((array, write.span), True) and lasting
     return {key for key, lasting in found.items() if lasting}
 
@@ -92,12 +92,12 @@ def _loops_around_making(array: str, body: Sequence[Stmt]) -> int:
     return depths[0] if len(depths) == 1 else 0
 
 
-def _settled(write: Access, read: Access, outside: int) -> bool:
+def settled(write: Access, read: Access, outside: int) -> bool:
     """Whether no write comes after a read of its place. `outside`: how many of the loops around have an array of
     their own in each iteration."""
     shared = [w for w, r in zip(write.loops, read.loops, strict=False) if w is r]
     return all(
-        _never_after(shared, outside, [*a.forms, *b.forms, *_meeting(a, b)], write.position < read.position)
+        _never_after(shared, outside, [*a.forms, *b.forms, *meeting(a, b)], write.position < read.position)
         for a in cases(write, "write")
         for b in cases(read, "read")
     )
@@ -113,7 +113,7 @@ def _never_after(shared: Sequence[For | While], outside: int, meeting: list[Form
     return before or contradictory(meeting)
 
 
-def _meeting(a: Case, b: Case) -> list[Form]:
+def meeting(a: Case, b: Case) -> list[Form]:
     """That the two mean one place."""
     found = []
     for (low, high), (other_low, other_high) in zip(a.axes, b.axes, strict=False):
@@ -200,4 +200,4 @@ def _with_depth(body: Sequence[Stmt], depth: int) -> list[tuple[Stmt, int]]:
     return found
 
 
-__all__ = ["ZERO", "If", "apart", "final_when_read", "place_of", "walk_stmts", "written_once"]
+__all__ = ["ZERO", "If", "apart", "final_when_read", "meeting", "place_of", "settled", "walk_stmts", "written_once"]

@@ -55,6 +55,7 @@ from .early import without_saved
 from .finality import LASTING, final_when_read, settled_stores, written_once
 from .keep import Kept, keep
 from .leftover import with_lengths
+from .operands import by_operands
 from .outputs import given_outputs, is_part_of
 from .overwritten import without_overwritten
 from .parts import named_parts
@@ -89,6 +90,7 @@ def _derived(layer: Layer, source: str, path: str) -> tuple[Function, tuple[Stmt
     function = _with_one_name(_with_named_extents(_without_clashes(layer.forward or layer.predict)))
     function = without_overwritten(function)
     sweep, body = _settled(function, f"d_{layer.name}", {path: lines_of(source)})
+    sweep, body = by_operands(function, sweep, body, _facts(function))
     body = by_outputs(function, sweep, body)
     body = without_saved(function, given_outputs(function, sweep[-1], body))
     return with_sizes(_finished(function, f"d_{layer.name}", body, layer.predict.doc)), tuple(sweep)

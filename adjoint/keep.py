@@ -3,7 +3,8 @@
 The gradient source is whole: it computes again what it reads of the forward. Compiled for training, the same
 statements are cut in two at the end of the forward sweep. A value that is costly to compute again (a reduction, a
 product, what a loop leaves) crosses the cut as a `memory` array; a cheap one is computed again from what crosses. Of
-`x - np.mean(x)` the mean crosses, which is smaller.
+`x - np.mean(x)` the mean crosses, which is smaller. What arithmetic alone makes, in loops, does not cross where it
+would be more than what the layer takes and gives: it is made in a cache as soon as it comes from memory.
 
     before:  d_rbf(x, centers, gamma, y, dy):  d = x - c; total = sum(d * d); ...
     after:   rbf(x, centers, gamma) -> y, total      d_rbf(x, centers, gamma, y, total, dy):  d = x - c; ...
@@ -19,6 +20,7 @@ from ..transpile import construct
 from ..transpile.annotations import groups_of, shape_string
 from ..transpile.backwards import cotangents_of
 from ..transpile.clean import clean, live_before
+from ..transpile.dims import ZERO, product
 from ..transpile.operations import ROWS
 from ..transpile.program import (
     Assign,
@@ -42,12 +44,14 @@ from ..transpile.program import (
     map_children,
     names,
     read,
+    stmt_exprs,
     walk,
     walk_stmts,
 )
 from ..transpile.renaming import rename_block
 from ..transpile.values import Fresh
 from .aliases import unaliased
+from .loops import DEAR
 from .outputs import cut
 from .point import CHEAP, cost
 from .sizes import degree, extents_of, most_axes
@@ -123,6 +127,8 @@ def _kept(
         if not missed:
             break
         allowed -= missed
+    if not tape and _is_more(primal, [types[n] for n in found]) and not any(_is_dear(s) for s in head):
+        return None
     own = assigned((*before, *head, *rest)) | {p.name for p in primal.params}
     given = {n: r for n, r in _outputs(primal, final).items() if r.name not in own}
     memory = {n: Type(_strong(types[n].dtype), types[n].shape) for n in sorted(found - given.keys())}
@@ -149,6 +155,22 @@ def _kept(
     params += [p for p in outputs.values() if p.name not in {q.name for q in params}]
     kept = [Parameter(n, "memory", t, texts[n]) for n, t in memory.items() if n in used]
     return Kept(forward, replace(gradient, params=(*params, *kept), body=body))
+
+
+def _is_more(primal: Function, kept: Sequence[Type]) -> bool:
+    """Whether it is more than all that the layer takes and gives, where all extents are alike."""
+    around = [p.type for p in primal.params] + [r.type for r in primal.results]
+    sizes = [sum((product(t.shape) for t in types), ZERO) for types in (kept, around)]
+    alike = {s: 16 for size in sizes for s in size.symbols()}
+    crossing, given = (size.evaluate(alike) for size in sizes)
+    return crossing > given
+
+
+def _is_dear(stmt: Stmt) -> bool:
+    """Whether there is more to it than arithmetic, which costs less than the memory for what it makes."""
+    exprs = [e for s in walk_stmts((stmt,)) for x in stmt_exprs(s) for e in walk(x)]
+    calls = [ROWS[e.op] for e in exprs if isinstance(e, Call)]
+    return any(row.kind in ("product", "compose", "body") or row.flops >= DEAR for row in calls)
 
 
 def _outputs(primal: Function, final: Return) -> dict[str, Result]:

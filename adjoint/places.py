@@ -44,8 +44,8 @@ def cases(access: Access, side: str) -> list[Case]:
     def form(dim: Dim | None) -> Form | None:
         return linear(dim, side, counters) if dim is not None else None
 
-    bounds = _bounds(access.loops)
-    held = [tuple(f for f in map(form, [*bounds, *some]) if f is not None) for some in _held(access.guards)]
+    ranges = bounds(access.loops)
+    held = [tuple(f for f in map(form, [*ranges, *some]) if f is not None) for some in _held(access.guards)]
     found = [Case((), around) for around in held if not contradictory(around)]
     items = access.items or ()
     if any(isinstance(i, Mask) for i in items):
@@ -77,7 +77,7 @@ def _meanings(item: Item, extent: Dim) -> list[tuple[Dim | None, Dim | None, Dim
     return [(None, None, None)]
 
 
-def _bounds(loops: Sequence[For | While]) -> list[Dim]:
+def bounds(loops: Sequence[For | While]) -> list[Dim]:
     """What is >= 0 of the counters."""
     found = []
     for loop in loops:
@@ -164,4 +164,4 @@ def of_axes(items: Sequence[Item]) -> list[Item]:
     return [item for item in items if not isinstance(item, NewAxis)]
 
 
-__all__ = ["Access", "Case", "Guards", "alike", "cases", "later", "linear", "of_axes"]
+__all__ = ["Access", "Case", "Guards", "alike", "bounds", "cases", "later", "linear", "of_axes"]

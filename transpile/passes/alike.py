@@ -51,7 +51,7 @@ MANY_LANES = 64
 NONE = Const(0, "i64")
 # What counts the turns of a loop -> those of each lane, what it began with, and the mask of lanes that count.
 Turns = dict[str, tuple[str, Const, Expr | None]]
-NARROW = 12  # a loop known to be this short fills no vector
+NARROW = 32  # a loop known to be this short fills few vectors, and what comes before and after it costs as much
 
 
 @dataclass
