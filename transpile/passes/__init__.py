@@ -31,6 +31,7 @@ from .inline import inline
 from .interchange import interchange
 from .jam import jam
 from .lanes import lanes
+from .layout import layout
 from .linear import linear
 from .near import near
 from .order import order, reorder
@@ -84,6 +85,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("inline", inline),  # what is cheap is computed where it is used
     ("direct", direct),  # a product is computed where its values go
     ("bounds", bounds),  # what a branch asks of a counter is where its loop goes
+    ("layout", layout),  # the axes of a private matrix lie as its loops like best
     ("order", order),  # the innermost loop runs along memory
     ("fuse", fuse),  # what runs over one space is one loop
     ("slabs", slabs),  # what waits for sums over a batch goes over one channel after the other

@@ -22,7 +22,7 @@ from ..dims import Dim
 from ..ir import Check, Comment, Const, For, Grow, Kernel, Product, Stmt, Store, While
 from .depend import Memory, in_order, independent, neighbours
 from .tidy import drop_idle
-from .tree import Body, bodies, has, map_bodies, substitute
+from .tree import Body, bodies, has, map_bodies, substitute, touched
 
 Legal = Callable[[For, For, Memory], bool]
 
@@ -62,6 +62,13 @@ def _joined(placed: list[Stmt], second: For, memory: Memory, fusible: Legal) -> 
         if isinstance(first, For) and fusible(first, second, memory):
             placed[k] = merged(first, second, memory)
             return True
+        if (
+            isinstance(first, For)
+            and (apart := _without_fills(first, second, memory))
+            and fusible(apart[1], second, memory)
+        ):
+            placed[k : k + 1] = [apart[0], merged(apart[1], second, memory)]
+            return True
         if not independent((first,), (second,), memory):
             break
     for k in range(len(placed) - 1, -1, -1):
@@ -75,6 +82,21 @@ def _joined(placed: list[Stmt], second: For, memory: Memory, fusible: Legal) -> 
             placed.append(merged(first, second, memory))
             return True
     return False
+
+
+def _without_fills(first: For, second: For, memory: Memory) -> tuple[For, For] | None:
+    """The constants that a nest fills what the second adds to with, in a loop of their own, and the nest without them.
+
+    for i: y[i] = 0; for j: s[i,j] += k[i] * v[j]           for i: y[i] = 0
+    for i: for j: y[j] += q[i] * s[i,j]                ->   for i: for j: s[i,j] += ...; y[j] += q[i] * s[i,j]
+    """
+    filled = {s.buffer for s in first.body if isinstance(s, Store) and isinstance(s.value, Const) and s.op is None}
+    filled &= touched((second,))
+    fills = tuple(s for s in first.body if isinstance(s, Store) and s.buffer in filled)
+    rest = tuple(s for s in first.body if s not in fills)
+    apart = replace(first, body=fills), replace(first, body=rest)
+    works = fills and any(isinstance(s, For) for s in rest)
+    return apart if works and independent((apart[0],), (apart[1],), memory) else None
 
 
 def merged(first: For, second: For, memory: Memory) -> For:

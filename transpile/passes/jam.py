@@ -50,18 +50,19 @@ class _State:
     variables: set[str]  # of all loops
     shared: set[str]  # temporaries that go by two names: copies of a loop that writes them would mix them up
 
-    def body(self, body: Body, memory: Memory) -> Body:
+    def body(self, body: Body, memory: Memory, step: bool = False) -> Body:
+        """`step`: the body is one of a recurrence, so that no loop around it will have copies of it."""
         found: list[Stmt] = []
         for stmt in body:
             if isinstance(stmt, For):
-                new = replace(stmt, body=self.body(stmt.body, memory.inside(stmt)))
+                new = replace(stmt, body=self.body(stmt.body, memory.inside(stmt), stmt.kind == "seq"))
                 grown = sum(isinstance(s, Store) for s in walk(new.body)) > MOST_COPIES
                 short = is_window(stmt.body, stmt.var, self.variables)
                 many = ROWS * _streams(new) > MOST_STREAMS
                 rows = (
                     1
                     if grown or short or many or written((stmt,)) & self.shared
-                    else factor(stmt, self.private(stmt, stmt))
+                    else factor(stmt, self.private(stmt, stmt), step)
                 )
                 found += self.unrolled(new, stmt, rows, memory) if rows > 1 else (new,)
             else:
@@ -125,7 +126,7 @@ def _alike(first: For, second: For, memory: Memory) -> bool:
     return leaves[0] == leaves[1] and fusible(first, second, memory)
 
 
-def factor(loop: For, private: set[str]) -> int:
+def factor(loop: For, private: set[str], step: bool) -> int:
     """How many copies pay; 1: none. `private`: temporaries each copy has for itself, so that nothing is shared by
     sharing them."""
     if loop.kind != "map" or not _is_plain(loop.body):
@@ -139,7 +140,7 @@ def factor(loop: For, private: set[str]) -> int:
     sums = [a for a in inside if a.mode == "add" and a.loops]
     if not sums:
         return 1
-    if all(len(a.loops) <= 1 for a in inside) and _carries(loop, sums):
+    if all(len(a.loops) <= 1 for a in inside) and _carries(loop, sums, step):
         return ROWS
     deep = _is_product if any(len(a.loops) > 1 for a in inside) else _is_dot
     return ROWS if any(deep(a) and _reuses(loop, inside, a.loops[-1].var) for a in sums) else 1
@@ -152,9 +153,10 @@ def _is_plain(body: Body) -> bool:
     )
 
 
-def _carries(loop: For, sums: list[Access]) -> bool:
-    """for k: for j: C[j] += ..."""
-    return len(loop.body) == 1 and all(not _names(a, loop.var) and _names(a, a.loops[-1].var) for a in sums)
+def _carries(loop: For, sums: list[Access], step: bool) -> bool:
+    """for k: for j: C[j] += ...; in a step of a recurrence, beside sums that stay in their row: S[k,j] += ..."""
+    carry = [not _names(a, loop.var) and _names(a, a.loops[-1].var) for a in sums]
+    return len(loop.body) == 1 and (any(carry) if step else all(carry))
 
 
 def _is_dot(a: Access) -> bool:

@@ -31,9 +31,19 @@ def reorder(kernel: Kernel) -> Kernel:
 
 
 def _ordered(kernel: Kernel, unrolls: bool) -> Kernel:
+    return replace(kernel, body=_body(kernel.body, _known(kernel, unrolls)))
+
+
+def dearness(nest: Stmt, kernel: Kernel) -> float:
+    """What an iteration of a nest costs, along the loop that suits it best."""
+    found = stores(nest)
+    movable, inside = (_tail(found[0]), found[1]) if found else ([], ())
+    return min((_cost(inside, loop, _known(kernel, unrolls=True)) for loop in movable), default=NEVER)
+
+
+def _known(kernel: Kernel, unrolls: bool) -> _Known:
     shapes = {b.name: b.shape for b in buffers(kernel).values() if b.shape or b.kind != "temp"}
-    variables = {s.var for s in walk(kernel.body) if isinstance(s, For)}
-    return replace(kernel, body=_body(kernel.body, _Known(variables, shapes, unrolls)))
+    return _Known({s.var for s in walk(kernel.body) if isinstance(s, For)}, shapes, unrolls)
 
 
 @dataclass(frozen=True)
