@@ -48,6 +48,7 @@ from .scatter import scatter
 from .sections import sections
 from .share import share
 from .slabs import slabs
+from .spent import spent
 from .split import split
 from .strands import strands
 from .strides import strides
@@ -84,6 +85,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("tables", tables),  # what is dear is asked of each element once
     ("inline", inline),  # what is cheap is computed where it is used
     ("direct", direct),  # a product is computed where its values go
+    ("spent", spent),  # what nothing reads any more is not stored
     ("bounds", bounds),  # what a branch asks of a counter is where its loop goes
     ("layout", layout),  # the axes of a private matrix lie as its loops like best
     ("order", order),  # the innermost loop runs along memory
