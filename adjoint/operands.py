@@ -2,10 +2,10 @@
 in place of what each write went over.
 
 before:  for i ...: for k ...:                       after:  for i ...:
-             m_saved[i, k] = m[k]                                row_read[i] = m[i]
+             m_saved[i, k] = m[k]                                m_read[i] = m[i]
              m[k] -= f * m[i]            # k != i                for k ...: m[k] -= f * m[i]
          for i ... back: for k ... back:                     for i ... back: for k ... back:
-             m[k] = m_saved[i, k]                                d_f -= d_m[k] * row_read[i]
+             m[k] = m_saved[i, k]                                d_f -= d_m[k] * m_read[i]
              d_f -= d_m[k] * m[i]
 
 A place that a whole loop reads and does not write is left once, before that loop: elimination keeps a row for each of
@@ -81,8 +81,18 @@ def by_operands(function: Function, sweep: Sequence[Stmt], body: Body, facts: Fa
             continue
         if reverse.is_less():
             body = clean([*_with_saves(reverse.head, reverse.saves), *rest])
-            sweep = _with_saves(sweep, reverse.saves)
+            if _means_the_same(sweep, reverse):  # else the pullback runs the forward again
+                sweep = _with_saves(sweep, reverse.saves)
     return sweep, body
+
+
+def _means_the_same(sweep: Sequence[Stmt], reverse: _Reverse) -> bool:
+    """Whether what is left in the body can be left in the sweep as well, where `merge` has renamed nothing yet."""
+    bound = Counter(s.name for s in walk_stmts(tuple(sweep)) if isinstance(s, (Assign, Pop)))
+    loops = Counter((s.span, s.var) for s in walk_stmts(tuple(sweep)) if isinstance(s, For))
+    stores = [save.store for saves in reverse.saves.values() for save in saves]
+    named = read(tuple(stores)) & reverse.bound.keys()
+    return all(bound[name] == 1 for name in named) and all(loops[key] == 1 for key in reverse.saves)
 
 
 @dataclass(frozen=True)
@@ -120,27 +130,29 @@ class _Reverse:
     array: str
     facts: Facts
     fresh: Fresh
-    head: Body = ()
     writes: list[Access] = field(default_factory=list)
     saves: dict[Key, list[_Save]] = field(default_factory=dict)  # before which loop of the forward
     known: dict[tuple[Key, tuple[Item, ...]], Name] = field(default_factory=dict)
     logs: list[Type] = field(default_factory=list)  # what the writes went over
     clock: int = 0
 
+    def __post_init__(self) -> None:
+        cut = next(k for k, s in enumerate(self.body) if self.undoes(s))
+        self.head, self.rest = self.body[:cut], self.body[cut:]
+        loops = [s for s in walk_stmts(self.head) if isinstance(s, For)]
+        times = Counter((s.span, s.var) for s in loops)
+        self.forward = {(s.span, s.var): s for s in loops if times[s.span, s.var] == 1}
+        self.bound = Counter(s.name for s in walk_stmts(self.body) if isinstance(s, (Assign, Pop)))
+        self.stable = {p.name for p in self.function.params} - self.bound.keys()
+        self.stable |= {s.name for s in self.head if isinstance(s, Assign) and self.bound[s.name] == 1}
+
     def rewritten(self) -> Body:
         """The reverse without the writes that take back, reading what is left. Raises _Stays."""
-        cut = next(k for k, s in enumerate(self.body) if self.undoes(s))
-        self.head, rest = self.body[:cut], self.body[cut:]
-        times = Counter((s.span, s.var) for s in walk_stmts(self.head) if isinstance(s, For))
-        self.forward = {
-            (s.span, s.var): s for s in walk_stmts(self.head) if isinstance(s, For) and times[s.span, s.var] == 1
-        }
-        bound = Counter(s.name for s in walk_stmts(self.body) if isinstance(s, (Assign, Pop)))
-        params = {p.name for p in self.function.params} - bound.keys()
-        self.stable = params | {s.name for s in self.head if isinstance(s, Assign) and bound[s.name] == 1}
-        self.note(rest, (), ())
+        if self.bound[self.array] != 1:
+            raise _Stays
+        self.note(self.rest, (), ())
         self.clock = 0
-        return self.block(rest, (), ())
+        return self.block(self.rest, (), ())
 
     def is_less(self) -> bool:
         """Whether what is left in addition has fewer axes than what the writes went over."""
@@ -152,7 +164,7 @@ class _Reverse:
 
     def around(self, loop: For | While) -> For:
         """The loop of the forward that a loop takes back."""
-        if isinstance(loop, While) or (loop.span, loop.var) not in self.forward:
+        if not isinstance(loop, For) or (loop.span, loop.var) not in self.forward:
             raise _Stays
         return self.forward[loop.span, loop.var]
 
@@ -166,8 +178,6 @@ class _Reverse:
                     raise _Stays
                 self.writes.append(Access(stmt.items, stmt.base.type.shape, loops, guards, -self.clock))
                 self.logs.append(stmt.value.base.type if isinstance(stmt.value, Index) else stmt.value.type)
-            elif isinstance(stmt, (Assign, Pop)) and stmt.name == self.array:
-                raise _Stays
             self.inside(stmt, loops, guards, self.note)
 
     def inside(self, stmt: Stmt, loops: Loops, guards: Guards, visit: Callable[[Body, Loops, Guards], T]) -> list[T]:
