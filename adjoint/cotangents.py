@@ -178,7 +178,7 @@ class Cotangents:
             self.lists.add(variable.id)
         self.emit(Assign(variable.id, start))
         if name in self.left:
-            entry = Push(Name(variable.id, type), _zeros(type))
+            entry = Push(Name(variable.id, type), construct.zeros(type))
             self.emit(For(self.fresh("_"), const(0), self.left[name], 1, (entry,)))
         self.variables[name] = variable
         self.pending.pop(name, None)
@@ -199,7 +199,7 @@ class Cotangents:
             return Call("list", (), (("type", type),), type)
         if type.rank and name in self.like:
             return construct.call("zeros_like", Name(name, type))
-        return _zeros(type)
+        return construct.zeros(type)
 
     # -- taking ------------------------------------------------------------------------------------------------
     def sum(self, name: str) -> Expr | None:
@@ -219,10 +219,6 @@ class Cotangents:
         self.pending.pop(name, None)
         self.variables.pop(name, None)
         return found
-
-
-def _zeros(type: Type) -> Expr:
-    return construct.zeros(type)
 
 
 def _summed(terms: Sequence[Expr], type: Type) -> Expr:

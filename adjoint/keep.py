@@ -51,14 +51,16 @@ from ..transpile.program import (
 from ..transpile.renaming import rename_block
 from ..transpile.values import Fresh
 from .aliases import unaliased
-from .loops import DEAR
+from .loops import DEAR, costs
 from .outputs import cut
 from .point import CHEAP, cost
 from .sizes import degree, extents_of, most_axes
 from .tape import Taped, lists, taped
 from .versions import name_types
 
-_COSTLY = ("reduce", "product", "compose", "body")
+_MORE = ("product", "compose", "body")  # kinds of rows that are more than arithmetic
+_COSTLY = ("reduce", *_MORE)
+ALIKE = 16  # elements of any extent, where sizes are compared that are not known
 
 
 @dataclass(frozen=True)
@@ -161,16 +163,17 @@ def _is_more(primal: Function, kept: Sequence[Type]) -> bool:
     """Whether it is more than all that the layer takes and gives, where all extents are alike."""
     around = [p.type for p in primal.params] + [r.type for r in primal.results]
     sizes = [sum((product(t.shape) for t in types), ZERO) for types in (kept, around)]
-    alike = {s: 16 for size in sizes for s in size.symbols()}
+    alike = {s: ALIKE for size in sizes for s in size.symbols()}
     crossing, given = (size.evaluate(alike) for size in sizes)
     return crossing > given
 
 
 def _is_dear(stmt: Stmt) -> bool:
     """Whether there is more to it than arithmetic, which costs less than the memory for what it makes."""
-    exprs = [e for s in walk_stmts((stmt,)) for x in stmt_exprs(s) for e in walk(x)]
-    calls = [ROWS[e.op] for e in exprs if isinstance(e, Call)]
-    return any(row.kind in ("product", "compose", "body") or row.flops >= DEAR for row in calls)
+    exprs = [e for s in walk_stmts((stmt,)) for e in stmt_exprs(s)]
+    return any(costs(e) >= DEAR for e in exprs) or any(
+        isinstance(part, Call) and ROWS[part.op].kind in _MORE for e in exprs for part in walk(e)
+    )
 
 
 def _outputs(primal: Function, final: Return) -> dict[str, Result]:

@@ -212,7 +212,7 @@ class Loops:
         if not stmt.value.type.rank:
             return False
         # What few iterations leave is in the cache when the reverse comes to it.
-        return _makes_a_product(stmt.value) or (isinstance(loop, While) and _costs(stmt.value) >= DEAR)
+        return _makes_a_product(stmt.value) or (isinstance(loop, While) and costs(stmt.value) >= DEAR)
 
     def _trips(self: Any, stmt: For | While) -> Dim | None:
         """How often a loop runs at most, if sizes tell."""
@@ -266,7 +266,7 @@ class Loops:
 def _with_names(loop: While, again: Sequence[Stmt], carried: set[str]) -> tuple[While, dict[Expr, Name]]:
     """With names for what is dear in it and has one in the reverse, so that an iteration can leave it there. A name
     means the same in both until a second value is bound to it."""
-    wanted = {s.value: Name(s.name, s.value.type) for s in again if isinstance(s, Assign) and _costs(s.value) >= DEAR}
+    wanted = {s.value: Name(s.name, s.value.type) for s in again if isinstance(s, Assign) and costs(s.value) >= DEAR}
     body: list[Stmt] = []
     named: dict[Expr, Name] = {}
     times = Counter(s.name for s in walk_stmts(loop.body) if isinstance(s, (Assign, Pop)))
@@ -285,7 +285,7 @@ def _with_names(loop: While, again: Sequence[Stmt], carried: set[str]) -> tuple[
     return replace(loop, body=tuple(body)), named
 
 
-def _costs(expr: Expr) -> int:
+def costs(expr: Expr) -> int:
     """The flops of the dearest operation in it."""
     return max((ROWS[e.op].flops for e in walk(expr) if isinstance(e, Call)), default=0)
 
@@ -299,4 +299,4 @@ def _constant(expr: Expr) -> Expr:
     return const(value.value) if value is not None and value.value is not None else expr
 
 
-__all__ = ["Loops"]
+__all__ = ["DEAR", "Loops", "costs"]

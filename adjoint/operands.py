@@ -23,7 +23,7 @@ from typing import TypeVar
 from ..transpile import construct
 from ..transpile.clean import clean
 from ..transpile.construct import value_of
-from ..transpile.dims import ZERO, Dim, Facts, largest, maximum
+from ..transpile.dims import ZERO, Dim, Facts, maximum
 from ..transpile.program import (
     Assign,
     At,
@@ -55,7 +55,7 @@ from .blocks import taken
 from .finality import meeting, settled
 from .linear import Form, contradictory
 from .places import Access, Guards, bounds, cases, linear
-from .rooms import most_trips, position, room
+from .rooms import most_rooms, position, room
 from .sizes import degree
 
 T = TypeVar("T")
@@ -286,11 +286,8 @@ class _Reverse:
         return construct.index(saved, construct.complete(saved, [*places, *(i for i, _ in slices)]))
 
     def trips(self, loop: For) -> Dim:
-        count = most_trips(loop)
+        count = most_rooms(loop, self.facts, {s.var for s in walk_stmts(self.body) if isinstance(s, For)})
         if count is None:
-            raise _Stays
-        count = maximum(largest(count, self.facts), ZERO, self.facts)
-        if count.symbols() & {s.var for s in walk_stmts(self.body) if isinstance(s, For)}:
             raise _Stays
         return count
 

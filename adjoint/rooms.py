@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from ..transpile import construct
 from ..transpile.construct import const, value_of
 from ..transpile.cut import Window, windows
-from ..transpile.dims import ZERO, Dim, maximum, nonnegative
+from ..transpile.dims import ZERO, Dim, Facts, largest, maximum, nonnegative
 from ..transpile.program import (
     Assign,
     At,
@@ -64,6 +64,15 @@ def most_trips(stmt: For) -> Dim | None:
     return None
 
 
+def most_rooms(stmt: For, facts: Facts, inside: Set[str]) -> Dim | None:
+    """How many rooms its iterations need at most, as known outside of what `inside` names; None: unknown."""
+    count = most_trips(stmt)
+    if count is None:
+        return None
+    count = maximum(largest(count, facts), ZERO, facts)
+    return None if count.symbols() & inside else count
+
+
 def _indices(stmt: For) -> Iterator[tuple[Dim, Dim]]:
     """Indices that every step of a loop has, and the extents of the axes."""
     for inner in stmt.body:
@@ -90,4 +99,4 @@ def _places(count: Dim) -> Dim:
     return above if nonnegative(above) else maximum(count, ZERO)
 
 
-__all__ = ["most_trips", "position", "room"]
+__all__ = ["most_rooms", "most_trips", "position", "room"]

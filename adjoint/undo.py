@@ -20,7 +20,7 @@ from typing import Any
 
 from ..transpile import construct
 from ..transpile.construct import const
-from ..transpile.dims import ZERO, Dim, largest, maximum
+from ..transpile.dims import Dim
 from ..transpile.operations import ROWS
 from ..transpile.program import (
     Assign,
@@ -48,7 +48,7 @@ from ..transpile.program import (
 from .blocks import rebound
 from .cotangents import Cotangents
 from .point import CHEAP, cost, hint
-from .rooms import most_trips, position, room
+from .rooms import most_rooms, position, room
 from .versions import with_versions
 
 PLACE = 3 * CHEAP  # flops of what is made of integers, conditions and places: quotients by constants are shifts
@@ -134,11 +134,8 @@ class Undo:
 
     def _most(self: Any, stmt: For) -> Dim:
         """How often a loop runs at most."""
-        count = most_trips(stmt)
+        count = most_rooms(stmt, self.facts, self.nest.inside)
         if count is None:
-            raise CannotUndo
-        count = maximum(largest(count, self.facts), ZERO, self.facts)
-        if count.symbols() & self.nest.inside:
             raise CannotUndo
         return count
 

@@ -17,6 +17,7 @@ from layerc.transpile.ir import For, If, Kernel, Stmt
 from layerc.transpile.passes.tree import map_bodies, walk
 
 FAMILIAR = Path(__file__).parent.parent / "benchmarks" / "familiar.py"
+KINDS = Path(__file__).parent.parent / "benchmarks" / "kinds.py"
 SPELLED = Path(__file__).parent.parent / "benchmarks" / "spelled.py"  # layers, each written in several ways
 
 

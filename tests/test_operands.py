@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from nets import built_from, kernels_in
+from nets import KINDS, built_from, kernels_in, layers_of
 from thorough import agrees, same_bits
 
 from layerc.adjoint.gradient import gradient_file
@@ -315,29 +315,7 @@ def test_elimination_keeps_a_row_for_each_step(gradients):
     assert "m_saved" not in gradients["eliminated"]
 
 
-ARITHMETIC = """
-import numpy as np
-from layerc import layer, real
-
-
-@layer
-def inverse(a: real["N N"]) -> real["N N"]:
-    n = a.shape[0]
-    m = np.zeros((n, 2 * n))
-    for i in range(n):
-        m[i, :n] = a[i]
-        m[i, n + i] = 1.0
-    for i in range(n):
-        pivot = m[i, i]
-        for j in range(2 * n):
-            m[i, j] = m[i, j] / pivot
-        for k in range(n):
-            if k != i:
-                f = m[k, i]
-                for j in range(2 * n):
-                    m[k, j] -= f * m[i, j]
-    return m[:, n:]
-"""
+ARITHMETIC = "import numpy as np\nfrom layerc import layer, real\n\n\n" + layers_of(KINDS, "gauss_jordan")
 
 
 @pytest.fixture(scope="module")
@@ -349,7 +327,7 @@ def arithmetic(tmp_path_factory):
 
 def test_what_arithmetic_alone_makes_does_not_cross(arithmetic):
     """Two rows of 2*N for each step, and f: more than what the layer takes and gives."""
-    assert ("inverse", "pullback") not in kernels_in(arithmetic)
+    assert ("gauss_jordan", "pullback") not in kernels_in(arithmetic)
 
 
 def test_a_running_sum_is_of_the_layers_type(tmp_path):

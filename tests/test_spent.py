@@ -55,6 +55,7 @@ CONDITION = Op("greater", (get("x", Dim.of(0)), Const(0.0, "real")), "bool")
         ([FILL, over("t", T, READ, kind="seq"), COPY], 1),
         ([over("t", T, FILL, READ, COPY), READ_2], 2),  # outside, too
         ([over("t", T, over("i", N - 1, put("h", I)), READ, COPY, kind="seq")], 2),  # not all of it is filled
+        ([over("t", T, over("s", T, FILL), READ, COPY, kind="seq")], 2),  # which may run no times
         ([over("t", T, put("h", Dim.of(0)), READ, COPY, kind="seq")], 2),
         ([FILL, READ, over("j", N, put("h", J, value=get("h", J), op="add"))], 2),  # what is added to is read
         ([over("t", T, FILL, If(CONDITION, (READ,), (COPY,)), kind="seq")], 2),

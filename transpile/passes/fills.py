@@ -7,11 +7,11 @@ np.empty is zeros here, so that nothing ever depends on what was in memory; most
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..dims import Dim
-from ..ir import Kernel, Stmt
+from ..ir import Buffer, Kernel, Stmt
 from .contract import stored_first
 from .order import filled
 from .tree import Access, Body, accesses, buffers, map_bodies, roots
@@ -28,8 +28,7 @@ def fills(kernel: Kernel) -> Kernel:
         for later in after:
             touching = [a for a in accesses((later,)) if root[a.buffer] == root[name]]
             if touching:
-                alike = len(touching) == 1 and touching[0].buffer == name and _stores(touching[0], still)
-                return not (alike and stored_first((later,), table[name], set(still)))
+                return not stores_all(later, touching, table[name], still)
         return True
 
     def cleared(body: Body) -> Body:
@@ -37,6 +36,13 @@ def fills(kernel: Kernel) -> Kernel:
         return tuple(map_bodies(stmt, cleared) for stmt in kept)
 
     return replace(kernel, body=cleared(kernel.body))
+
+
+def stores_all(stmt: Stmt, touching: Sequence[Access], buffer: Buffer, still: Mapping[int, Dim]) -> bool:
+    """Whether a statement, which touches a buffer there, stores into all of it and reads nothing: at these places along
+    the axes that stand still."""
+    alike = len(touching) == 1 and touching[0].buffer == buffer.name and _stores(touching[0], still)
+    return alike and stored_first((stmt,), buffer, set(still))
 
 
 def _stores(access: Access, still: Mapping[int, Dim]) -> bool:
@@ -47,4 +53,4 @@ def _stores(access: Access, still: Mapping[int, Dim]) -> bool:
     return all(any(loop.var in d.symbols() for d in access.index) for loop in access.loops)
 
 
-__all__ = ["fills"]
+__all__ = ["fills", "stores_all"]

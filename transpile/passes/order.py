@@ -36,9 +36,9 @@ def _ordered(kernel: Kernel, unrolls: bool) -> Kernel:
 
 def dearness(nest: Stmt, kernel: Kernel) -> float:
     """What an iteration of a nest costs, along the loop that suits it best."""
-    found = stores(nest)
+    found, known = stores(nest), _known(kernel, unrolls=True)
     movable, inside = (_tail(found[0]), found[1]) if found else ([], ())
-    return min((_cost(inside, loop, _known(kernel, unrolls=True)) for loop in movable), default=NEVER)
+    return min((_cost(inside, loop, known) for loop in movable), default=NEVER)
 
 
 def _known(kernel: Kernel, unrolls: bool) -> _Known:

@@ -11,18 +11,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..dims import Dim
-from ..ir import FLOATS, For, Kernel, Stmt, Store, While
-from .order import filled
+from ..ir import FLOATS, Buffer, For, Kernel, Stmt, Store, While
+from .fills import stores_all
 from .tidy import drop_idle
-from .tree import Body, Index, accesses, bodies, in_dims, map_bodies, touched, walk
+from .tree import Body, accesses, bodies, in_dims, map_bodies, touched, walk
 
 
 def spent(kernel: Kernel) -> Kernel:
     aliased = {n for b in kernel.buffers if b.alias for n in (b.name, b.alias)}
     asked = {name for s in walk(kernel.body) for name in in_dims(s)}
     ours = {
-        b.name: b.shape
+        b.name: b
         for b in kernel.buffers
         if b.kind == "temp" and b.shape and b.dtype in FLOATS and b.name not in aliased | asked
     }
@@ -30,21 +29,21 @@ def spent(kernel: Kernel) -> Kernel:
     return replace(kernel, body=drop_idle(body)) if body != kernel.body else kernel
 
 
-def _body(body: Body, ours: dict[str, Index], again: bool) -> Body:
+def _body(body: Body, ours: dict[str, Buffer], again: bool) -> Body:
     """`ours`: temporaries that nothing outside of the body touches; `again`: the body runs more than once."""
-    for name, shape in ours.items():
+    for name, buffer in ours.items():
         touching = [k for k, s in enumerate(body) if name in touched((s,))]
-        if touching and not (again and not _fills(body[touching[0]], name, shape)):
+        if touching and not (again and not _fills(body[touching[0]], buffer)):
             last = max((k for k in touching if _reads(body[k], name)), default=-1)
             body = tuple(_without(s, name) if k > last and k in touching else s for k, s in enumerate(body))
     return tuple(_inside(s, body, ours, again) for s in body)
 
 
-def _inside(stmt: Stmt, body: Body, ours: dict[str, Index], again: bool) -> Stmt:
+def _inside(stmt: Stmt, body: Body, ours: dict[str, Buffer], again: bool) -> Stmt:
     if not bodies(stmt):
         return stmt
     others = touched(s for s in body if s is not stmt)
-    own = {n: shape for n, shape in ours.items() if n not in others}
+    own = {n: b for n, b in ours.items() if n not in others}
     again = again or isinstance(stmt, (For, While))
     if sum(bool(touched(inner) & own.keys()) for inner in bodies(stmt)) > 1:
         return stmt
@@ -55,15 +54,8 @@ def _reads(stmt: Stmt, name: str) -> bool:
     return any(a.buffer == name and a.mode != "w" for a in accesses((stmt,)))
 
 
-def _fills(stmt: Stmt, name: str, shape: Index) -> bool:
-    """Whether a constant goes to every place of it."""
-    if (nest := filled(stmt)) is None or nest[1].buffer != name:
-        return False
-    extents = {loop.var: loop.hi for loop in nest[0] if loop.lo == Dim.of(0)}
-    index = [d.symbol for d in nest[1].index]
-    return len(set(index)) == len(shape) and all(
-        v in extents and extents[v] == n for v, n in zip(index, shape, strict=True)
-    )
+def _fills(stmt: Stmt, buffer: Buffer) -> bool:
+    return stores_all(stmt, [a for a in accesses((stmt,)) if a.buffer == buffer.name], buffer, {})
 
 
 def _without(stmt: Stmt, name: str) -> Stmt:
