@@ -66,9 +66,8 @@ class Loops:
         self._leave(flowing, cots, inner)
         room: list[Stmt] = []
         if cots.outer is None:  # else the loop runs again anyway
-            if isinstance(forward, While):
-                forward, named = _with_names(forward, again, carried)
-                again, inner.out = by_names(again, named), by_names(inner.out, named)
+            forward, named = _with_names(forward, again, carried)
+            again, inner.out = by_names(again, named), by_names(inner.out, named)
             forward, again, room = self._taped(forward, again, carried)
         saving, restores, counter = self._saving(forward, sorted(carried))
         saving = [*room, *saving]
@@ -211,8 +210,7 @@ class Loops:
             return bool(carried) and not (stmt.name in self.active and asks_which(stmt.value))
         if not stmt.value.type.rank:
             return False
-        # What few iterations leave is in the cache when the reverse comes to it.
-        return _makes_a_product(stmt.value) or (isinstance(loop, While) and costs(stmt.value) >= DEAR)
+        return _is_left(stmt.value, loop)
 
     def _trips(self: Any, stmt: For | While) -> Dim | None:
         """How often a loop runs at most, if sizes tell."""
@@ -263,17 +261,17 @@ class Loops:
         return For(stmt.var, _constant(start), _constant(stop), -stmt.step, tuple(body), stmt.span)
 
 
-def _with_names(loop: While, again: Sequence[Stmt], carried: set[str]) -> tuple[While, dict[Expr, Name]]:
+def _with_names(loop: For | While, again: Sequence[Stmt], carried: set[str]) -> tuple[For | While, dict[Expr, Name]]:
     """With names for what is dear in it and has one in the reverse, so that an iteration can leave it there. A name
     means the same in both until a second value is bound to it."""
-    wanted = {s.value: Name(s.name, s.value.type) for s in again if isinstance(s, Assign) and costs(s.value) >= DEAR}
+    wanted = {s.value: Name(s.name, s.value.type) for s in again if isinstance(s, Assign) and _is_left(s.value, loop)}
     body: list[Stmt] = []
     named: dict[Expr, Name] = {}
     times = Counter(s.name for s in walk_stmts(loop.body) if isinstance(s, (Assign, Pop)))
     again_bound = carried | {name for name, count in times.items() if count > 1}
     changed = stored(loop.body)
     for stmt in loop.body:
-        if isinstance(stmt, Assign):
+        if isinstance(stmt, (Assign, Store)):
             for part in tuple(walk(stmt.value)):
                 if part in wanted and part != stmt.value and not names(part) & changed:
                     if part not in named:
@@ -290,7 +288,11 @@ def costs(expr: Expr) -> int:
     return max((ROWS[e.op].flops for e in walk(expr) if isinstance(e, Call)), default=0)
 
 
-def _makes_a_product(expr: Expr) -> bool:
+def _is_left(expr: Expr, loop: For | While) -> bool:
+    """Whether an iteration leaves it to the reverse: a product, and of few iterations, whose arrays are in the cache
+    when the reverse comes to them, what is dear."""
+    if isinstance(loop, While) and costs(expr) >= DEAR:
+        return True
     return any(isinstance(e, Call) and ROWS[e.op].kind == "product" for e in walk(expr))
 
 

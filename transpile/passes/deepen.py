@@ -12,8 +12,9 @@
         dx[t,k,i] = product d[t,k,j] w[i,j] for k, i, j -> dx_flat[n,i] = product d_flat[n,j] w[i,j] for n, i, j
 
 A product of a few rows spends its time with what it adds to; a deep one does not, and threads share it. A temporary of
-one step gets an axis for the steps, where the kernel has arrays as large as that anyway. The order of roundings
-changes, so this is for gradients.
+one step gets an axis for the steps, where the kernel has arrays as large as that anyway; an operand that numbers steps
+and depth in another order than the other one is copied, a row at a time. The order of roundings changes, so this is for
+gradients.
 """
 
 from __future__ import annotations
@@ -127,17 +128,17 @@ class _State:
             return [loop]
         for stmt in loop.body:
             if isinstance(stmt, Product) and (moved := self.moved(loop, stmt) or self.left(loop, stmt)) is not None:
-                return [*self.out_of(moved[0]), moved[1]]
+                return [*self.out_of(moved[0]), *moved[1]]
         return [loop]
 
-    def left(self, loop: For, stmt: Product) -> tuple[For, Product] | None:
+    def left(self, loop: For, stmt: Product) -> tuple[For, list[Stmt]] | None:
         """The loop without a product that each step stores and none asks for, and that of all steps: of more rows."""
         at = next(k for k, s in enumerate(loop.body) if s is stmt)
         rest = (*loop.body[:at], *loop.body[at + 1 :])
         inside, late = ({self.root[n] for n in written(body)} for body in (rest, loop.body[at + 1 :]))
         left, right = self.root[stmt.left.buffer], self.root[stmt.right.buffer]
-        asked = self.root[stmt.buffer] in {self.root[n] for n in touched(rest)} | {left, right}
-        if stmt.op is not None or asked or right in inside or left in late or loop.var in _symbols(stmt.right.index):
+        asked = self.is_asked(stmt, rest) or self.root[stmt.buffer] in (left, right)
+        if asked or right in inside or left in late or loop.var in _symbols(stmt.right.index):
             return None
         if left in inside and not self.is_of_steps(stmt.left, loop, rest):
             return None
@@ -148,44 +149,107 @@ class _State:
             return None
         axis = (n, loop.hi * stmt.rows[1])
         whole = replace(stmt, buffer=to[0].buffer, index=to[0].index, left=of[0], rows=axis)
-        return replace(loop, body=rest), whole
+        return replace(loop, body=rest), [whole]
 
-    def moved(self, loop: For, stmt: Product) -> tuple[For, Product] | None:
-        """The loop without the product, and what all its steps add."""
+    def moved(self, loop: For, stmt: Product) -> tuple[For, list[Stmt]] | None:
+        """The loop without the product, and behind it what all its steps add."""
         if stmt.op != "add":
             return None
-        rest = tuple(s for s in loop.body if s is not stmt)
-        inside = {self.root[n] for n in written(rest)}
-        if self.root[stmt.buffer] in {self.root[n] for n in touched(rest)} or loop.var in _symbols(stmt.index):
+        at = next(k for k, s in enumerate(loop.body) if s is stmt)
+        rest = (*loop.body[:at], *loop.body[at + 1 :])
+        inside, late = ({self.root[n] for n in written(body)} for body in (rest, loop.body[at + 1 :]))
+        if self.is_asked(stmt, rest) or loop.var in _symbols(stmt.index):
             return None
-        changing = [p for p in (stmt.left, stmt.right) if self.root[p.buffer] in inside]
-        steady = [p for p in (stmt.left, stmt.right) if p not in changing]
-        if len(changing) != 1 or (step := self.step(loop, stmt, steady[0])) is None:
-            return None
-        old = changing[0]
-        late = loop.body[next(k for k, s in enumerate(loop.body) if s is stmt) + 1 :]
-        if self.root[old.buffer] in {self.root[n] for n in written(late)}:
+        operands = (stmt.left, stmt.right)
+        if any(self.root[p.buffer] in late for p in operands):
             return None  # behind the loop it would see what the step made of it afterwards
-        if self.is_of_steps(old, loop, rest):
-            deep = self.joined(replace(loop, body=(stmt,)))
-            return None if deep is None else (replace(loop, body=rest), deep)
-        b = self.table[old.buffer]
+        own = [p for p in operands if self.root[p.buffer] in inside and not self.is_of_steps(p, loop, rest)]
+        steps = [self.step(loop, stmt, p) for p in operands if p not in own]
+        if not all(steps) or not all(self.is_of_a_step(p, loop, stmt.depth) for p in own):
+            return None
+        step = next(iter(steps), None) or (Dim.of(loop.var), 0)
+        for place in {p.buffer: p for p in own}.values():
+            loop = self.with_steps(place, stmt.depth[0], step, loop)
+        left = replace(loop, body=(*loop.body[:at], *loop.body[at + 1 :]))
+        each = replace(loop, body=(loop.body[at],))
+        deep = self.joined(each)
+        behind: list[Stmt] | None = self.turned(each) if deep is None else [deep]
+        return None if behind is None else (left, behind)
+
+    def is_asked(self, stmt: Product, rest: Body) -> bool:
+        """Whether anything touches what a product stores, but products that are added to it as well as this one."""
+        target, others = self.root[stmt.buffer], list[str]()
+        for s in rest:
+            if stmt.op and isinstance(s, Product) and (s.buffer, s.op) == (stmt.buffer, stmt.op):
+                others += [s.left.buffer, s.right.buffer]
+            else:
+                others += touched((s,))
+        return target in {self.root[n] for n in others}
+
+    def is_of_a_step(self, place: Load, loop: For, depth: tuple[str, Dim]) -> bool:
+        """Whether it is a temporary that each step makes anew, as a whole, with one axis along the depth."""
+        b = self.table[place.buffer]
         everywhere = sum(a.buffer == b.name for a in accesses((loop,)))
-        first = old.index[0] == Dim.of(stmt.depth[0]) and b.shape[0] == stmt.depth[1] if old.index else False
-        if not first or not self.is_own(b.name, everywhere) or not stored_first(loop.body, b, set()):
-            return None
-        number, at = step
-        shape = (*b.shape[:at], loop.hi, *b.shape[at:])
-        if loop.var in _symbols(old.index) or _monomials(product(shape)) not in self.sizes:
-            return None
-        wide = replace(b, name=self.names.fresh(f"{b.name}_all"), shape=shape)
-        self.table[wide.name], self.root[wide.name], self.uses[wide.name] = wide, wide.name, everywhere
+        if not self.is_own(b.name, everywhere) or not stored_first(loop.body, b, set()):
+            return False
+        along = [k for k, dim in enumerate(place.index) if depth[0] in dim.symbols()]
+        if len(along) != 1 or (place.index[along[0]], b.shape[along[0]]) != (Dim.of(depth[0]), depth[1]):
+            return False
+        return loop.var not in _symbols(place.index) and self.has_room((loop.hi, *b.shape))
 
-        def place(name: str, index: Index) -> tuple[str, Index]:
-            return (wide.name, (*index[:at], number, *index[at:])) if name == b.name else (name, index)
+    def has_room(self, shape: Sequence[Dim]) -> bool:
+        """Whether the kernel has arrays as large as that anyway."""
+        return _monomials(product(shape)) in self.sizes
 
-        deep = self.joined(replace(loop, body=map_places((stmt,), place)))
-        return None if deep is None else (replace(loop, body=map_places(rest, place)), deep)
+    def with_steps(self, place: Load, depth: str, step: tuple[Dim, int], loop: For) -> For:
+        """With an axis for the steps in the temporary that an operand is, beside that of the depth."""
+        b, axis = self.table[place.buffer], place.index.index(Dim.of(depth))
+
+        def widened(index: Sequence[Dim], number: Dim) -> Index:
+            first = (number, index[axis]) if step[1] == 0 else (index[axis], number)
+            return (*first, *index[:axis], *index[axis + 1 :])
+
+        wide = self.new(f"{b.name}_all", b.dtype, widened(b.shape, loop.hi))
+        self.uses[wide.name] = self.uses[b.name]
+
+        def seen(name: str, index: Index) -> tuple[str, Index]:
+            return (wide.name, widened(index, step[0])) if name == b.name else (name, index)
+
+        return replace(loop, body=map_places(loop.body, seen))
+
+    def turned(self, each: For) -> list[Stmt] | None:
+        """All steps of a product whose operands number steps and depth in different orders: of a copy of the left one
+        in the order of the right one."""
+        (stmt,) = each.body
+        assert isinstance(stmt, Product)
+        step = self.step(each, stmt, stmt.right)
+        (depth, extent), (row, rows) = stmt.depth, stmt.rows
+        others = [d for d in stmt.left.index if not {each.var, depth} & d.symbols()]
+        if step is None or others != [Dim.of(row)]:
+            return None
+        first, later = (
+            ((each.var, each.hi), (depth, extent)) if step[1] == 0 else ((depth, extent), (each.var, each.hi))
+        )
+        axes = (first, later, (row, rows))
+        shape = tuple(n for _, n in axes)
+        if not self.has_room(shape):
+            return None
+        copy = self.new(f"{stmt.left.buffer}_turned", self.table[stmt.left.buffer].dtype, shape)
+        index = tuple(step[0] if v == each.var else Dim.of(v) for v, _ in axes)
+        deep = self.joined(replace(each, body=(replace(stmt, left=Load(copy.name, index, stmt.left.dtype)),)))
+        if deep is None:
+            return None
+        fresh = {v: self.names.fresh(v) for v, _ in axes}
+        names = {v: Dim.of(n) for v, n in fresh.items()}
+        fill: Stmt = Store(copy.name, tuple(d.subs(names) for d in index), stmt.left.subs(names))
+        for v, n in reversed(axes):
+            fill = For(fresh[v], Dim.of(0), n, (fill,))
+        return [fill, deep]
+
+    def new(self, name: str, dtype: str, shape: Index) -> Buffer:
+        buffer = Buffer(self.names.fresh(name), dtype, shape, "temp")
+        self.table[buffer.name], self.root[buffer.name] = buffer, buffer.name
+        return buffer
 
     def is_of_steps(self, place: Load, loop: For, rest: Body) -> bool:
         """Whether each step has a part of the array, and knows none but its own."""

@@ -27,6 +27,7 @@ from typing import TypeGuard
 from ..dims import ZERO, Dim, Facts, minimum, nonnegative
 from ..ir import Buffer, Check, Const, For, Grow, If, Int, Kernel, Load, Op, Stmt, Store, While
 from .inline import inline_summands
+from .operands import name_operands
 from .order import perfect
 from .products import FEW, State
 from .tree import (
@@ -52,7 +53,7 @@ ROWS = 64  # of a strip: enough for a product, few enough for what is kept of th
 
 
 def distribute(kernel: Kernel) -> Kernel:
-    kernel = inline_summands(kernel)
+    kernel = name_operands(inline_summands(kernel))
     if kernel.batch is not None:
         kernel = _Loops(kernel).over_batch()
     return _Loops(kernel).over_rows()

@@ -1,0 +1,67 @@
+"""What an outer product multiplies has a name: a product of matrices wants arrays.
+
+    for i: for j: dw[i,j] += (f[i] * h[i]) * d[j]    ->    for i: p[i] = f[i] * h[i]
+                                                           for i: for j: dw[i,j] += p[i] * d[j]
+
+Where no product comes of it, `inline` computes what is cheap where it is used, as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ..dims import ZERO, Dim
+from ..ir import FLOATS, Buffer, Const, Expr, For, Kernel, Load, Op, Stmt, Store
+from .order import perfect, rebuild
+from .predicate import may_trap
+from .tree import Body, Names, dim_loads, loads, map_bodies, parts, subst_expr, symbols
+
+
+def name_operands(kernel: Kernel) -> Kernel:
+    state = _State(kernel)
+    body = state.body(kernel.body)
+    return replace(kernel, body=body, buffers=(*kernel.buffers, *state.made))
+
+
+class _State:
+    def __init__(self, kernel: Kernel) -> None:
+        self.names, self.made = Names.of(kernel), list[Buffer]()
+        self.known = {*kernel.dims, *(s.name for s in kernel.scalars), kernel.batch or ""}
+
+    def body(self, body: Body) -> Body:
+        return tuple(new for stmt in body for new in self.stmt(stmt))
+
+    def stmt(self, stmt: Stmt) -> Iterator[Stmt]:
+        if isinstance(stmt, For) and stmt.kind == "map":
+            loops, inside = perfect(stmt)
+            match inside:
+                case [Store(_, index, Op("multiply", (a, b), dtype) as value, "add") as store] if dtype in FLOATS:
+                    rows = {v: self.row(v, a, b, index, loops) for v in (a, b)}
+                    named = {v: self.named(v, row, dtype) for v, row in rows.items() if row is not None}
+                    if named and all(row is not None or isinstance(v, Load) for v, row in rows.items()):
+                        yield from (nest for nest, _ in named.values())
+                        args = tuple(named[v][1] if v in named else v for v in (a, b))
+                        yield rebuild(loops, (replace(store, value=replace(value, args=args)),))
+                        return
+        yield map_bodies(stmt, self.body)
+
+    def row(self, one: Expr, a: Expr, b: Expr, index: tuple[Dim, ...], loops: list[For]) -> For | None:
+        """The loop that a computed operand runs along, if it is the only one and the other operand does not know it."""
+        other = b if one is a else a
+        if isinstance(one, (Load, Const)) or any(may_trap(p) for p in parts(one)):
+            return None
+        if any(True for e in loads(one) for d in e.index for _ in dim_loads(d)) or not any(loads(one)):
+            return None
+        own = [x for x in loops if x.var in symbols(one)]
+        if len(own) != 1 or own[0].var in symbols(other) or not any(own[0].var in d.symbols() for d in index):
+            return None
+        (row,) = own
+        return row if row.lo == ZERO and row.hi.symbols() <= self.known else None
+
+    def named(self, value: Expr, row: For, dtype: str) -> tuple[Stmt, Load]:
+        operand = Buffer(self.names.fresh("operand"), dtype, (row.hi,), "temp")
+        self.made.append(operand)
+        var = self.names.fresh(row.var)
+        nest = For(var, ZERO, row.hi, (Store(operand.name, (Dim.of(var),), subst_expr(value, {row.var: Dim.of(var)})),))
+        return nest, Load(operand.name, (Dim.of(row.var),), dtype)
