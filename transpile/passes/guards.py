@@ -22,10 +22,11 @@ from .ranges import as_dim, conjuncts
 from .tree import Body, accesses, dim_loads, has, map_all, map_bodies, map_expr, map_own
 
 
-def guards(kernel: Kernel) -> Kernel:
+def guards(kernel: Kernel, known: tuple[Dim, ...] = ()) -> Kernel:
+    """`known`: what is not negative anyway."""
     if not has(kernel.body, If):
         return kernel
-    body = _body(kernel.body, (), Memory.of(kernel).facts)
+    body = _body(kernel.body, known, Memory.of(kernel).facts)
     if body == kernel.body:
         return kernel
     return replace(kernel, body=_without_places(fold_body(body)))

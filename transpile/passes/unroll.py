@@ -4,14 +4,17 @@
            for k in 0..2: part max= x[2*j + k]     ->        part = -inf; part max= x[2*j]; part max= x[2*j + 1]
 
 What is left inside the loop over windows is a list of statements, and that loop may run along memory. A loop over an
-axis of its own (`x[n, k]`, k in 0..3) stays: it runs along memory itself.
+axis of its own (`x[n, k]`, k in 0..3) stays, as it runs along memory itself, but where it adds up rows too short for a
+vector: then rows lie side by side in one.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from ..ir import Comment, For, Kernel, Stmt, Store
+from ..dims import ZERO
+from ..ir import Comment, For, If, Kernel, Stmt, Store
+from .guards import guards
 from .tree import Body, accesses, map_bodies, substitute, walk
 
 MOST_TRIPS = 4
@@ -19,7 +22,8 @@ MOST_STATEMENTS = 32  # of a window that is written out
 
 
 def unroll(kernel: Kernel) -> Kernel:
-    return replace(kernel, body=_body(kernel.body, frozenset()))
+    body = _body(kernel.body, frozenset())
+    return kernel if body == kernel.body else guards(replace(kernel, body=body), (ZERO,))
 
 
 def _body(body: Body, around: frozenset[str]) -> Body:
@@ -32,23 +36,48 @@ def _stmt(stmt: Stmt, around: frozenset[str]) -> Body:
         return (map_bodies(stmt, lambda inner: _body(inner, frozenset())),)
     body = _body(stmt.body, around | {stmt.var} if stmt.kind == "map" else frozenset())
     stmt = replace(stmt, body=body)
-    if not _is_window(stmt, around):
+    if stmt.kind == "map" and _sums_short_rows(body):
+        return (replace(stmt, body=tuple(s for inner in body for s in _written_out(inner))),)
+    return _written_out(stmt) if _is_window(stmt, around) else (stmt,)
+
+
+def _written_out(stmt: Stmt) -> Body:
+    if not isinstance(stmt, For):
         return (stmt,)
-    trips = range((stmt.hi - stmt.lo).value or 0)
-    return tuple(s for k in trips for s in substitute(body, {stmt.var: stmt.lo + k}))
+    return tuple(s for k in range(_trips(stmt)) for s in substitute(stmt.body, {stmt.var: stmt.lo + k}))
+
+
+def _is_short(loop: For) -> bool:
+    inside = [s for s in walk(loop.body) if not isinstance(s, Comment)]
+    if loop.kind != "map" or _trips(loop) > MOST_TRIPS or len(inside) * _trips(loop) > MOST_STATEMENTS:
+        return False
+    return all(isinstance(s, (Store, If)) for s in inside)
 
 
 def _is_window(loop: For, around: frozenset[str]) -> bool:
     """Whether it is short, and its variable is added to one of a loop outside."""
-    trips = (loop.hi - loop.lo).value
-    if loop.kind != "map" or trips is None or trips > MOST_TRIPS:
-        return False
-    inside = [s for s in walk(loop.body) if not isinstance(s, Comment)]
-    if len(inside) * trips > MOST_STATEMENTS or not all(isinstance(s, Store) for s in inside):
-        return False
-    return any(
+    return _is_short(loop) and any(
         loop.var in (names := dim.symbols()) and names & around for a in accesses(loop.body) for dim in a.index or ()
     )
+
+
+def _sums_short_rows(body: Body) -> bool:
+    """Whether there is nothing but short loops, and some add up: a row has no vector's worth, rows beside it have.
+    (Four numbers are added in half a vector; the largest of four, which asks for NaN, is not found there.)"""
+    loops = [s for s in body if isinstance(s, For)]
+    if not all(_is_short(s) if isinstance(s, For) else isinstance(s, (Store, Comment)) for s in body):
+        return False
+    if sum(len(x.body) * _trips(x) for x in loops) > MOST_STATEMENTS:
+        return False
+    sums = [(x, s) for x in loops for s in x.body if isinstance(s, Store) and s.op]
+    alone = [(x, s) for x, s in sums if all(x.var not in d.symbols() for d in s.index)]
+    return any(_trips(x) < MOST_TRIPS or s.op in ("max", "min") for x, s in alone)
+
+
+def _trips(loop: For) -> int:
+    """How often it runs; a number that the build does not know counts as too many."""
+    trips = (loop.hi - loop.lo).value
+    return MOST_TRIPS + 1 if trips is None else max(trips, 0)
 
 
 __all__ = ["unroll"]
