@@ -4,6 +4,7 @@ for one that is done does no harm. `together` does it.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from ..dims import Atom, Dim, minimum
@@ -86,9 +87,12 @@ class Alike:
         self.turns: Turns = {}
         self.packed: dict[str, str] = {}  # input or output -> its wide copy
         self.wide: dict[str, str] = {}  # private temporary -> its copy with an axis of lanes
+        root = self.memory.root
+        self.outside = Counter(root[a.buffer] for a in accesses(self.kernel.body))
+        self.outside.subtract(root[a.buffer] for a in accesses(self.loop.body))
         for name in sorted({a.buffer for a in accesses(self.loop.body)}):
             buffer = self.table[name]
-            if buffer.kind in ("temp", "list"):
+            if buffer.kind == "list" or (buffer.kind == "temp" and not self.outside[root[name]]):
                 self.wide[name] = self.add_wide(name, buffer.dtype, buffer.shape, buffer.kind)
 
     def add(self, base: str, dtype: str, shape: tuple[Dim, ...], kind: str = "temp") -> str:
@@ -112,11 +116,17 @@ class Alike:
             self.is_stack(s) for s in walk(self.loop.body) if isinstance(s, Grow)
         ):
             return False
-        outside = [a.buffer for a in accesses(self.kernel.body)]
-        inside = [a.buffer for a in accesses(self.loop.body)]
-        if any(outside.count(n) != inside.count(n) for n in self.wide) or any(self.table[n].alias for n in self.wide):
+        own = {n for n in self.wide if self.table[n].kind in ("temp", "list")}
+        if any(self.table[n].alias or (self.table[n].kind == "list" and self.outside[n]) for n in own):
+            return False
+        if any(isinstance(s, Store) and self.lives_on(s) for s in walk(self.loop.body)):
             return False
         return self.uniform(self.loop.body, self.memory, masked=False)
+
+    def lives_on(self, stmt: Store) -> bool:
+        """Whether it sets a variable that is, behind the loop, that of the last iteration."""
+        b = self.table[stmt.buffer]
+        return b.kind == "temp" and not b.shape and stmt.op is None and self.outside[self.memory.root[b.name]] > 0
 
     def uniform(self, body: Body, memory: Memory, masked: bool, safe: frozenset[str] = frozenset()) -> bool:
         """`safe`: places that are 0 for an example to which the branch does not apply."""
@@ -267,9 +277,11 @@ def is_recurrence(stmt: Stmt) -> bool:
 
 
 def _chain(lists: tuple[Body, ...]) -> bool:
-    """Whether something is stored outside of all map loops."""
+    """Whether something is stored outside of all map loops that have vectors: one that asks of each iteration whether
+    it fails, or ends, has none."""
     return any(
-        isinstance(s, Store) or (not (isinstance(s, For) and s.kind == "map") and _chain(bodies(s)))
+        isinstance(s, Store)
+        or (not (isinstance(s, For) and s.kind == "map" and not has(s.body, Check, While)) and _chain(bodies(s)))
         for body in lists
         for s in body
     )

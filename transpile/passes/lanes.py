@@ -29,27 +29,30 @@ from dataclasses import replace
 from functools import partial
 
 from ..dims import Dim, largest, maximum, minimum, product
-from ..ir import Buffer, Const, For, If, Int, Kernel, Op, Stmt, Store, While
+from ..ir import FLOATS, Buffer, Const, For, If, Int, Kernel, Op, Stmt, Store, While
+from ..operations import flops
 from .alike import LANES, MANY_LANES, NARROW, is_recurrence
 from .products import step
 from .together import Mixed, Together
-from .tree import Body, accesses, bodies, dim_loads, map_bodies, walk
+from .tree import Body, accesses, bodies, dim_loads, map_bodies, own_exprs, parts, walk
 from .work import work
 
 FEWEST = 4  # examples of a group: fewer go one by one
 MOST_TERMS = 64  # a lane adds one by one: more would round worse than NumPy's sums in pairs
 MOST_BYTES = 2**26  # of a thread's arrays with an axis of lanes
+SEARCHING = 4  # flops of an iteration that only looks for something
 MAP_SHARE = 16  # flops in map loops that one flop in a chain of dependent ones is worth
 
 
 def lanes(kernel: Kernel) -> Kernel:
     body: list[Stmt] = []
     for stmt in kernel.body:
-        if isinstance(stmt, For) and stmt.kind == "map":
-            made = None
-            if kernel.batch is not None and stmt.hi == Dim.of(kernel.batch):
-                made = _split(stmt, kernel)
-            made = _along_elements(stmt, kernel, made) or made
+        if isinstance(stmt, For) and stmt.kind == "map" and not _only_searches(stmt):
+            if kernel.batch is None:
+                made = _along_elements(stmt, kernel, None) or _split(stmt, kernel)
+            else:
+                made = _split(stmt, kernel) if stmt.hi == Dim.of(kernel.batch) else None
+                made = _along_elements(stmt, kernel, made) or made
             if made is not None:
                 loops, kernel = made
                 body += loops
@@ -58,12 +61,27 @@ def lanes(kernel: Kernel) -> Kernel:
     return replace(kernel, body=tuple(body))
 
 
+def _only_searches(nest: For) -> bool:
+    """Whether all that recurs in it are loops that end somewhere, and compute next to nothing on the way: what lanes
+    ask, and keep of those that are done, takes longer than such loops one by one."""
+    found = [s for s in walk((nest,)) if is_recurrence(s)]
+    return bool(found) and all(isinstance(s, While) and _float_flops(s) < SEARCHING for s in found)
+
+
+def _float_flops(loop: While) -> int:
+    """Of one iteration."""
+    ops = (e for s in walk((loop,)) for own in own_exprs(s) for e in parts(own) if isinstance(e, Op))
+    return sum(flops(e.op) for e in ops if e.dtype in FLOATS)
+
+
 def _split(loop: For, kernel: Kernel) -> tuple[list[Stmt], Kernel] | None:
     recurrences = [s for s in walk(loop.body) if is_recurrence(s)]
     if not recurrences:
         return None
     mixed = any(isinstance(s, For) and s.kind == "map" for s in walk(tuple(recurrences)))
-    batch = Dim.of(kernel.batch or "")
+    batch = loop.hi
+    if loop.lo != Dim.of(0) or any(dim_loads(batch)) or (batch.value is not None and batch.value < LANES):
+        return None
     try:
         state, body = _grouped(kernel, loop, recurrences, mixed, batch - 1)
     except Mixed:

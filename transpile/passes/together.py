@@ -117,7 +117,9 @@ class Together(Alike):
 
     def alone(self) -> For:
         """The loop as it was, with temporaries of its own."""
-        temporaries = sorted(n for n in touched(self.loop.body) if self.table[n].kind in ("temp", "list"))
+        temporaries = sorted(
+            n for n in touched(self.loop.body) & self.wide.keys() if self.table[n].kind in ("temp", "list")
+        )
         own: dict[str, str] = {}
 
         def renamed(e: Expr) -> Expr:
