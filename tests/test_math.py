@@ -112,6 +112,15 @@ def logit(p):
 
 
 # name: reference, greatest error in ulp allowed to float, to double (None: libm or SciPy, tested below)
+QUARTERS = {
+    "root4": (0.25, 0.85),
+    "power34": (0.75, 1.2),
+    "power32": (1.5, 1.3),
+    "over_root2": (-0.5, 1.5),
+    "over_root4": (-0.25, 2.0),
+    "over_power34": (-0.75, 2.2),
+    "over_power32": (-1.5, 2.0),
+}
 UNARY = {
     "exp": (np.exp, 1.0, 1.0),
     "expm1": (np.expm1, 1.4, 1.4),
@@ -148,6 +157,7 @@ UNARY = {
     "ceil": (np.ceil, 0, 0),
     "rint": (np.rint, 0, 0),
     "trunc": (np.trunc, 0, 0),
+    **{name: (functools.partial(lambda y, x: np.power(x, y), y), ulp, ulp) for name, (y, ulp) in QUARTERS.items()},
 }
 BINARY = {
     "arctan2": (np.arctan2, 1.6, 1.7),

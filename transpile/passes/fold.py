@@ -35,6 +35,7 @@ _POWERS: dict[float, Callable[[Expr, str], Expr]] = {
     2: lambda x, dtype: Op("square", (x,), dtype),
     3: lambda x, dtype: Op("multiply", (Op("square", (x,), dtype), x), dtype),
 }
+_QUARTERS = frozenset((-1.5, -0.75, -0.5, -0.25, 0.25, 0.75, 1.5))  # square roots make them
 
 
 def fold(kernel: Kernel) -> Kernel:
@@ -83,6 +84,8 @@ def simplify(expr: Expr) -> Expr:
             return Const(float(_INTEGER[op](a, b)), dtype)
         case Op("power", (base, Const(value)), dtype) if dtype in FLOATS and value in _POWERS:
             return _POWERS[value](base, dtype)
+        case Op("power", (_, Const(value)) as args, dtype) if dtype in FLOATS and value in _QUARTERS:
+            return Op("power_quarters", args, dtype)
         case Op("where", (Const(value), a, b), _):
             return a if value else b
         case Op("where", (_, a, b), _) if a == b:

@@ -80,6 +80,7 @@ for _name in ("sin", "cos"):
     add(Row(f"{_name}_near", "", "a", "inner", _floating, MISSING, f"lc_{_name}_near{{f}}({{0}})", flops=10))
     add(Row(f"{_name}_far", "", "a", "inner", _floating, MISSING, f"lc_{_name}_far{{f}}({{0}})", flops=40))
 add(Row("quotient", "", "a, b, r, f", "inner", _floating, MISSING, "lc_quotient{f}({0}, {1}, {2}, {3})", flops=2))
+add(Row("power_quarters", "", "a, b", "inner", _floating, MISSING, "lc_power_quarters{f}({0}, {1})", flops=18))
 add(Row("rough_quotient", "", "a, r, f", "inner", _floating, MISSING, "({0} * {1} * {2})", flops=2))
 # The larger or the lesser of a number that the program names and a value (see passes/ease.py).
 add(Row("held", "", "a", "inner", _floating, MISSING, "lc_held{f}({0})", flops=5))  # more than a variable: before all loops
