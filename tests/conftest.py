@@ -9,10 +9,13 @@ import pytest
 # What compiles large layer files for minutes: passes, nets ahead of time, random programs. `make test-heavy`, and CI.
 HEAVY = frozenset(
     f"test_{name}"
-    for name in (
-        "net_ahead built_net undo overlap windows reductions strands regroup races interchange specialise tables"
-        " outputs lanes_of_places lanes_of_elements deepen turn turns usual early periods random fuzz"
-    ).split()
+    for name in """
+        abreast ahead before built_net channels chunks clipped dear deepen distribute_rows early
+        edges elide ends enemy_programs fusion fuzz gangs in_place interchange lanes
+        lanes_of_elements lanes_of_places layout net_ahead operands options outputs outward overlap
+        past periods products proofs quotients races random reductions regroup rows sections slabs
+        specialise stacks strands tables tails turn turns unchanged undo usual windows
+    """.split()
 )
 
 
