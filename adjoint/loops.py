@@ -65,7 +65,7 @@ class Loops:
         again = self.block(inside, inner, before | carried)
         self._leave(flowing, cots, inner)
         room: list[Stmt] = []
-        if cots.outer is None:  # else the loop runs again anyway
+        if cots.outer is None or isinstance(forward, While):  # else the loop runs again anyway
             forward, named = _with_names(forward, again, carried)
             again, inner.out = by_names(again, named), by_names(inner.out, named)
             forward, again, room = self._taped(forward, again, carried)
@@ -208,7 +208,7 @@ class Loops:
         if isinstance(stmt.value, Call) and shrinks(stmt.value):
             # Which element was the largest is asked of what is computed again.
             return bool(carried) and not (stmt.name in self.active and asks_which(stmt.value))
-        if not stmt.value.type.rank:
+        if not stmt.value.type.rank and isinstance(loop, For):
             return False
         return _is_left(stmt.value, loop)
 

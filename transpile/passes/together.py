@@ -261,8 +261,12 @@ class Together(Alike):
             self.lane(Store(live, (), conjunction(running, loop.cond))),
             *any_left,
         )
+        ends_of = {d + 2 for d in self.level.values()}
+        body = self.body(loop.body, running)
+        grown = [s for s in body if isinstance(s, Grow) and s.count in ends_of]  # first: they would part what lanes do
         inside = (
-            *self.body(loop.body, running),
+            *grown,
+            *(s for s in body if s not in grown),
             self.lane(self.chosen(Store(turns, (), Const(1, "i64"), "add"), running)),
             Store(level, (), Const(1, "i64"), "add"),
         )
