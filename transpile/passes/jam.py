@@ -73,11 +73,10 @@ class _State:
         count = (loop.hi - loop.lo) // rows
         var = self.names.fresh(f"{loop.var}x{rows}")
         private = self.private(loop, old)
-        copies: list[Stmt] = []
-        for k in range(rows):
-            place = loop.lo + Dim.of(var) * rows + k
-            copies += self.copy(substitute(loop.body, {loop.var: place}), private)
-        main = replace(loop, var=var, lo=Dim.of(0), hi=count, body=tuple(copies))
+        places = [loop.lo + Dim.of(var) * rows + k for k in range(rows)]
+        copies = [self.copy(substitute(loop.body, {loop.var: place}), private) for place in places]
+        body = tuple(s for stage in zip(*copies, strict=True) for s in stage)  # so that what is alike lies side by side
+        main = replace(loop, var=var, lo=Dim.of(0), hi=count, body=body)
         main = replace(main, body=fuse_body(main.body, memory.beside(self.made).inside(main), _alike))
         # What is left of a batch is too little for threads: seq leaves them to the loops inside it.
         kind = "seq" if self.kernel.batch is not None and loop.hi == Dim.of(self.kernel.batch) else loop.kind
