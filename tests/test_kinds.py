@@ -150,13 +150,22 @@ def compare(lines: list[str]) -> None:
     assert not different
 
 
-@pytest.mark.parametrize(("spelling", "row"), list(rows()), ids=lambda v: v if isinstance(v, str) else "")
+def marked(found: Iterable[tuple[str, Any]]) -> list[Any]:
+    """What takes two axes takes too many pairs of values for `make test`."""
+    heavy = ("swapaxes", "moveaxis")
+    return [
+        pytest.param(*pair, marks=(pytest.mark.heavy,) if pair[0].removeprefix("np.") in heavy else ())
+        for pair in found
+    ]
+
+
+@pytest.mark.parametrize(("spelling", "row"), marked(rows()), ids=lambda v: v if isinstance(v, str) else "")
 def test_functions(spelling: str, row: Row) -> None:
     if found := expressions(spelling, row):
         compare(found)
 
 
-@pytest.mark.parametrize(("name", "calls"), list(methods()), ids=lambda v: v if isinstance(v, str) else "")
+@pytest.mark.parametrize(("name", "calls"), marked(methods()), ids=lambda v: v if isinstance(v, str) else "")
 def test_methods(name: str, calls: list[str]) -> None:
     compare(calls)
 

@@ -143,7 +143,7 @@ def powers(body) -> int:
 
 
 @pytest.mark.parametrize(
-    ("name", "usual", "otherwise"), [("norm", 1, 2), ("focal", 0, 1), ("whole", 0, 2), ("root", 1, 2), ("none", 0, 2)]
+    ("name", "usual", "otherwise"), [("norm", 1, 2), ("focal", 0, 1), ("whole", 0, 2), ("root", 0, 2), ("none", 0, 2)]
 )
 def test_fewer_powers_at_the_default(tmp_path, name, usual, otherwise):
     (split,) = body_of(tmp_path / "usual.py", name)

@@ -1,6 +1,7 @@
 """Every layer of `layers/`: its gradient source under NumPy, and the library against both.
 
-The text takes no compiler and is checked for all; one file is compiled by `make test`, the others where `slow` tests run.
+The text takes no compiler and is checked for all (of the long files by `make test-heavy`); one file is compiled by `make
+test`, the others where `slow` tests run.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ FILES = (
     "model_programs_more",
 )
 LONG = ("npb_programs", "model_programs_more")  # whose texts take long, too
+HEAVY = ("choices", "constructs", "dynamic_programs", "model_programs", "stencils")  # ... long for `make test`
 QUICK = ("functions",)
 CASES = [case for file in FILES for case in harness.cases(file)]
 
@@ -74,10 +76,9 @@ def texts() -> dict[str, Built]:
     return Texts()
 
 
+MARKS = dict.fromkeys(LONG, (pytest.mark.slow,)) | dict.fromkeys(HEAVY, (pytest.mark.heavy,))
 TEXTS = [
-    pytest.param(c, id=f"{c.file}-{c.name}", marks=(pytest.mark.slow,) if c.file in LONG else ())
-    for c in CASES
-    if "text" in harness.checks(c)
+    pytest.param(c, id=f"{c.file}-{c.name}", marks=MARKS.get(c.file, ())) for c in CASES if "text" in harness.checks(c)
 ]
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ..dims import ONE, ZERO, Dim
-from ..ir import Buffer, Comment, Expr, For, If, Kernel, Load, Product, Stmt, Store, While
+from ..ir import Buffer, Comment, Expr, For, Kernel, Load, Product, Stmt, Store, While
 from .tidy import drop_idle
 from .tree import (
     Access,
@@ -169,15 +169,10 @@ def _inside_while(body: Body, name: str) -> bool:
 
 
 def stored_first(body: Body, buffer: Buffer, dropped: set[int]) -> bool:
-    """The first statement that touches the buffer is a nest that stores all of the axes that stay, or a branch that
-    does so on each way that leads to where it is touched."""
-    touching = [s for s in body if any(a.buffer == buffer.name for a in accesses((s,)))]
-    for stmt in touching:
-        if isinstance(stmt, If):
-            if any(load.buffer == buffer.name for load in loads(stmt.cond)):
-                return False
-            ways = [w for w in (stmt.then, stmt.orelse) if any(a.buffer == buffer.name for a in accesses(w))]
-            return (len(ways) == 2 or len(touching) == 1) and all(stored_first(w, buffer, dropped) for w in ways)
+    """The first statement that touches the buffer is a nest that stores all of the axes that stay."""
+    for stmt in body:
+        if not any(a.buffer == buffer.name for a in accesses((stmt,))):
+            continue
         ranges: dict[str, tuple[Dim, Dim]] = {}
         while isinstance(stmt, For):
             ranges[stmt.var] = (stmt.lo, stmt.hi)

@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial
 
 from ..dims import ANY, Dim
-from ..ir import Buffer, Expr, For, Int, Kernel, Load, Op, Stmt, Store, While
+from ..ir import Buffer, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store, While
 from .contract import stored_first
 from .depend import Memory, conflict, directions, elsewhere
 from .tree import (
@@ -156,8 +156,22 @@ def _is_private(buffer: Buffer, loop: For, table: Mapping[str, Buffer], outside:
         lengths = [table[load.buffer] for load in dim_loads(buffer.shape[0])]
         begun = all(_is_private(length, loop, table, outside) for length in lengths)
     else:
-        begun = buffer.kind == "temp" and stored_first(_around(loop.body, buffer.name), buffer, set())
+        body = _around(loop.body, buffer.name)
+        begun = buffer.kind == "temp" and (
+            stored_first(body, buffer, set()) or (body is not loop.body and _on_each_way(body, buffer))
+        )
     return begun and not outside[buffer.name]
+
+
+def _on_each_way(body: Body, buffer: Buffer) -> bool:
+    """Whether the first branch of a turn that touches it stores it first, on each way that leads to where it is read.
+    (Of a `while`, which goes element by element anyway: loops with branches have their lanes across examples.)"""
+    touching = [s for s in body if any(a.buffer == buffer.name for a in accesses((s,)))]
+    match touching:
+        case [If(cond, then, orelse), *others] if not any(e.buffer == buffer.name for e in loads(cond)):
+            ways = [w for w in (then, orelse) if any(a.buffer == buffer.name for a in accesses(w))]
+            return (len(ways) == 2 or not others) and all(stored_first(w, buffer, set()) for w in ways)
+    return False
 
 
 def _around(body: Body, name: str) -> Body:
