@@ -8,8 +8,9 @@
 
    Names: lc_<numpy name>, with an `f` for float. lc__* is private.
    Needs -fno-math-errno -fno-trapping-math to vectorise; correct with any -O level, with and without FMA.
-   Whole range, no limits on arguments. Largest errors: float 2.2 ulp (x^-3/4; sigmoid 1.97, log2 1.8, most 0.5 to 1.6),
-   double 2.1 ulp (tanh, x^-3/4), 3.3 (erfc); absolute, not relative, at the zeros of double gammaln and digamma and of logaddexp.
+   Whole range, no limits on arguments. Largest errors: float 2.2 ulp (x^-3/4; sigmoid 1.97, log2 1.8, most 0.5 to
+   1.6), double 2.1 ulp (tanh, x^-3/4), 3.3 (erfc); absolute, not relative, at the zeros of double gammaln and digamma
+   and of logaddexp.
    libm, scalar: double sin, cos, tan, pow; gammaln; mod and floor_div. All others vectorise.
    Never put this folder on an include path (-I): <math.h> must stay the system's.
 

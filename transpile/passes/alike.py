@@ -277,11 +277,9 @@ def is_recurrence(stmt: Stmt) -> bool:
 
 
 def _chain(lists: tuple[Body, ...]) -> bool:
-    """Whether something is stored outside of all map loops that have vectors: one that asks of each iteration whether
-    it fails, or ends, has none."""
+    """Whether something is stored outside of all map loops."""
     return any(
-        isinstance(s, Store)
-        or (not (isinstance(s, For) and s.kind == "map" and not has(s.body, Check, While)) and _chain(bodies(s)))
+        isinstance(s, Store) or (not (isinstance(s, For) and s.kind == "map") and _chain(bodies(s)))
         for body in lists
         for s in body
     )

@@ -15,7 +15,7 @@ from ..dims import ZERO, Dim
 from ..ir import FLOATS, Buffer, Const, Expr, For, Kernel, Load, Op, Stmt, Store
 from .order import perfect, rebuild
 from .predicate import may_trap
-from .tree import Body, Names, dim_loads, loads, map_bodies, parts, subst_expr, symbols
+from .tree import Body, Names, dim_loads, loads, map_bodies, parts, roots, subst_expr, symbols
 
 
 def name_operands(kernel: Kernel) -> Kernel:
@@ -26,7 +26,7 @@ def name_operands(kernel: Kernel) -> Kernel:
 
 class _State:
     def __init__(self, kernel: Kernel) -> None:
-        self.names, self.made = Names.of(kernel), list[Buffer]()
+        self.names, self.root, self.made = Names.of(kernel), roots(kernel), list[Buffer]()
         self.known = {*kernel.dims, *(s.name for s in kernel.scalars), kernel.batch or ""}
 
     def body(self, body: Body) -> Body:
@@ -36,8 +36,8 @@ class _State:
         if isinstance(stmt, For) and stmt.kind == "map":
             loops, inside = perfect(stmt)
             match inside:
-                case [Store(_, index, Op("multiply", (a, b), dtype) as value, "add") as store] if dtype in FLOATS:
-                    rows = {v: self.row(v, a, b, index, loops) for v in (a, b)}
+                case [Store(_, _, Op("multiply", (a, b), dtype) as value, "add") as store] if dtype in FLOATS:
+                    rows = {a: self.row(a, b, store, loops), b: self.row(b, a, store, loops)}
                     named = {v: self.named(v, row, dtype) for v, row in rows.items() if row is not None}
                     if named and all(row is not None or isinstance(v, Load) for v, row in rows.items()):
                         yield from (nest for nest, _ in named.values())
@@ -46,15 +46,17 @@ class _State:
                         return
         yield map_bodies(stmt, self.body)
 
-    def row(self, one: Expr, a: Expr, b: Expr, index: tuple[Dim, ...], loops: list[For]) -> For | None:
+    def row(self, one: Expr, other: Expr, store: Store, loops: list[For]) -> For | None:
         """The loop that a computed operand runs along, if it is the only one and the other operand does not know it."""
-        other = b if one is a else a
         if isinstance(one, (Load, Const)) or any(may_trap(p) for p in parts(one)):
             return None
-        if any(True for e in loads(one) for d in e.index for _ in dim_loads(d)) or not any(loads(one)):
+        read = list(loads(one))
+        if not read or any(True for e in read for d in e.index for _ in dim_loads(d)):
             return None
+        if self.root[store.buffer] in {self.root[e.buffer] for e in read}:
+            return None  # what the nest changes
         own = [x for x in loops if x.var in symbols(one)]
-        if len(own) != 1 or own[0].var in symbols(other) or not any(own[0].var in d.symbols() for d in index):
+        if len(own) != 1 or own[0].var in symbols(other) or not any(own[0].var in d.symbols() for d in store.index):
             return None
         (row,) = own
         return row if row.lo == ZERO and row.hi.symbols() <= self.known else None
