@@ -32,10 +32,11 @@ LIBM = {
     **dict.fromkeys(
         ("sigmoid", "digamma", "trigamma", "logit", "log_expit", "sign", "floor_div", "heaviside", "xlogy", "logaddexp")
     ),
-    **dict.fromkeys(("sin_near", "cos_near")),
+    **dict.fromkeys(("sin_near", "cos_near", "root4", "power34", "power32", "over_root2", "over_root4", "over_power34", "over_power32")),
 }
 DOMAIN = {
-    **dict.fromkeys(("log", "log2", "log10", "sqrt", "pow", "gammaln", "digamma", "xlogy"), (0.01, 5)),
+    **dict.fromkeys(("log", "log2", "log10", "sqrt", "pow", "gammaln", "digamma", "xlogy", "root4", "power34", "power32"), (0.01, 5)),
+    **dict.fromkeys(("over_root2", "over_root4", "over_power34", "over_power32"), (0.01, 5)),
     **dict.fromkeys(("arcsin", "arccos", "arctanh", "log1p"), (-0.99, 0.99)),
     "arccosh": (1, 9),
     "logit": (0.01, 0.99),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from . import construct
 from .dims import of_either
 from .program import (
     Assign,
+    Call,
     Expr,
     If,
     Name,
@@ -62,6 +63,7 @@ class Joins:
         differing = [id for id in {**then_env, **else_env} if then_env.get(id) != else_env.get(id)]
         self._own(then_env, differing, then_out, node)
         self._own(else_env, differing, else_out, node)
+        sums: list[Stmt] = []
         for id in dict.fromkeys([*then_env, *else_env]):
             a, b = then_env.get(id), else_env.get(id)
             if a is None or b is None:
@@ -72,13 +74,59 @@ class Joins:
             else:
                 try:
                     kept = (read_by_others(then_env, id), read_by_others(else_env, id))
-                    env[id] = self._meet(id, a, b, then_out, else_out, node, kept)
+                    env[id] = self._sum_of(id, a, b, then_out, else_out, node, kept, sums) or self._meet(
+                        id, a, b, then_out, else_out, node, kept
+                    )
                 except TypingError as error:
                     self.reporter.add(self.fail(node, error.kind, error.message, error.help))
                     env[id] = Broken()
         self.emit(If(cond, tuple(then_out), tuple(else_out), self.span(node)))
+        for stmt in sums:
+            self.emit(stmt)
         self.env.clear()
         self.env.update(env)
+
+    def _sum_of(
+        self: Any,
+        id: str,
+        a: Value,
+        b: Value,
+        then_out: list[Stmt],
+        else_out: list[Stmt],
+        node: Any,
+        kept: tuple[set[str], set[str]],
+        sums: list[Stmt],
+    ) -> Value | None:
+        """What a branch adds to a number, or both do, is what they choose; it is added behind them:
+
+            if c: total = total + x                  if c: term = x
+            else: total = total + y      becomes     else: term = y
+                                                     total = total + term
+
+        so that a sum stays a sum, whose order is free and whose cotangent no branch touches."""
+        of_then, of_else = _added(a, then_out, kept[0]), _added(b, else_out, kept[1])
+        bases = {x.base for x in of_then} or {a}, {x.base for x in of_else} or {b}
+        written = assigned((*then_out, *else_out))
+        found = [x for x in (*of_then, *of_else) if x.base in bases[0] & bases[1] and x.base.id not in written]
+        if not found or {(x.op, x.base, x.term.type) for x in found} != {(found[0].op, found[0].base, found[0].term.type)}:
+            return None
+        ends: list[Expr] = []
+        for out, ways in ((then_out, of_then), (else_out, of_else)):
+            if ways:
+                ends.append(self._put_term(out, next(x for x in ways if x in found)))
+            else:
+                nothing = construct.const(-0.0 if found[0].op == "add" else 0.0)  # -0 + 0 is 0
+                ends.append(construct.convert(nothing, found[0].term.type))
+        term = self._meet("term", *ends, then_out, else_out, node)
+        total = self.called(id)
+        sums.append(Assign(total, construct.call(found[0].op, found[0].base, term), self.span(node)))
+        return Name(total, found[0].base.type, None, self.span(node))
+
+    def _put_term(self: Any, out: list[Stmt], added: _Added) -> Expr:
+        """The term alone, in the place of the sum."""
+        name = self.fresh("term")
+        out[added.place] = replace(out[added.place], name=name, value=added.term)
+        return Name(name, added.term.type)
 
     def _meet(
         self: Any,
@@ -177,6 +225,34 @@ class Joins:
                         name = self.called(id)
                         out.append(Assign(name, array, self.span(node)))
                         env[id] = Name(name, array.type, None, self.span(node))
+
+
+@dataclass(frozen=True)
+class _Added:
+    """`base + term`, or `-`, made at a place of a branch."""
+
+    place: int
+    op: str
+    base: Name
+    term: Expr
+
+
+def _added(value: Value, out: list[Stmt], kept: set[str]) -> list[_Added]:
+    """How a branch made a number by adding to another one: two ways for a sum of two names. None where something else
+    needs it."""
+    if not isinstance(value, Name) or value.id in kept or value.type.rank or value.type.is_integer:
+        return []
+    makers = [i for i, s in enumerate(out) if value.id in assigned((s,))]
+    if len(makers) != 1 or value.id in read(tuple(out)):
+        return []
+    match out[makers[0]]:
+        case Assign(value=Call(op="add", args=[a, b])):
+            ways = [_Added(makers[0], "add", x, y) for x, y in ((a, b), (b, a)) if isinstance(x, Name)]
+        case Assign(value=Call(op="subtract", args=[Name() as a, b])):
+            ways = [_Added(makers[0], "subtract", a, b)]
+        case _:
+            return []
+    return [w for w in ways if w.base.type == value.type == w.term.type]
 
 
 def joined(a: Type, b: Type, what: str) -> Type:

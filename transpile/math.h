@@ -407,14 +407,9 @@ LC_FN lc__split lc__logsplit(double x)
 /* ln(1+f) - f for |f| <= 1/3 */
 LC_FN float lc__ln1pf(float f) /* 2^-27.3 of f */
 {
-    float p = -0x1.0d3d14p-3f * f + 0x1.1e3492p-3f;
-    p = p * f - 0x1.f09b5p-4f;
-    p = p * f + 0x1.1ee538p-3f;
-    p = p * f - 0x1.55b5p-3f;
-    p = p * f + 0x1.99cef4p-3f;
-    p = p * f - 0x1.fffe6cp-3f;
-    p = p * f + 0x1.55550ap-2f;
-    float z = f * f;
+    float z = f * f, a = -0x1.fffe6cp-3f * f + 0x1.55550ap-2f, b = -0x1.55b5p-3f * f + 0x1.99cef4p-3f;
+    float c = -0x1.f09b5p-4f * f + 0x1.1ee538p-3f, d = -0x1.0d3d14p-3f * f + 0x1.1e3492p-3f;
+    float p = (d * z + c) * (z * z) + (b * z + a);
     return z * (f * p) - 0.5f * z;
 }
 LC_FN double lc__ln1p(double f) /* 2^-61.6 */
@@ -429,13 +424,15 @@ LC_FN double lc__ln1p(double f) /* 2^-61.6 */
     p = p * z + 0x1.555555555554fp-1;
     return s * (h + z * p) - h;
 }
-/* The edges of every logarithm: y inside, x at inf and NaN, -inf at 0, NaN below. */
+/* The edges of every logarithm: y inside, x at inf and NaN, -inf at 0, NaN below: by their bits, as a chain of choices
+   takes longer than the terms do. */
 LC_FN float lc__logedgef(float x, float y)
 {
+    uint32_t below = -(uint32_t)!(x >= 0), zero = -(uint32_t)(x == 0);
     y = x < LC_INFF ? y : x;
-    return x > 0 ? y : (x == 0 ? -LC_INFF : LC_NANF);
+    return lc__f(((lc__u(y) | below) & ~zero) | zero << 23);
 }
-LC_FN double lc__logedge(double x, double y)
+LC_FN double lc__logedge(double x, double y) /* gcc has no vectors of such bits where SSE2 is all there is */
 {
     y = x < LC_INF ? y : x;
     return x > 0 ? y : (x == 0 ? -LC_INF : LC_NAN);

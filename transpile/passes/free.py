@@ -20,12 +20,14 @@ from ..dims import ANY, Dim
 from ..ir import Buffer, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store, While
 from .contract import stored_first
 from .depend import Memory, conflict, directions, elsewhere
+from .select import selected
 from .tree import (
     Access,
     Body,
     accesses,
     buffers,
     dim_loads,
+    has,
     loads,
     map_all,
     map_bodies,
@@ -102,9 +104,18 @@ def _stmt(stmt: Stmt, kernel: Kernel, memory: Memory) -> Stmt:
         return map_bodies(stmt, lambda inner: _body(inner, kernel, memory))
     inside = memory.inside(stmt)
     found = replace(stmt, body=_body(stmt.body, kernel, inside))
-    if stmt.kind == "seq" and independent_iterations(found, kernel, inside, stmt):
-        return _forwards(replace(found, kind="map"))
+    if stmt.kind != "seq":
+        return found
+    for tried in (found, _with_choices(found, kernel, inside)):
+        if independent_iterations(tried, kernel, inside, stmt):
+            return _forwards(replace(tried, kind="map"))
     return found
+
+
+def _with_choices(loop: For, kernel: Kernel, memory: Memory) -> For:
+    if not has(loop.body, If):
+        return loop
+    return replace(loop, body=selected(loop.body, memory, Counter(a.buffer for a in accesses(kernel.body))))
 
 
 def _forwards(loop: For) -> For:
