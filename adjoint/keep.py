@@ -51,15 +51,14 @@ from ..transpile.program import (
 from ..transpile.renaming import rename_block
 from ..transpile.values import Fresh
 from .aliases import unaliased
-from .loops import DEAR, costs
+from .loops import DEAR, costs, is_product
 from .outputs import cut
 from .point import CHEAP, cost
 from .sizes import degree, extents_of, most_axes
 from .tape import Taped, lists, taped
 from .versions import name_types
 
-_MORE = ("product", "compose", "body")  # kinds of rows that are more than arithmetic
-_COSTLY = ("reduce", *_MORE)
+_MORE = ("compose", "body")  # kinds of rows that are more than arithmetic, as are products that add up
 ALIKE = 16  # elements of any extent, where sizes are compared that are not known
 
 
@@ -172,7 +171,7 @@ def _is_dear(stmt: Stmt) -> bool:
     """Whether there is more to it than arithmetic, which costs less than the memory for what it makes."""
     exprs = [e for s in walk_stmts((stmt,)) for e in stmt_exprs(s)]
     return any(costs(e) >= DEAR for e in exprs) or any(
-        isinstance(part, Call) and ROWS[part.op].kind in _MORE for e in exprs for part in walk(e)
+        isinstance(part, Call) and _is_more_than_arithmetic(part) for e in exprs for part in walk(e)
     )
 
 
@@ -358,4 +357,8 @@ def _costly(expr: Expr) -> bool:
 
 
 def _is_costly(expr: Call) -> bool:
-    return ROWS[expr.op].kind in _COSTLY or expr.op == "list"
+    return _is_more_than_arithmetic(expr) or ROWS[expr.op].kind == "reduce" or expr.op == "list"
+
+
+def _is_more_than_arithmetic(call: Call) -> bool:
+    return ROWS[call.op].kind in _MORE or is_product(call)

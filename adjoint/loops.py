@@ -293,7 +293,16 @@ def _is_left(expr: Expr, loop: For | While) -> bool:
     when the reverse comes to them, what is dear."""
     if isinstance(loop, While) and costs(expr) >= DEAR:
         return True
-    return any(isinstance(e, Call) and ROWS[e.op].kind == "product" for e in walk(expr))
+    return any(isinstance(e, Call) and is_product(e) for e in walk(expr))
+
+
+def is_product(call: Call) -> bool:
+    """Whether it adds up products: what np.outer makes is a product of two numbers each."""
+    row = ROWS[call.op]
+    if row.kind != "product":
+        return False
+    specs, out = row.spec([a.type for a in call.args]) if row.spec else call.get("spec")
+    return not set("".join(specs)) <= set(out)
 
 
 def _constant(expr: Expr) -> Expr:
@@ -301,4 +310,4 @@ def _constant(expr: Expr) -> Expr:
     return const(value.value) if value is not None and value.value is not None else expr
 
 
-__all__ = ["DEAR", "Loops", "costs"]
+__all__ = ["DEAR", "Loops", "costs", "is_product"]

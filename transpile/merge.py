@@ -6,7 +6,7 @@
     total = total_2
 
 Loops in loops have names of their own for what they carry, and the reverse of a branch hands cotangents through both
-of its ways. Numbers only: a name for an array may be a view of it.
+of its ways. Numbers, and arrays that are only bound anew: what is written into may have other names, too.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def merged_block(body: Sequence[Stmt], in_gradient: bool = False) -> tuple[Stmt,
         return tuple(body)
     block = list(body)
     while True:
-        again = _Merge(_mentions(block), in_gradient).block(block)
+        again = _Merge(_mentions(block), _written_into(block), in_gradient).block(block)
         if again == block:
             return tuple(block)
         block = again
@@ -76,9 +76,13 @@ def _mentions(body: Sequence[Stmt]) -> Counter[str]:
     return found
 
 
+def _written_into(body: Sequence[Stmt]) -> set[str]:
+    return {s.base.id for s in walk_stmts(tuple(body)) if isinstance(s, Store)}
+
+
 class _Merge:
-    def __init__(self, everywhere: Counter[str], in_gradient: bool) -> None:
-        self.everywhere, self.in_gradient = everywhere, in_gradient
+    def __init__(self, everywhere: Counter[str], written: set[str], in_gradient: bool) -> None:
+        self.everywhere, self.written, self.in_gradient = everywhere, written, in_gradient
 
     def block(self, body: Sequence[Stmt]) -> list[Stmt]:
         found = [map_stmt(s, lambda e: e, lambda b: tuple(self.block(b)), lambda n: n) for s in body]
@@ -97,12 +101,17 @@ class _Merge:
         stmt, before, after = body[position], body[:position], body[position + 1 :]
         if isinstance(stmt, If):
             return self.joined(before, stmt, after)
-        if not isinstance(stmt, Assign) or stmt.value.type.rank:
+        if not isinstance(stmt, Assign):
+            return None
+        if isinstance(stmt.value, Name) and stmt.value.type.rank:
+            bound = not {stmt.name, stmt.value.id} & self.written
+            return self.handed_back(before, stmt, stmt.value, after) if bound else None
+        if stmt.value.type.rank:
             return None
         if stmt.value == Name(stmt.name, stmt.value.type):
             return [*before, *after]
         if isinstance(stmt.value, Name):
-            return self.handed_on(before, stmt, stmt.value, after)
+            return self.handed_back(before, stmt, stmt.value, after) or self.handed_on(before, stmt, stmt.value, after)
         if self.in_gradient and isinstance(stmt.value, Const) and stmt.value.value == 0:
             return self.begun(before, stmt, after)
         return None
@@ -122,17 +131,22 @@ class _Merge:
                         return [*before, made, *after[:k], *after[k + 1 :]]
         return None
 
-    def handed_on(self, before: list[Stmt], stmt: Assign, value: Name, after: list[Stmt]) -> list[Stmt] | None:
-        """own = value; ...; value = own    or    own = value; ... own ..., and neither changes"""
+    def handed_back(self, before: list[Stmt], stmt: Assign, value: Name, after: list[Stmt]) -> list[Stmt] | None:
+        """own = value; ...; value = own"""
         own, of = stmt.name, value.id
         for k, other in enumerate(after):
             here = _mentions(after[:k])
             if isinstance(other, Assign) and other.name == of and other.value == Name(own, other.value.type):
                 if here[of] or here[own] + 2 != self.everywhere[own] or not _all_of(own, value.type, after[: k + 1]):
-                    break
+                    return None
                 return [*before, *rename_block(after[:k], {own: of}), *after[k + 1 :]]
             if of in assigned((other,)):
-                break
+                return None
+        return None
+
+    def handed_on(self, before: list[Stmt], stmt: Assign, value: Name, after: list[Stmt]) -> list[Stmt] | None:
+        """own = value; ... own ..., and neither changes"""
+        own, of = stmt.name, value.id
         last = max((k for k, s in enumerate(after) if _mentions([s])[own]), default=-1)
         using = after[: last + 1]
         if _mentions(using)[own] + 1 != self.everywhere[own] or {own, of} & assigned(tuple(using)):
