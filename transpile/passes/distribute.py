@@ -91,7 +91,7 @@ class _Loops:
                 own = self.own(stmt) - self.aliased
                 sums = _sums(stmt.body, {b.name: b for b in self.kernel.buffers if b.name in own})
                 loop = replace(stmt, body=_totalled(stmt.body, sums))
-                body += self.distributed(_Many(loop, batch, batch, {}), own) or (stmt,)
+                body += self.distributed(_Many(loop, batch, batch, {}), own, into_maps=False) or (stmt,)
             else:
                 body.append(stmt)
         return replace(self.kernel, body=tuple(body))
@@ -138,7 +138,7 @@ class _Loops:
         inside = Counter(a.buffer for a in accesses((loop,)))
         return {b.name for b in self.kernel.buffers if 0 < inside[b.name] == self.uses[b.name]}
 
-    def distributed(self, many: _Many, own: set[str]) -> Body | None:
+    def distributed(self, many: _Many, own: set[str], into_maps: bool = True) -> Body | None:
         """None where there is no such product, or what would have to be kept for all of them is too much."""
         loop, table = many.loop, {b.name: b for b in self.kernel.buffers}
         if has(loop.body, Grow) or not _in_order(loop):
@@ -146,7 +146,7 @@ class _Loops:
         private = {n for n in own if table[n].kind in ("temp", "list")}
         # The loop as it would be with an axis for it in every temporary shows which statements are products.
         wide = _by_rows(loop.body, loop, private)
-        found = _Products(State.of(self.widened(many, private)), replace(many, loop=replace(loop, body=wide)))
+        found = _Products(State.of(self.widened(many, private)), replace(many, loop=replace(loop, body=wide)), into_maps)
         targets = found.targets(wide)
         if not targets:
             return None
@@ -229,8 +229,9 @@ class _Step:
 class _Products:
     """Which statements of the loop are products of matrices, were it around each of them alone."""
 
-    def __init__(self, state: State, many: _Many) -> None:
+    def __init__(self, state: State, many: _Many, into_maps: bool) -> None:
         self.state, self.many, self.loop = state, many, many.loop
+        self.into_maps = into_maps
 
     def made(self, stmt: Stmt) -> str | None:
         """The buffer of the product that a statement is for all of them, and is not for one."""
@@ -247,7 +248,7 @@ class _Products:
 
     def recurs(self, stmt: Stmt) -> TypeGuard[For]:
         """Whether it is a loop of as many steps for each of them."""
-        if not isinstance(stmt, For) or stmt.kind != "seq":
+        if not isinstance(stmt, For) or (stmt.kind != "seq" and not self.into_maps):
             return False
         return self.loop.var not in stmt.lo.symbols() | stmt.hi.symbols()
 
