@@ -5,9 +5,10 @@
     for k: y[k] = t[k]
 
 Inlined are: values of a few flops (less than writing and reading them takes) and at most two loads, where what does
-not change along the last axis is free (it is hoisted), unless it is a dear number, and what all rows share is nearly so
-(it is in the first cache); and any value read once, by a nest that runs over just its elements. Legal where the one
-store of the temporary comes before all its loads, and nothing its value reads is written from there to them.
+not change along the last axis is free (it is hoisted), unless it is a dear number or is looked up by an index, and what
+all rows share is nearly so (it is in the first cache); and any value read once, by a nest that runs over just its
+elements. Legal where the one store of the temporary comes before all its loads, and nothing its value reads is written
+from there to them.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from .tree import (
     accesses,
     bodies,
     buffers,
+    dim_loads,
     loads,
     map_all,
     parts,
@@ -183,7 +185,10 @@ def _worth(variables: tuple[str, ...], value: Expr, rest: Body, buffer: Buffer, 
     rows = {load for load in memory if not {*variables} <= symbols(load)}
     uses = [a for a in accesses(rest) if a.buffer == buffer.name]
     again = not variables and any(a.loops for a in uses)  # in loops that it does not know of
-    if again and sum(flops(e.op) for e in parts(value) if isinstance(e, Op)) > DEAR_FLOPS:
+    if again and _flops(value) > DEAR_FLOPS:
+        return False
+    looked_up = any(any(dim_loads(d)) for a in uses for d in a.index or ())  # in loops that cannot leave it out
+    if looked_up and _flops(value) > CHEAP_FLOPS:
         return False
     few = len(memory) <= CHEAP_LOADS or (len({*memory} - rows) <= CHEAP_LOADS and 0 < len(rows) <= shared)
     if few and cost(value, last) <= CHEAP_FLOPS:
@@ -191,6 +196,10 @@ def _worth(variables: tuple[str, ...], value: Expr, rest: Body, buffer: Buffer, 
     if len(uses) > 1 or size > MOST_NODES:
         return not uses
     return not uses or _same_space(uses[0])
+
+
+def _flops(value: Expr) -> int:
+    return sum(flops(e.op) for e in parts(value) if isinstance(e, Op))
 
 
 def _same_space(use: Access) -> bool:
