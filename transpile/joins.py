@@ -97,30 +97,23 @@ class Joins:
         kept: tuple[set[str], set[str]],
         sums: list[Stmt],
     ) -> Value | None:
-        """What a branch adds to a number, or both do, is what they choose; it is added behind them:
+        """What both branches add to a number is what they choose; it is added behind them:
 
             if c: total = total + x                  if c: term = x
             else: total = total + y      becomes     else: term = y
                                                      total = total + term
 
         so that a sum stays a sum, whose order is free and whose cotangent no branch touches."""
-        of_then, of_else = _added(a, then_out, kept[0]), _added(b, else_out, kept[1])
-        bases = {x.base for x in of_then} or {a}, {x.base for x in of_else} or {b}
         written = assigned((*then_out, *else_out))
-        found = [x for x in (*of_then, *of_else) if x.base in bases[0] & bases[1] and x.base.id not in written]
-        if not found or {(x.op, x.base, x.term.type) for x in found} != {(found[0].op, found[0].base, found[0].term.type)}:
-            return None
-        ends: list[Expr] = []
-        for out, ways in ((then_out, of_then), (else_out, of_else)):
-            if ways:
-                ends.append(self._put_term(out, next(x for x in ways if x in found)))
-            else:
-                nothing = construct.const(-0.0 if found[0].op == "add" else 0.0)  # -0 + 0 is 0
-                ends.append(construct.convert(nothing, found[0].term.type))
-        term = self._meet("term", *ends, then_out, else_out, node)
-        total = self.called(id)
-        sums.append(Assign(total, construct.call(found[0].op, found[0].base, term), self.span(node)))
-        return Name(total, found[0].base.type, None, self.span(node))
+        for x in _added(a, then_out, kept[0]):
+            for y in _added(b, else_out, kept[1]):
+                if (x.op, x.base, x.term.type) == (y.op, y.base, y.term.type) and x.base.id not in written:
+                    ends = self._put_term(then_out, x), self._put_term(else_out, y)
+                    term = self._meet("term", *ends, then_out, else_out, node)
+                    total = self.called(id)
+                    sums.append(Assign(total, construct.call(x.op, x.base, term), self.span(node)))
+                    return Name(total, x.base.type, None, self.span(node))
+        return None
 
     def _put_term(self: Any, out: list[Stmt], added: _Added) -> Expr:
         """The term alone, in the place of the sum."""
