@@ -12,9 +12,9 @@ HEAVY = frozenset(
     for name in """
         abreast ahead before built_net channels chunks clipped dear deepen distribute_rows early
         edges elide ends enemy_programs fusion fuzz gangs in_place interchange lanes
-        lanes_of_elements lanes_of_places layout net_ahead ode45 operands options outputs outward
+        lanes_of_elements lanes_of_places layout net_ahead ode45 of_pixels operands options outputs outward
         overlap past periods products proofs quotients races random reductions regroup rows sections
-        slabs specialise stacks strands tables tails turn turns unchanged undo units
+        select slabs specialise stacks strands tables tails turn turns unchanged undo units
         usual windows
     """.split()
 )

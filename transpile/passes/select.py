@@ -30,13 +30,13 @@ def selected(body: Body, memory: Memory, uses: Counter[str]) -> Body:
 
 
 def _stmt(stmt: Stmt, memory: Memory, uses: Counter[str]) -> Body:
+    own = Counter(a.buffer for a in accesses((stmt,)))
     stmt = map_bodies(stmt, lambda inner: selected(inner, memory, uses))
     if not isinstance(stmt, If):
         return (stmt,)
     ways = _values(stmt.then, memory), _values(stmt.orelse, memory)
     if ways[0] is None or ways[1] is None:
         return (stmt,)
-    own = Counter(a.buffer for a in accesses((stmt,)))
     if any(uses[name] > own[name] for name in ways[0].keys() ^ ways[1].keys()):
         return (stmt,)
     both = [name for name in ways[0] if name in ways[1]]

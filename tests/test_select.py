@@ -1,0 +1,215 @@
+"""What branches add to a number, and what they set, is chosen between: loops with cheap branches run in vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from nets import built_from, kernels_in
+from thorough import agrees, same_bits
+
+from layerc.adjoint.gradient import gradient_file
+from layerc.transpile.ir import For, If
+from layerc.transpile.layers import check_file
+from layerc.transpile.passes.tree import has, in_vectors, walk
+
+TEXT = '''
+import numpy as np
+from layerc import i32, layer, real
+
+
+@layer
+def huber(x: real["D"], y: real["D"], *, delta: float = 1.0) -> real[""]:
+    total = 0.0
+    for i in range(x.shape[0]):
+        e = abs(x[i] - y[i])
+        if e <= delta:
+            total += 0.5 * e * e
+        else:
+            total += delta * (e - 0.5 * delta)
+    return total / (x.shape[0] + 1)
+
+
+@layer
+def wing(x: real["D"], y: real["D"]) -> real[""]:
+    """Three ways, one of which has numbers of its own."""
+    total = 1.0
+    for i in range(x.shape[0]):
+        e = x[i] - y[i]
+        if e > 1.0:
+            total = total + 2.0 * e
+        elif e < -1.0:
+            f = e + 0.5
+            g = f * e
+            total = g + total
+        else:
+            total += e * e
+    return total
+
+
+@layer
+def taken_off(x: real["D"]) -> real[""]:
+    total = 0.0
+    for i in range(x.shape[0]):
+        if x[i] > 0:
+            total -= x[i]
+        else:
+            total -= x[i] * x[i]
+    return total
+
+
+@layer
+def set_both(x: real["D"], y: real["D"]) -> real["D"]:
+    z = np.empty(x.shape[0])
+    for i in range(x.shape[0]):
+        if x[i] > y[i]:
+            high = x[i]
+            low = y[i]
+        else:
+            high = y[i]
+            low = x[i]
+        z[i] = high - 0.5 * low
+    return z
+
+
+@layer
+def two_signs(x: real["D"], y: real["D"]) -> real[""]:
+    """One way adds, one takes off: nothing is chosen between."""
+    total = 0.0
+    for i in range(x.shape[0]):
+        if x[i] > y[i]:
+            total += x[i]
+        else:
+            total -= y[i]
+    return total
+
+
+@layer
+def neighbours(x: real["D"]) -> real[""]:
+    """What one way reads is not there on the other."""
+    total = 0.0
+    for i in range(x.shape[0]):
+        if i > 0:
+            total += x[i] * x[i - 1]
+        else:
+            total += x[i]
+    return total
+
+
+@layer
+def steps(x: real["D"]) -> real[""]:
+    """What is chosen hangs on what was."""
+    total = 0.0
+    for i in range(x.shape[0]):
+        if total > 1.0:
+            total += 0.25 * x[i]
+        else:
+            total += x[i]
+    return total
+
+
+@layer
+def turned(x: real["D"], y: real["D"]) -> real["D"]:
+    """A branch that reads what it sets."""
+    z = np.empty(x.shape[0])
+    for i in range(x.shape[0]):
+        a = x[i]
+        b = y[i]
+        if a > b:
+            a, b = b, a
+        else:
+            a, b = a * 0.5, b * 0.25
+        z[i] = a - 3.0 * b
+    return z
+
+
+@layer
+def written_between(x: real["D"], w: real["D"]) -> real[""]:
+    """What is added is what was there before the branch went on to write."""
+    v = w.copy()
+    total = 0.0
+    for i in range(x.shape[0]):
+        if x[i] > 0:
+            total += v[i] * x[i]
+            v[i] = 2.0
+        else:
+            total += v[i]
+            v[i] = x[i]
+    return total + np.sum(v * v)
+
+
+@layer
+def counted(x: real["D"], kind: i32["D"]) -> real[""]:
+    n = 0
+    total = 0.0
+    for i in range(x.shape[0]):
+        if kind[i] == 1:
+            n += 2
+            total += x[i]
+        elif kind[i] == 2:
+            n += 1
+            total += 3.0 * x[i]
+        else:
+            total += 0.5
+    return total / (n + 1)
+'''
+NAMES = ("huber", "wing", "taken_off", "set_both", "two_signs", "neighbours", "steps", "turned", "written_between")
+IN_VECTORS = ("huber", "wing", "taken_off", "set_both")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("select")
+
+
+@pytest.fixture(scope="module")
+def package(folder):
+    return built_from(folder, "select_of", TEXT)
+
+
+def draw(package, name: str, examples: int, d: int, dtype: type) -> list[np.ndarray]:
+    rng = np.random.default_rng(d)
+    values = [rng.standard_normal((examples, d)).astype(dtype) * 1.5]
+    if name in ("huber", "wing", "set_both", "two_signs", "turned", "written_between"):
+        values.append(rng.standard_normal((examples, d)).astype(dtype))
+    if name == "counted":
+        values.append(rng.integers(0, 4, (examples, d)).astype(np.int32))
+    return values
+
+
+@pytest.mark.parametrize("name", [*NAMES, "counted"])
+@pytest.mark.parametrize(("examples", "d"), [(1, 1), (3, 2), (2, 17), (20, 70), (0, 3), (2, 0)])
+def test_values_and_gradients(package, name, examples, d):
+    values = draw(package, name, examples, d, np.float64)
+    agrees(getattr(package, name), values, np.random.default_rng(d), 1e-10, 3e-6)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "counted"])
+def test_bits_do_not_hang_on_threads(package, name):
+    same_bits(getattr(package, name), draw(package, name, 5, 700, np.float32))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nan_and_infinities(package, name):
+    values = draw(package, name, 3, 40, np.float32)
+    values[0][:, ::7] = np.nan
+    values[0][1, 3::7] = np.inf
+    values[0][2, 4::7] = -np.inf
+    with np.errstate(all="ignore"):
+        want = getattr(package, name).reference(*(v.astype(float) for v in values))
+    np.testing.assert_allclose(getattr(package, name)(*values), want, 1e-4)
+
+
+@pytest.mark.parametrize(("name", "kind"), [*((n, "predict") for n in IN_VECTORS), ("huber", "backward")])
+def test_loops_have_no_branches(folder, package, name, kind):
+    kernel = kernels_in(folder / "select_of.py")[name, kind]
+    inner = [s for s in walk(kernel.body) if isinstance(s, For) and not has(s.body, For)]
+    assert any(in_vectors(s) for s in inner)
+    assert not any(has(s.body, If) for s in inner)
+
+
+def test_cotangents_do_not_go_through_branches(folder, package):
+    text = gradient_file(check_file(folder / "select_of.py"))
+    huber = text[text.index("def d_huber") : text.index("def d_wing")]
+    assert "d_total = dy / (x.shape[0] + 1)" in huber
+    assert "d_total_2" not in huber
+    assert huber.count("d_e += d_total * ") == 2
