@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from . import construct
 from .program import (
     Assign,
     Call,
@@ -125,7 +126,7 @@ class _Merge:
                 own, of, type = other.value.id, other.name, other.value.type
                 here = _mentions([stmt])
                 alone = here[own] + 1 == self.everywhere[own] and not _mentions(after[:k])[of]
-                if alone and Assign(own, Name(of, type)) in (*stmt.then, *stmt.orelse) and _all_of(own, type, [stmt]):
+                if alone and _all_of(own, type, [stmt]):
                     if all(_hands_over(branch, own, of) for branch in (stmt.then, stmt.orelse)):
                         (made,) = rename_block([stmt], {own: of})
                         return [*before, made, *after[:k], *after[k + 1 :]]
@@ -160,12 +161,28 @@ class _Merge:
         for k, other in enumerate(after):
             if not _mentions([other])[stmt.name]:
                 continue
+            if isinstance(other, If):
+                return self.passed_by(before, stmt.name, after, k)
             match other:
                 case Assign(name=name, value=Call(op="add", args=(Name(id=old), rest)) as value) if (
                     name == old == stmt.name and stmt.name not in names(rest) and rest.type == value.type
                 ):
                     return [*before, *after[:k], replace(other, value=rest), *after[k + 1 :]]
             return None
+        return None
+
+    def passed_by(self, before: list[Stmt], own: str, after: list[Stmt], k: int) -> list[Stmt] | None:
+        """v = 0; if c: ...; v = v + w  else: v = v + w;  w = v    ->    if c: ...  else: ..."""
+        for m in range(k + 1, len(after)):
+            match after[m]:
+                case Assign(name=of, value=Name(id=id, type=type)) if id == own:
+                    between = [*after[:k], *after[k + 1 : m]]
+                    alone = _mentions(after[: m + 1])[own] + 1 == self.everywhere[own]
+                    if not alone or of in assigned(tuple(between)) or _mentions(between)[own]:
+                        return None
+                    if type.rank or not _adds_once([after[k]], own, of) or not _all_of(own, type, [after[k]]):
+                        return None
+                    return [*before, *after[:k], *_without([after[k]], own), *after[k + 1 : m], *after[m + 1 :]]
         return None
 
     def without_tails(self, body: Sequence[Stmt]) -> list[Stmt]:
@@ -186,11 +203,50 @@ class _Merge:
 
 
 def _hands_over(branch: Sequence[Stmt], own: str, of: str) -> bool:
-    """Whether it sets the one, once, and does not go on to speak of the other, nor changes that."""
-    at = [k for k, s in enumerate(branch) if isinstance(s, Assign) and s.name == own]
-    if len(at) != 1 or of in assigned(tuple(branch)) or own in assigned(tuple(branch[: at[0]])):
+    """Whether it sets the one, once on each of its ways, and does not go on to speak of the other, nor changes that."""
+    at = [k for k, s in enumerate(branch) if own in assigned((s,))]
+    if len(at) != 1 or of in assigned(tuple(branch)):
         return False
-    return not _mentions(branch[at[0] + 1 :])[of] and not _mentions(branch[: at[0]])[own]
+    maker = branch[at[0]]
+    if isinstance(maker, If):
+        once = _hands_over(maker.then, own, of) and _hands_over(maker.orelse, own, of)
+    else:
+        once = isinstance(maker, Assign)
+    return once and not _mentions(branch[at[0] + 1 :])[of] and not _mentions(branch[: at[0]])[own]
+
+
+def _adds_once(branch: Sequence[Stmt], own: str, of: str) -> bool:
+    """Whether all it has to do with the one is to add the other to it, once on each of its ways."""
+    at = [k for k, s in enumerate(branch) if _mentions([s])[own]]
+    if len(at) != 1 or of in assigned(tuple(branch)):
+        return False
+    maker = branch[at[0]]
+    if isinstance(maker, If):
+        ways = all(_adds_once(way, own, of) for way in (maker.then, maker.orelse))
+        return ways and not any(own in names(e) for e in stmt_exprs(maker))
+    return _is_sum(maker, own, of)
+
+
+def _is_sum(stmt: Stmt, own: str, of: str) -> bool:
+    match stmt:
+        case Assign(name=name, value=Call(op="add", args=(Name(id=old), Name(id=added)))):
+            return (name, old, added) == (own, own, of)
+    return False
+
+
+def _without(body: Sequence[Stmt], own: str) -> tuple[Stmt, ...]:
+    """Without the statements that set a name, and branches that are then left without any."""
+    found: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, If):
+            then, orelse = (_without(way, own) for way in (stmt.then, stmt.orelse))
+            if _real(then):
+                found.append(replace(stmt, then=then, orelse=orelse if _real(orelse) else ()))
+            elif _real(orelse):
+                found.append(replace(stmt, cond=construct.call("logical_not", stmt.cond), then=orelse, orelse=()))
+        elif not (isinstance(stmt, Assign) and stmt.name == own):
+            found.append(stmt)
+    return tuple(found)
 
 
 def _all_of(name: str, type: Type, body: Sequence[Stmt]) -> bool:
