@@ -21,6 +21,7 @@ from .program import (
     Call,
     Comment,
     Const,
+    Expr,
     For,
     Function,
     If,
@@ -126,7 +127,7 @@ class _Merge:
                 own, of, type = other.value.id, other.name, other.value.type
                 here = _mentions([stmt])
                 alone = here[own] + 1 == self.everywhere[own] and not _mentions(after[:k])[of]
-                if alone and _all_of(own, type, [stmt]):
+                if alone and _all_of(own, type, [stmt]) and _stays(stmt, own, of):
                     if all(_hands_over(branch, own, of) for branch in (stmt.then, stmt.orelse)):
                         (made,) = rename_block([stmt], {own: of})
                         return [*before, made, *after[:k], *after[k + 1 :]]
@@ -213,6 +214,26 @@ def _hands_over(branch: Sequence[Stmt], own: str, of: str) -> bool:
     else:
         once = isinstance(maker, Assign)
     return once and not _mentions(branch[at[0] + 1 :])[of] and not _mentions(branch[: at[0]])[own]
+
+
+def _stays(stmt: If, own: str, of: str) -> bool:
+    """Whether it is still the running value: as it was on one way, or with something added on any."""
+    made = [s.value for s in walk_stmts((stmt,)) if isinstance(s, Assign) and s.name == own]
+    kept = [s for s in (*stmt.then, *stmt.orelse) if isinstance(s, Assign) and s.name == own]
+    return any(_is(s.value, of) for s in kept) or all(_is(value, of) or _gains(value, of) for value in made)
+
+
+def _is(value: Expr, name: str) -> bool:
+    return isinstance(value, Name) and value.id == name
+
+
+def _gains(value: Expr, name: str) -> bool:
+    match value:
+        case Call(op="add", args=(a, b)):
+            return _is(a, name) or _is(b, name)
+        case Call(op="subtract", args=(a, _)):
+            return _is(a, name)
+    return False
 
 
 def _adds_once(branch: Sequence[Stmt], own: str, of: str) -> bool:
