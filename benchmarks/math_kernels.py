@@ -21,6 +21,7 @@ PROBE = Path(__file__).parent.parent / "tests" / "math_probe.c"
 FLAGS = "-std=gnu11 -O3 -march=native -mprefer-vector-width=512 -fno-math-errno -fno-trapping-math -fopenmp-simd"
 N, RUNS = 4096, 40
 
+ROOTS = ("root4", "power34", "power32", "over_root2", "over_root4", "over_power34", "over_power32")
 # Kernels whose C name differs from NumPy's; None: libm has no such function.
 LIBM = {
     **{f"arc{n}": f"a{n}" for n in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "tan2")},
@@ -32,11 +33,10 @@ LIBM = {
     **dict.fromkeys(
         ("sigmoid", "digamma", "trigamma", "logit", "log_expit", "sign", "floor_div", "heaviside", "xlogy", "logaddexp")
     ),
-    **dict.fromkeys(("sin_near", "cos_near", "root4", "power34", "power32", "over_root2", "over_root4", "over_power34", "over_power32")),
+    **dict.fromkeys(("sin_near", "cos_near", *ROOTS)),
 }
 DOMAIN = {
-    **dict.fromkeys(("log", "log2", "log10", "sqrt", "pow", "gammaln", "digamma", "xlogy", "root4", "power34", "power32"), (0.01, 5)),
-    **dict.fromkeys(("over_root2", "over_root4", "over_power34", "over_power32"), (0.01, 5)),
+    **dict.fromkeys(("log", "log2", "log10", "sqrt", "pow", "gammaln", "digamma", "xlogy", *ROOTS), (0.01, 5)),
     **dict.fromkeys(("arcsin", "arccos", "arctanh", "log1p"), (-0.99, 0.99)),
     "arccosh": (1, 9),
     "logit": (0.01, 0.99),

@@ -138,6 +138,47 @@ def written_between(x: real["D"], w: real["D"]) -> real[""]:
 
 
 @layer
+def whole_numbers(x: real["D"], y: real["D"]) -> real["D"]:
+    """A branch that sets numbers of every kind."""
+    z = np.empty(x.shape[0])
+    for i in range(x.shape[0]):
+        if x[i] > y[i]:
+            n = 3
+            up = True
+            f = 0.5
+        else:
+            n = i
+            up = y[i] > 0
+            f = x[i]
+        z[i] = x[i] * n * f if up else y[i] - f
+    return z
+
+
+@layer
+def hinge(x: real["D"], label: i32) -> real[""]:
+    """Added on one way of one way."""
+    loss = 0.0
+    for j in range(x.shape[0]):
+        if j != label:
+            margin = x[j] - x[label] + 1.0
+            if margin > 0:
+                loss += margin
+    return loss
+
+
+@layer
+def pinball(x: real["D"], y: real["D"], *, tau: float = 0.3) -> real[""]:
+    loss = 0.0
+    for i in range(x.shape[0]):
+        e = y[i] - x[i]
+        if e >= 0:
+            loss += tau * e
+        else:
+            loss -= (1 - tau) * e
+    return loss
+
+
+@layer
 def counted(x: real["D"], kind: i32["D"]) -> real[""]:
     n = 0
     total = 0.0
@@ -152,7 +193,19 @@ def counted(x: real["D"], kind: i32["D"]) -> real[""]:
             total += 0.5
     return total / (n + 1)
 '''
-NAMES = ("huber", "wing", "taken_off", "set_both", "two_signs", "neighbours", "steps", "turned", "written_between")
+NAMES = (
+    "huber",
+    "wing",
+    "pinball",
+    "taken_off",
+    "set_both",
+    "two_signs",
+    "neighbours",
+    "steps",
+    "turned",
+    "written_between",
+    "whole_numbers",
+)
 IN_VECTORS = ("huber", "wing", "taken_off", "set_both")
 
 
@@ -169,7 +222,7 @@ def package(folder):
 def draw(package, name: str, examples: int, d: int, dtype: type) -> list[np.ndarray]:
     rng = np.random.default_rng(d)
     values = [rng.standard_normal((examples, d)).astype(dtype) * 1.5]
-    if name in ("huber", "wing", "set_both", "two_signs", "turned", "written_between"):
+    if name in ("huber", "wing", "pinball", "set_both", "two_signs", "turned", "written_between", "whole_numbers"):
         values.append(rng.standard_normal((examples, d)).astype(dtype))
     if name == "counted":
         values.append(rng.integers(0, 4, (examples, d)).astype(np.int32))
@@ -213,3 +266,15 @@ def test_cotangents_do_not_go_through_branches(folder, package):
     assert "d_total = dy / (x.shape[0] + 1)" in huber
     assert "d_total_2" not in huber
     assert huber.count("d_e += d_total * ") == 2
+    assert "d_loss" not in text[text.index("def d_hinge") :]
+
+
+@pytest.mark.parametrize(("examples", "d"), [(1, 1), (3, 7), (40, 33), (0, 5)])
+def test_a_label(package, examples, d):
+    rng = np.random.default_rng(d)
+    values = [rng.standard_normal((examples, d)), rng.integers(-d, d, examples).astype(np.int32)]
+    agrees(package.hinge, values, rng, 1e-10, 3e-6)
+    if examples and d > 1:
+        values[1][0] = d
+        with pytest.raises(IndexError):
+            package.hinge(*values)

@@ -118,7 +118,7 @@ class Joins:
     def _put_term(self: Any, out: list[Stmt], added: _Added) -> Expr:
         """The term alone, in the place of the sum."""
         name = self.fresh("term")
-        out[added.place] = replace(out[added.place], name=name, value=added.term)
+        out[added.place] = Assign(name, added.term, out[added.place].span)
         return Name(name, added.term.type)
 
     def _meet(

@@ -146,7 +146,9 @@ class _Loops:
         private = {n for n in own if table[n].kind in ("temp", "list")}
         # The loop as it would be with an axis for it in every temporary shows which statements are products.
         wide = _by_rows(loop.body, loop, private)
-        found = _Products(State.of(self.widened(many, private)), replace(many, loop=replace(loop, body=wide)), into_maps)
+        found = _Products(
+            State.of(self.widened(many, private)), replace(many, loop=replace(loop, body=wide)), into_maps
+        )
         targets = found.targets(wide)
         if not targets:
             return None

@@ -16,6 +16,7 @@ from ..ir import Expr, If, Load, Op, Stmt, Store
 from ..operations import flops
 from .depend import Memory
 from .predicate import harmless
+from .share import dtype_of
 from .tree import Body, accesses, dim_loads, loads, map_bodies, map_expr, parts
 
 CHEAP = 32  # flops of both ways together
@@ -45,8 +46,10 @@ def _stmt(stmt: Stmt, memory: Memory, uses: Counter[str]) -> Body:
         return (stmt,)
     if not both or sum(map(_cost, read[1:])) > CHEAP:
         return (stmt,)
-    dtypes = {s.buffer: s.value.dtype for s in stmt.then if isinstance(s, Store)}
-    return tuple(Store(n, (), Op("where", (stmt.cond, ways[0][n], ways[1][n]), dtypes[n])) for n in both)
+    pairs = [(ways[0][n], ways[1][n]) for n in both]
+    if any(dtype_of(a) != dtype_of(b) for a, b in pairs):
+        return (stmt,)
+    return tuple(Store(n, (), Op("where", (stmt.cond, *p), dtype_of(p[0]))) for n, p in zip(both, pairs, strict=True))
 
 
 def _values(body: Body, memory: Memory) -> _Values | None:
