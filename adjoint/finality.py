@@ -67,7 +67,8 @@ def settled_stores(body: Sequence[Stmt]) -> set[tuple[str, Span]]:
 
 
 def written_once(body: Sequence[Stmt], varied: set[str]) -> set[str]:
-    """Arrays made constant and then written by one statement, at a place of its own in every iteration."""
+    """Arrays made constant and then written at a place of its own in every iteration, by one statement, or by one on each
+    way of a branch."""
     makers: dict[str, list[tuple[Stmt, int]]] = {}
     for stmt, depth in _with_depth(body, 0):
         if isinstance(stmt, Assign):
@@ -75,7 +76,7 @@ def written_once(body: Sequence[Stmt], varied: set[str]) -> set[str]:
     found = set()
     for name, made in makers.items():
         writes, _ = _accesses(name, body)
-        if len(made) != 1 or len(writes) != 1 or not writes[0].plain:
+        if len(made) != 1 or not writes or not _by_one_of(writes):
             continue
         maker, depth = made[0]
         assert isinstance(maker, Assign)
@@ -84,6 +85,18 @@ def written_once(body: Sequence[Stmt], varied: set[str]) -> set[str]:
         if items is not None and not flows(maker.value) & varied and apart(items, loops):
             found.add(name)
     return found
+
+
+def _by_one_of(writes: Sequence[Access]) -> bool:
+    """Whether an iteration writes one place once, whichever way it goes."""
+    first = writes[0]
+    same = all(w.plain and w.items == first.items and w.loops == first.loops for w in writes)
+    return same and all(_on_other_ways(a, b) for k, a in enumerate(writes) for b in writes[:k])
+
+
+def _on_other_ways(a: Access, b: Access) -> bool:
+    """Whether a branch has one of them on each of its ways."""
+    return any(c is d and way != other for c, way in a.guards for d, other in b.guards)
 
 
 def _loops_around_making(array: str, body: Sequence[Stmt]) -> int:

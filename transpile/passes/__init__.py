@@ -46,10 +46,12 @@ from .regroup import regroup
 from .rows import rows
 from .scatter import scatter
 from .sections import sections
+from .select import select
 from .share import share
 from .slabs import slabs
 from .spent import spent
 from .split import split
+from .steady import steady
 from .strands import strands
 from .strides import strides
 from .tables import tables
@@ -70,6 +72,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("guards", guards),  # what a branch has asked is not checked inside
     ("ranges", ranges),  # where all indices are in range, none is checked
     ("ends", ends),  # what fails from some step on ends the loop there
+    ("steady", steady),  # what is asked of an index that a loop does not change is asked before it
     ("free", free),  # user loops with independent iterations are maps
     ("clipped", clipped),  # windows that borders cut off are whole, and ask
     ("outward", outward),  # loops that jump through memory go outside
@@ -105,6 +108,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("flatten", flatten),  # loops over contiguous memory are one
     ("sections", sections),  # what chooses by its place along a row is a loop for each choice
     ("accumulate", accumulate),  # sums run in registers, and in blocks
+    ("select", select),  # what a branch adds is chosen
     ("ease", ease),  # tanh(log1p(v)) is a quotient
     ("share", share),  # nothing is computed twice, or in a loop that does not change it
     ("channels", channels),  # what is looked up for all channels is turned, so that they lie side by side

@@ -82,24 +82,24 @@ def _limits(check: Check, loop: For) -> _Limits | None:
 
 def _at_ends(loop: For, checks: list[Check], limits: list[_Limits], facts: Facts) -> Body:
     runs = loop.hi - loop.lo
-    idle = None if nonnegative(runs - 1, facts) else _compared("less_equal", runs, Dim.of(0))
+    idle = None if nonnegative(runs - 1, facts) else compared("less_equal", runs, Dim.of(0))
     steps = replace(loop, body=tuple(s for s in loop.body if not isinstance(s, Check)))
     before: Body = ()
     if any(limit.first for limit in limits):
-        before = tuple(_unless(idle, check, loop, loop.lo) for check in checks)
+        before = tuple(unless(idle, check, loop, loop.lo) for check in checks)
     end = loop.hi
     for place in (place for limit in limits for place in limit.last):
         end = minimum(end, place, facts)
     if end == loop.hi:
         return (*fold_body(before), steps)
     end = maximum(loop.lo, end, facts)
-    done = _compared("greater_equal", end, loop.hi)
+    done = compared("greater_equal", end, loop.hi)
     left = done if idle is None else Op("logical_or", (idle, done), "bool")
-    after = tuple(_unless(left, check, loop, end) for check, limit in zip(checks, limits, strict=True) if limit.last)
+    after = tuple(unless(left, check, loop, end) for check, limit in zip(checks, limits, strict=True) if limit.last)
     return (*fold_body(before), replace(steps, hi=end), *fold_body(after))
 
 
-def _unless(excuse: Expr | None, check: Check, loop: For, step: Dim) -> Stmt:
+def unless(excuse: Expr | None, check: Check, loop: For, step: Dim) -> Stmt:
     """The check as of one step of a loop, unless there is none: then what it reads may not be there either."""
     (here,) = substitute((check,), {loop.var: step})
     assert isinstance(here, Check)
@@ -110,8 +110,8 @@ def _unless(excuse: Expr | None, check: Check, loop: For, step: Dim) -> Stmt:
     return replace(here, cond=Op("logical_or", (excuse, here.cond), "bool"))
 
 
-def _compared(op: str, a: Dim, b: Dim) -> Expr:
+def compared(op: str, a: Dim, b: Dim) -> Expr:
     return Op(op, (Int(a), Int(b)), "bool")
 
 
-__all__ = ["ends"]
+__all__ = ["compared", "ends", "unless"]

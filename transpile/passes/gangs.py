@@ -31,6 +31,7 @@ from .tree import (
     accesses,
     has,
     in_vectors,
+    loads,
     map_bodies,
     map_places,
     named,
@@ -168,7 +169,12 @@ class _State:
             asked, later = _asked(phase), touched(s for p in phases[k + 1 :] for s in p)
             taken = tuple(Store(own[n], (), Load(b.name, (row,), b.dtype)) for n, b in made.items() if n in asked)
             left = tuple(Store(b.name, (row,), Load(own[n], (), b.dtype)) for n, b in made.items() if n in later)
-            crossed = {n: b.name for n, b in kept.items() if n not in made}
+            chosen = {n: kept[n] for n in _chosen(phase) & kept.keys() - made.keys() if not self.table[n].shape}
+            for n in sorted(chosen):  # one that is read inside of a choice keeps gcc from vectors
+                own[n] = self.names.fresh(n)
+                renamed.append(replace(self.table[n], name=own[n]))
+                taken = (*taken, Store(own[n], (), Load(chosen[n].name, (row,), chosen[n].dtype)))
+            crossed = {n: b.name for n, b in kept.items() if n not in made and n not in chosen}
 
             def place(buffer: str, index: Index, crossed: Mapping[str, str] = crossed) -> tuple[str, Index]:
                 return (crossed[buffer], (row, *index)) if buffer in crossed else (buffer, index)
@@ -202,6 +208,14 @@ class _State:
         moved = sum((product(self.table[n].shape) for n in seen if self.table[n].kind in ("in", "out")), Dim.of(0))
         fit = maximum(Dim.of(SHORT), minimum(Dim.of(FIT), Dim.of(CACHED) // (moved + 1) * FIT))
         return maximum(ONE, minimum(Dim.of(GANG), fit // (again + 1)))
+
+
+def _chosen(phase: Body) -> set[str]:
+    """The numbers that loops read inside of a choice."""
+    loops = (s for s in phase if isinstance(s, For))
+    exprs = (e for loop in loops for s in walk((loop,)) for own in own_exprs(s) for e in parts(own))
+    chosen = (e for e in exprs if isinstance(e, Op) and e.op in ("where", "or_zero"))
+    return {load.buffer for e in chosen for load in loads(e) if not load.index}
 
 
 def _with_comments(body: Body) -> list[Body]:

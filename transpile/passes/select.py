@@ -4,23 +4,25 @@
     else: t = e - h; term = delta * t              ->        total += term
     total += term
 
-Only what does no harm where nobody asked for it: numbers of arithmetic, of places that are in range for sure. Asked by
-`free`, of loops whose iterations are independent by it: others keep their branches.
+A number that only one way has is told where that asks for it. Only what does no harm where nobody asked for it: numbers
+of arithmetic, of places that are in range for sure. Asked by `free`, of loops whose iterations are independent by it:
+others keep their branches.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from functools import partial
 
-from ..ir import Expr, If, Load, Op, Stmt, Store
+from ..ir import FLOATS, Buffer, Check, Expr, For, If, Kernel, Load, Op, Stmt, Store, While
 from ..operations import flops
 from .depend import Memory
-from .predicate import harmless
+from .predicate import INTEGERS, harmless, masked
 from .share import dtype_of
-from .tree import Body, accesses, dim_loads, loads, map_bodies, map_expr, parts
+from .tree import Body, accesses, buffers, dim_loads, has, loads, map_all, map_bodies, map_expr, parts, written
 
-CHEAP = 32  # flops of both ways together
-DEAR = 8  # of one operation: a quotient, an exponential
+CHEAP = 100  # flops of both ways together: a few functions, which lanes that did not ask for them compute, too
 
 _Values = dict[str, Expr]
 
@@ -30,11 +32,59 @@ def selected(body: Body, memory: Memory, uses: Counter[str]) -> Body:
     return tuple(new for stmt in body for new in _stmt(stmt, memory, uses))
 
 
+def select(kernel: Kernel) -> Kernel:
+    """What a branch of an innermost loop adds is chosen, or nothing: what it reads is then read anyway, in vectors."""
+    return replace(kernel, body=_innermost(kernel.body, Memory.of(kernel), buffers(kernel)))
+
+
+def _innermost(body: Body, memory: Memory, table: dict[str, Buffer], safe: frozenset[str] = frozenset()) -> Body:
+    found: list[Stmt] = []
+    for stmt in body:
+        found.append(_of_loop(stmt, memory, table, safe))
+        safe = safe | _places(stmt)
+    return tuple(found)
+
+
+def _places(stmt: Stmt) -> set[str]:
+    """at = where(k < 0, k + n, k): a place that has been asked for, of which it is known by now that it is one."""
+    match stmt:
+        case Store(name, (), Op("where", (Op("less", (k, _), _), Op("add", (again, _), _), same), "i64"), None):
+            return {name} if k == again == same else set()
+    return set()
+
+
+def _of_loop(stmt: Stmt, memory: Memory, table: dict[str, Buffer], safe: frozenset[str]) -> Stmt:
+    inside = memory.inside(stmt) if isinstance(stmt, For) else memory
+    if isinstance(stmt, For) and stmt.kind == "map" and not has(stmt.body, For, While, Check):
+        return replace(stmt, body=tuple(new for s in stmt.body for new in _added(s, inside, table, safe)))
+    return map_bodies(stmt, lambda inner: _innermost(inner, inside, table, safe))
+
+
+def _added(stmt: Stmt, memory: Memory, table: dict[str, Buffer], safe: frozenset[str]) -> Body:
+    """if c: s += a; z[i] += b    ->    s += where(c, a, 0); z[i] += where(c, b, 0)"""
+    if not isinstance(stmt, If):
+        return (stmt,)
+    stmt = map_bodies(stmt, lambda inner: tuple(new for s in inner for new in _added(s, memory, table, safe)))
+    ways = (*((s, stmt.cond) for s in stmt.then), *((s, Op("logical_not", (stmt.cond,), "bool")) for s in stmt.orelse))
+    added = [s for s, _ in ways if isinstance(s, Store) and s.op in ("add", "max", "min") and s.value.dtype in FLOATS]
+    places = [Load(s.buffer, s.index, s.value.dtype) for s in added if s.index]
+    if len(added) < len(ways) or sum(_cost(s.value) for s in added) > CHEAP:
+        return (stmt,)
+    if {s.buffer for s in added} & {e.buffer for e in loads(stmt.cond)}:
+        return (stmt,)
+    if not all(harmless(e, memory, safe=safe) for e in (stmt.cond, *places, *(s.value for s in added))):
+        return (stmt,)
+    return tuple(masked(s, cond, table) for s, cond in ways)  # type: ignore[arg-type]
+
+
 def _stmt(stmt: Stmt, memory: Memory, uses: Counter[str]) -> Body:
     own = Counter(a.buffer for a in accesses((stmt,)))
     stmt = map_bodies(stmt, lambda inner: selected(inner, memory, uses))
     if not isinstance(stmt, If):
         return (stmt,)
+    left = Counter(a.buffer for a in accesses((stmt,)))
+    only = {n: left[n] for n in own if uses[n] == own[n] and memory.root[n] == n}
+    stmt = map_bodies(stmt, lambda inner: _told_where_used(inner, memory, only))
     ways = _values(stmt.then, memory), _values(stmt.orelse, memory)
     if ways[0] is None or ways[1] is None:
         return (stmt,)
@@ -50,6 +100,23 @@ def _stmt(stmt: Stmt, memory: Memory, uses: Counter[str]) -> Body:
     if any(dtype_of(a) != dtype_of(b) for a, b in pairs):
         return (stmt,)
     return tuple(Store(n, (), Op("where", (stmt.cond, *p), dtype_of(p[0]))) for n, p in zip(both, pairs, strict=True))
+
+
+def _told_where_used(body: Body, memory: Memory, only: dict[str, int]) -> Body:
+    """A branch without cheap numbers of its own: what they are stands where they are asked for. `only`: how often the
+    two ways use what nothing else does."""
+    for k, stmt in enumerate(body):
+        if not isinstance(stmt, Store) or stmt.index or stmt.op or dtype_of(stmt.value) in INTEGERS:
+            continue  # places may be told of a whole number
+        rest, name = body[k + 1 :], stmt.buffer
+        asked = sum(a.buffer == name for a in accesses(rest))
+        changed = {memory.root[n] for n in written(rest)}
+        if asked + 1 == only.get(name) and not changed & {name, *(memory.root[e.buffer] for e in loads(stmt.value))}:
+            if asked * _cost(stmt.value) <= CHEAP:
+                told: _Values = {name: stmt.value}
+                rest = map_all(rest, partial(_told, found=told))
+                return (*body[:k], *_told_where_used(rest, memory, only))
+    return body
 
 
 def _values(body: Body, memory: Memory) -> _Values | None:
@@ -69,5 +136,4 @@ def _told(expr: Expr, found: _Values) -> Expr:
 
 
 def _cost(value: Expr) -> int:
-    costs = [flops(p.op) for p in parts(value) if isinstance(p, Op)]
-    return CHEAP + 1 if max(costs, default=0) >= DEAR else sum(costs)
+    return sum(flops(p.op) for p in parts(value) if isinstance(p, Op))
