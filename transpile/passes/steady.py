@@ -33,6 +33,7 @@ from .tree import (
     own_dims,
     own_exprs,
     symbols,
+    walk,
     written,
 )
 
@@ -74,28 +75,27 @@ class _Loops:
         before = tuple(unless(idle, s, loop, loop.lo) if isinstance(s, Check) else s for s in first)
         rest = tuple(s for s in loop.body if not any(s is f for f in first))
         places = {s.buffer for s in first if isinstance(s, Store)}
-        return (*before, *self.read_before(loop, rest, places, idle, memory))
+        changed = {memory.root.get(n, n) for n in written(rest)}
+        looks = {e: not self.varies(e, loop, changed, memory) for s in walk(rest) for e in _looks(s, places)}
+        if not all(looks.values()):
+            return (loop,)  # what is looked up at one place for all of an axis is for `channels`
+        return (*before, *self.read_before(replace(loop, body=rest), list(looks), idle))
 
-    def read_before(self, loop: For, body: Body, places: set[str], idle: Expr | None, memory: Memory) -> Body:
-        """The loop with this body, and before it what it reads from the places, which no iteration changes."""
-        changed = {memory.root.get(n, n) for n in written(body)}
-        known: dict[Load, str] = {}
+    def varies(self, load: Load, loop: For, changed: set[str], memory: Memory) -> bool:
+        return loop.var in symbols(load) or bool({memory.root.get(x.buffer, x.buffer) for x in loads(load)} & changed)
 
-        def read(e: Expr) -> Expr:
-            if not isinstance(e, Load) or not any(load.buffer in places for d in e.index for load in dim_loads(d)):
-                return e
-            if loop.var in symbols(e) or {memory.root.get(x.buffer, x.buffer) for x in loads(e)} & changed:
-                return e
-            if e not in known:
-                known[e] = self.names.fresh(f"{e.buffer}_there")
-                self.made.append(Buffer(known[e], e.dtype, (), "temp"))
-            return Load(known[e], (), e.dtype)
+    def read_before(self, loop: For, looks: list[Load], idle: Expr | None) -> Body:
+        """What the loop reads from the places is read before it."""
+        names = {e: self.names.fresh(f"{e.buffer}_there") for e in looks}
+        self.made += [Buffer(name, e.dtype, (), "temp") for e, name in names.items()]
 
-        body = map_all(body, read)
-        taken = tuple(Store(name, (), e) for e, name in known.items())
+        def there(e: Expr) -> Expr:
+            return Load(names[e], (), e.dtype) if isinstance(e, Load) and e in names else e
+
+        taken: Body = tuple(Store(name, (), e) for e, name in names.items())
         if idle is not None and taken:
-            taken = (If(idle, tuple(Store(name, (), Const(0, e.dtype)) for e, name in known.items()), taken),)
-        return (*taken, replace(loop, body=body))
+            taken = (If(idle, tuple(Store(name, (), Const(0, e.dtype)) for e, name in names.items()), taken),)
+        return (*taken, replace(loop, body=map_all(loop.body, there)))
 
     def of_all(self, loop: For, memory: Memory) -> list[Stmt]:
         """The checks, and what makes the numbers of the loop's own that they read, which are the same for all
@@ -117,6 +117,12 @@ class _Loops:
                     found.append(stmt)
                     changed.discard(stmt.buffer)
         return found
+
+
+def _looks(stmt: Stmt, places: set[str]) -> list[Load]:
+    """What a statement reads from places that these numbers tell."""
+    found = [e for own in own_exprs(stmt) for e in loads(own)]
+    return [e for e in found if any(load.buffer in places for d in e.index for load in dim_loads(d))]
 
 
 __all__ = ["steady"]
