@@ -87,7 +87,7 @@ class _Loops:
     def read_before(self, loop: For, looks: list[Load], idle: Expr | None) -> Body:
         """What the loop reads from the places is read before it."""
         names = {e: self.names.fresh(f"{e.buffer}_there") for e in looks}
-        self.made += [Buffer(name, e.dtype, (), "temp") for e, name in names.items()]
+        self.made.extend(Buffer(name, e.dtype, (), "temp") for e, name in names.items())
 
         def there(e: Expr) -> Expr:
             return Load(names[e], (), e.dtype) if isinstance(e, Load) and e in names else e
