@@ -67,8 +67,8 @@ def settled_stores(body: Sequence[Stmt]) -> set[tuple[str, Span]]:
 
 
 def written_once(body: Sequence[Stmt], varied: set[str]) -> set[str]:
-    """Arrays made constant and then written at a place of its own in every iteration, by one statement, or by one on each
-    way of a branch."""
+    """Arrays made constant and then written at a place of its own in every iteration, by one statement or by one on
+    each way of a branch."""
     makers: dict[str, list[tuple[Stmt, int]]] = {}
     for stmt, depth in _with_depth(body, 0):
         if isinstance(stmt, Assign):
