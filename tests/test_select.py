@@ -8,7 +8,7 @@ from nets import built_from, kernels_in
 from thorough import agrees, same_bits
 
 from layerc.adjoint.gradient import gradient_file
-from layerc.transpile.ir import For, If
+from layerc.transpile.ir import Check, For, If
 from layerc.transpile.layers import check_file
 from layerc.transpile.passes.tree import has, in_vectors, walk
 
@@ -155,6 +155,94 @@ def whole_numbers(x: real["D"], y: real["D"]) -> real["D"]:
 
 
 @layer
+def relu_like(x: real["D"]) -> real["D"]:
+    """Each way writes the element once: the gradient takes nothing back."""
+    y = np.empty(x.shape[0])
+    for i in range(x.shape[0]):
+        v = x[i]
+        if v > 0:
+            y[i] = v
+        elif v > -1:
+            y[i] = 0.1 * v
+        else:
+            y[i] = -0.1
+    return y
+
+
+@layer
+def written_twice(x: real["D"]) -> real["D"]:
+    """One way writes it again."""
+    y = np.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        if x[i] > 0:
+            y[i] = x[i]
+        if x[i] > 0.5:
+            y[i] = 2.0 * x[i]
+        else:
+            y[i] = y[i] + x[i] * x[i]
+    return y
+
+
+@layer
+def ranks(x: real["D"], y: real["D"]) -> real[""]:
+    """A number of a way of a way, and sums at two places."""
+    loss = 0.0
+    for i in range(x.shape[0]):
+        for j in range(x.shape[0]):
+            if y[i] > y[j]:
+                d = x[i] - x[j]
+                if d < 1.0:
+                    loss += 1.0 - d
+    return loss
+
+
+@layer
+def softplus(x: real["D"]) -> real["D"]:
+    """A function on one way only."""
+    y = np.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        if x[i] > 20.0:
+            s = x[i]
+        else:
+            s = np.log1p(np.exp(x[i]))
+        y[i] = x[i] * s
+    return y
+
+
+@layer
+def places_added(x: real["D"]) -> real[""]:
+    n = 0
+    s = 0.0
+    for i in range(x.shape[0]):
+        if x[i] > 0:
+            n += i
+            s += i * x[i]
+    return s / (n + 1)
+
+
+@layer
+def plain_hinge(x: real["D"], label: i32) -> real[""]:
+    """An index that the loop does not change is asked before it."""
+    loss = 0.0
+    for j in range(x.shape[0]):
+        loss += max(x[j] - x[label] + 1.0, 0.0)
+    return loss
+
+
+@layer
+def hinge_outside(x: real["D"], label: i32) -> real[""]:
+    loss = 0.0
+    right = x[label]
+    for j in range(x.shape[0]):
+        if j == label:
+            continue
+        margin = x[j] - right + 1.0
+        if margin > 0:
+            loss += margin
+    return loss
+
+
+@layer
 def hinge(x: real["D"], label: i32) -> real[""]:
     """Added on one way of one way."""
     loss = 0.0
@@ -205,6 +293,11 @@ NAMES = (
     "turned",
     "written_between",
     "whole_numbers",
+    "relu_like",
+    "written_twice",
+    "ranks",
+    "softplus",
+    "places_added",
 )
 IN_VECTORS = ("huber", "wing", "taken_off", "set_both")
 
@@ -222,7 +315,17 @@ def package(folder):
 def draw(package, name: str, examples: int, d: int, dtype: type) -> list[np.ndarray]:
     rng = np.random.default_rng(d)
     values = [rng.standard_normal((examples, d)).astype(dtype) * 1.5]
-    if name in ("huber", "wing", "pinball", "set_both", "two_signs", "turned", "written_between", "whole_numbers"):
+    if name in (
+        "huber",
+        "wing",
+        "pinball",
+        "set_both",
+        "two_signs",
+        "turned",
+        "written_between",
+        "whole_numbers",
+        "ranks",
+    ):
         values.append(rng.standard_normal((examples, d)).astype(dtype))
     if name == "counted":
         values.append(rng.integers(0, 4, (examples, d)).astype(np.int32))
@@ -273,8 +376,21 @@ def test_cotangents_do_not_go_through_branches(folder, package):
 def test_a_label(package, examples, d):
     rng = np.random.default_rng(d)
     values = [rng.standard_normal((examples, d)), rng.integers(-d, d, examples).astype(np.int32)]
-    agrees(package.hinge, values, rng, 1e-10, 3e-6)
+    layers = package.hinge, package.plain_hinge, *([package.hinge_outside] if d else [])
+    for layer in layers:
+        agrees(layer, values, rng, 1e-10, 3e-6)
     if examples and d > 1:
         values[1][0] = d
-        with pytest.raises(IndexError):
-            package.hinge(*values)
+        for layer in layers:
+            with pytest.raises(IndexError, match=f"{d}"):
+                layer(*values)
+
+
+def test_nothing_is_asked_in_loops(folder, package):
+    """Of an index that they do not change, and of numbers that one way has."""
+    kernels = kernels_in(folder / "select_of.py")
+    for name, kind in (("plain_hinge", "predict"), ("plain_hinge", "backward"), ("hinge_outside", "backward")):
+        inner = [s for s in walk(kernels[name, kind].body) if isinstance(s, For) and not has(s.body, For)]
+        assert not any(has(s.body, If) or (has(s.body, Check) and has(s.body, For)) for s in inner if in_vectors(s))
+    text = gradient_file(check_file(folder / "select_of.py"))
+    assert "d_y[i] = 0" not in text[text.index("def d_relu_like") : text.index("def d_written_twice")]

@@ -64,17 +64,22 @@ def _added(stmt: Stmt, memory: Memory, table: dict[str, Buffer], safe: frozenset
     """if c: s += a; z[i] += b    ->    s += where(c, a, 0); z[i] += where(c, b, 0)"""
     if not isinstance(stmt, If):
         return (stmt,)
-    stmt = map_bodies(stmt, lambda inner: tuple(new for s in inner for new in _added(s, memory, table, safe)))
-    ways = (*((s, stmt.cond) for s in stmt.then), *((s, Op("logical_not", (stmt.cond,), "bool")) for s in stmt.orelse))
-    added = [s for s, _ in ways if isinstance(s, Store) and s.op in ("add", "max", "min") and s.value.dtype in FLOATS]
-    places = [Load(s.buffer, s.index, s.value.dtype) for s in added if s.index]
+    then, orelse = (
+        tuple(new for s in way for new in _added(s, memory, table, safe)) for way in (stmt.then, stmt.orelse)
+    )
+    stmt = replace(stmt, then=then, orelse=orelse)
+    ways = [(s, stmt.cond) for s in then] + [(s, Op("logical_not", (stmt.cond,), "bool")) for s in orelse]
+    added = [
+        s for s, _ in ways if isinstance(s, Store) and s.op in ("add", "max", "min") and table[s.buffer].dtype in FLOATS
+    ]
+    places = [Load(s.buffer, s.index, table[s.buffer].dtype) for s in added if s.index]
     if len(added) < len(ways) or sum(_cost(s.value) for s in added) > CHEAP:
         return (stmt,)
-    if {s.buffer for s in added} & {e.buffer for e in loads(stmt.cond)}:
+    if {memory.root[s.buffer] for s in added} & {memory.root[e.buffer] for e in loads(stmt.cond)}:
         return (stmt,)
     if not all(harmless(e, memory, safe=safe) for e in (stmt.cond, *places, *(s.value for s in added))):
         return (stmt,)
-    return tuple(masked(s, cond, table) for s, cond in ways)  # type: ignore[arg-type]
+    return tuple(masked(s, cond, table) for s, cond in ways if isinstance(s, Store))
 
 
 def _stmt(stmt: Stmt, memory: Memory, uses: Counter[str]) -> Body:
@@ -84,7 +89,8 @@ def _stmt(stmt: Stmt, memory: Memory, uses: Counter[str]) -> Body:
         return (stmt,)
     left = Counter(a.buffer for a in accesses((stmt,)))
     only = {n: left[n] for n in own if uses[n] == own[n] and memory.root[n] == n}
-    stmt = map_bodies(stmt, lambda inner: _told_where_used(inner, memory, only))
+    then, orelse = (_told_where_used(way, memory, only) for way in (stmt.then, stmt.orelse))
+    stmt = replace(stmt, then=then, orelse=orelse)
     ways = _values(stmt.then, memory), _values(stmt.orelse, memory)
     if ways[0] is None or ways[1] is None:
         return (stmt,)
