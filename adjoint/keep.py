@@ -202,7 +202,7 @@ def _without_outputs(
     once = {s.name for s in sweep if isinstance(s, Assign) and times[s.name] == 1}
     known = held & (once | {n for n in params if not times[n]}) - assigned(tuple(after))
     for result, value in zip(primal.results, final.values, strict=False):
-        if result.role == "output" and result.name in held - assigned(body) and value.type == result.type:
+        if result.role == "output" and result.name in held - assigned(body) - params and value.type == result.type:
             if isinstance(value, Call) and not _costly(value) and cost(value) <= CHEAP and names(value) <= known:
                 name = fresh(result.name)
                 after = [Assign(name, value), *rename_block(after, {result.name: name})]

@@ -128,6 +128,21 @@ def test_outputs_that_cost_little_are_not_held() -> None:
     assert held(changed) == {"x", "c_mean", "sqrt"}
 
 
+@pytest.mark.parametrize("value", ["y * np.sum(np.exp(y))", "y * (y @ y)", "y / np.sqrt(np.mean(y**2) + 1e-5)"])
+def test_an_argument_may_have_the_name_of_an_output(value: str) -> None:
+    """The gradient reads the argument, not the output made again."""
+    text = f'from layerc import layer, real\nimport numpy as np\n\n@layer\ndef f(y: real["N"]):\n    return {value}\n'
+    module = check_file(Path("f.py"), text)
+    (layer,) = module.layers
+    pair = kept(layer, module.source, module.path)
+    assert pair is not None
+    y, dy = np.array([0.3, -0.7, 1.1]), np.array([1.0, 0.5, -2.0])
+    _, *memory = run(pair.forward, {"y": y})
+    values = {"y": y, "dy": dy, **dict(zip(pair.names, memory, strict=True))}
+    want = run(gradient(layer, text, "f.py"), {"y": y, "dy": dy})
+    np.testing.assert_array_equal(run(pair.pullback, values), want)
+
+
 LOOPS = """
 def f(x: real["N"], w: real["N"], most: int = 3, other: int = 2):
     y, k = 1.0 * x, 0

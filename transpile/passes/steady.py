@@ -77,8 +77,8 @@ class _Loops:
         places = {s.buffer for s in first if isinstance(s, Store)}
         changed = {memory.root.get(n, n) for n in written(rest)}
         looks = {e: not self.varies(e, loop, changed, memory) for s in walk(rest) for e in _looks(s, places)}
-        if not all(looks.values()):
-            return (loop,)  # what is looked up at one place for all of an axis is for `channels`
+        if not all(looks.values()) or any(_goes_along(s, places, loop.var) for s in walk(rest)):
+            return (loop,)  # what is looked up, or stored, at one place for all of an axis is for `channels`
         return (*before, *self.read_before(replace(loop, body=rest), list(looks), idle))
 
     def varies(self, load: Load, loop: For, changed: set[str], memory: Memory) -> bool:
@@ -123,6 +123,13 @@ def _looks(stmt: Stmt, places: set[str]) -> list[Load]:
     """What a statement reads from places that these numbers tell."""
     found = [e for own in own_exprs(stmt) for e in loads(own)]
     return [e for e in found if any(load.buffer in places for d in e.index for load in dim_loads(d))]
+
+
+def _goes_along(stmt: Stmt, places: set[str], var: str) -> bool:
+    """Whether it stores at places that these numbers and the loop tell."""
+    if not isinstance(stmt, Store) or not any(load.buffer in places for d in stmt.index for load in dim_loads(d)):
+        return False
+    return any(var in d.symbols() for d in stmt.index)
 
 
 __all__ = ["steady"]
