@@ -23,6 +23,7 @@ from .share import dtype_of
 from .tree import Body, accesses, buffers, dim_loads, has, loads, map_all, map_bodies, map_expr, parts, written
 
 CHEAP = 100  # flops of both ways together: a few functions, which lanes that did not ask for them compute, too
+DEAR = 8  # of one operation, and of a number that is told where it is asked for: a quotient, an exponential
 
 _Values = dict[str, Expr]
 
@@ -100,7 +101,7 @@ def _stmt(stmt: Stmt, memory: Memory, uses: Counter[str]) -> Body:
     read = [stmt.cond, *ways[0].values(), *ways[1].values()]
     if {e.buffer for value in read for e in loads(value)} & {*ways[0], *ways[1]}:
         return (stmt,)
-    if not both or sum(map(_cost, read[1:])) > CHEAP:
+    if not both or any(_cost(value) >= 3 * DEAR or _is_dear(value) for value in read[1:]):
         return (stmt,)
     pairs = [(ways[0][n], ways[1][n]) for n in both]
     if any(dtype_of(a) != dtype_of(b) for a, b in pairs):
@@ -118,7 +119,7 @@ def _told_where_used(body: Body, memory: Memory, only: dict[str, int]) -> Body:
         asked = sum(a.buffer == name for a in accesses(rest))
         changed = {memory.root[n] for n in written(rest)}
         if asked + 1 == only.get(name) and not changed & {name, *(memory.root[e.buffer] for e in loads(stmt.value))}:
-            if asked * _cost(stmt.value) <= CHEAP:
+            if _cost(stmt.value) < DEAR:
                 told: _Values = {name: stmt.value}
                 rest = map_all(rest, partial(_told, found=told))
                 return (*body[:k], *_told_where_used(rest, memory, only))
@@ -139,6 +140,10 @@ def _values(body: Body, memory: Memory) -> _Values | None:
 
 def _told(expr: Expr, found: _Values) -> Expr:
     return found[expr.buffer] if isinstance(expr, Load) and not expr.index and expr.buffer in found else expr
+
+
+def _is_dear(value: Expr) -> bool:
+    return any(isinstance(p, Op) and flops(p.op) >= DEAR for p in parts(value))
 
 
 def _cost(value: Expr) -> int:
