@@ -115,7 +115,9 @@ def _stmt(stmt: Stmt, kernel: Kernel, memory: Memory) -> Stmt:
 def _with_choices(loop: For, kernel: Kernel, memory: Memory) -> For:
     if not has(loop.body, If):
         return loop
-    return replace(loop, body=selected(loop.body, memory, Counter(a.buffer for a in accesses(kernel.body))))
+    uses = Counter(a.buffer for a in accesses(kernel.body))
+    uses.update(b.name for b in kernel.buffers if b.kind not in ("temp", "list"))  # the caller's
+    return replace(loop, body=selected(loop.body, memory, uses))
 
 
 def _forwards(loop: For) -> For:

@@ -76,13 +76,15 @@ class _Loops:
         rest = tuple(s for s in loop.body if not any(s is f for f in first))
         places = {s.buffer for s in first if isinstance(s, Store)}
         changed = {memory.root.get(n, n) for n in written(rest)}
-        looks = {e: not self.varies(e, loop, changed, memory) for s in walk(rest) for e in _looks(s, places)}
-        if not all(looks.values()) or any(_goes_along(s, places, loop.var) for s in walk(rest)):
+        counters = {loop.var, *(s.var for s in walk(rest) if isinstance(s, For))}
+        looks = dict.fromkeys(e for s in walk(rest) for e in _looks(s, places))
+        still = all(
+            not counters & symbols(e) and not {memory.root.get(x.buffer, x.buffer) for x in loads(e)} & changed
+            for e in looks
+        )
+        if not still or any(_goes_along(s, places, counters) for s in walk(rest)):
             return (loop,)  # what is looked up, or stored, at one place for all of an axis is for `channels`
         return (*before, *self.read_before(replace(loop, body=rest), list(looks), idle))
-
-    def varies(self, load: Load, loop: For, changed: set[str], memory: Memory) -> bool:
-        return loop.var in symbols(load) or bool({memory.root.get(x.buffer, x.buffer) for x in loads(load)} & changed)
 
     def read_before(self, loop: For, looks: list[Load], idle: Expr | None) -> Body:
         """What the loop reads from the places is read before it."""
@@ -125,11 +127,11 @@ def _looks(stmt: Stmt, places: set[str]) -> list[Load]:
     return [e for e in found if any(load.buffer in places for d in e.index for load in dim_loads(d))]
 
 
-def _goes_along(stmt: Stmt, places: set[str], var: str) -> bool:
-    """Whether it stores at places that these numbers and the loop tell."""
+def _goes_along(stmt: Stmt, places: set[str], counters: set[str]) -> bool:
+    """Whether it stores at places that these numbers and a loop tell."""
     if not isinstance(stmt, Store) or not any(load.buffer in places for d in stmt.index for load in dim_loads(d)):
         return False
-    return any(var in d.symbols() for d in stmt.index)
+    return any(counters & d.symbols() for d in stmt.index)
 
 
 __all__ = ["steady"]
