@@ -22,7 +22,8 @@ from .predicate import INTEGERS, harmless, masked
 from .share import dtype_of
 from .tree import Body, accesses, buffers, dim_loads, has, loads, map_all, map_bodies, map_expr, parts, written
 
-CHEAP = 100  # flops of both ways together: a few functions, which lanes that did not ask for them compute, too
+MOST_ADDED = 100  # flops of what a branch adds: a few functions, which lanes that did not ask for them compute, too
+MOST_CHOSEN = 24  # of a number that is chosen
 DEAR = 8  # of one operation, and of a number that is told where it is asked for: a quotient, an exponential
 
 _Values = dict[str, Expr]
@@ -74,7 +75,7 @@ def _added(stmt: Stmt, memory: Memory, table: dict[str, Buffer], safe: frozenset
         s for s, _ in ways if isinstance(s, Store) and s.op in ("add", "max", "min") and table[s.buffer].dtype in FLOATS
     ]
     places = [Load(s.buffer, s.index, table[s.buffer].dtype) for s in added if s.index]
-    if len(added) < len(ways) or sum(_cost(s.value) for s in added) > CHEAP:
+    if len(added) < len(ways) or sum(_cost(s.value) for s in added) > MOST_ADDED:
         return (stmt,)
     if {memory.root[s.buffer] for s in added} & {memory.root[e.buffer] for e in loads(stmt.cond)}:
         return (stmt,)
@@ -101,7 +102,7 @@ def _stmt(stmt: Stmt, memory: Memory, uses: Counter[str]) -> Body:
     read = [stmt.cond, *ways[0].values(), *ways[1].values()]
     if {e.buffer for value in read for e in loads(value)} & {*ways[0], *ways[1]}:
         return (stmt,)
-    if not both or any(_cost(value) >= 3 * DEAR or _is_dear(value) for value in read[1:]):
+    if not both or any(_cost(value) > MOST_CHOSEN or _is_dear(value) for value in read[1:]):
         return (stmt,)
     pairs = [(ways[0][n], ways[1][n]) for n in both]
     if any(dtype_of(a) != dtype_of(b) for a, b in pairs):
