@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import isinf
 from typing import Literal
 
-from ..transpile.operations import ROWS
+from ..transpile.operations import ROWS, letters
 from ..transpile.program import At, Call, Const, Expr, Index, Item, Name, NewAxis, Slice, names, walk
 from ..transpile.typing import normal_axes
 from .rules import differentiable
@@ -131,7 +131,7 @@ def _call(expr: Call, given: _Given) -> Growth | None:
     if row.kind == "reduce" or row.name == "mean":
         return _reduced(expr, grown[0])
     if row.kind == "product":
-        specs, out = row.spec([a.type for a in expr.args]) if row.spec else expr.get("spec")
+        specs, out = letters(expr)
         return _product(specs, out, given)
     if row.kind == "move" and len(grown) == len(given) == 1 and grown[0].everywhere:
         return replace(grown[0], axes=(None,) * rank)
@@ -161,10 +161,10 @@ def _product(specs: Sequence[str], out: str, given: _Given) -> Growth | None:
     if len(left) > 1 or left[0][1].kind == "sum":
         raise Lost
     ((spec, found),) = left
-    letters = {letter: axis for letter, axis in zip(spec, found.axes, strict=True) if axis is not None}
-    if not letters.keys() <= set(out) or any(spec.count(letter) > 1 for letter in letters):
+    axis_of = {letter: axis for letter, axis in zip(spec, found.axes, strict=True) if axis is not None}
+    if not axis_of.keys() <= set(out) or any(spec.count(letter) > 1 for letter in axis_of):
         raise Lost  # summed up along an axis of c, or along two at once
-    return replace(found, axes=tuple(letters.get(letter) for letter in out))
+    return replace(found, axes=tuple(axis_of.get(letter) for letter in out))
 
 
 # -- the laws ------------------------------------------------------------------------------------------------------

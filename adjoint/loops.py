@@ -11,7 +11,7 @@ from ..transpile import construct
 from ..transpile.construct import const, value_of
 from ..transpile.dims import ZERO, Dim, maximum
 from ..transpile.errors import Mistake
-from ..transpile.operations import ROWS
+from ..transpile.operations import ROWS, letters
 from ..transpile.program import (
     Assign,
     At,
@@ -298,10 +298,9 @@ def _is_left(expr: Expr, loop: For | While) -> bool:
 
 def is_product(call: Call) -> bool:
     """Whether it adds up products: what np.outer makes is a product of two numbers each."""
-    row = ROWS[call.op]
-    if row.kind != "product":
+    if ROWS[call.op].kind != "product":
         return False
-    specs, out = row.spec([a.type for a in call.args]) if row.spec else call.get("spec")
+    specs, out = letters(call)
     return not set("".join(specs)) <= set(out)
 
 

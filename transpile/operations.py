@@ -33,7 +33,7 @@ from typing import Any
 
 from . import ir
 from .dims import Dim
-from .program import Type
+from .program import Call, Type
 
 ZERO = "zero"
 MISSING = "missing"
@@ -139,6 +139,13 @@ def scalar_c(op: str, dtype: str) -> str:
 def jumps(op: str) -> bool:
     """Whether its result may jump where its arguments hardly move: what has no derivative, and a rest."""
     return ROWS[op].grad == ZERO or op == "mod"
+
+
+def letters(call: Call) -> tuple[list[str], str]:
+    """Of a product: the axes of its operands, and of its result, as in einsum."""
+    spec = ROWS[call.op].spec
+    specs, out = spec([a.type for a in call.args]) if spec else call.get("spec")
+    return list(specs), out
 
 
 def flops(op: str) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import ir
 from ..dims import ONE, ZERO, Dim, nonnegative, product
-from ..operations import ROWS
+from ..operations import ROWS, letters
 from ..program import Call, Expr, Type
 from ..table.products import einsum_extents
 from ..templates import reduction_axes
@@ -125,7 +125,7 @@ class Reductions(Inlined):
         """An einsum: the axes of the result, then those that are summed. Without `begin` it is added to what
         is there.
         """
-        specs, out = self._letters(expr)
+        specs, out = letters(expr)
         types = [a.type for a in expr.args]
         extents = {letter: self.dim(d) for letter, d in einsum_extents(specs, types).items()}
         summed = [letter for letter in dict.fromkeys("".join(specs)) if letter not in out]
@@ -147,13 +147,6 @@ class Reductions(Inlined):
             return (ir.Store(place.buffer, target, value, "add" if summed or not begin else None),)
 
         self.nest(tuple(extents[letter] for letter in [*out, *summed]), step)
-
-    def _letters(self, expr: Call) -> tuple[list[str], str]:
-        row = ROWS[expr.op]
-        if row.spec is not None:
-            return row.spec([a.type for a in expr.args])
-        specs, out = expr.get("spec")
-        return list(specs), out
 
     def _operand(self, operand: Expr, spec: str, out: str) -> Expr:
         """What every element of is used many times is computed once."""
