@@ -54,6 +54,13 @@ def crossed(x: real["D"], v: real[""]) -> tuple[real["D"], real["D"]]:
 
 
 @layer
+def asked(x: real["D"], v: real[""]) -> tuple[real["D"], real[""]]:
+    """A place of the row is another result."""
+    y = 2.0 * x
+    return y, y[0] * v
+
+
+@layer
 def scattered(x: real["N D"], at: i64["N"]) -> real["N D"]:
     y = np.zeros_like(x)
     for n in range(x.shape[0]):
@@ -146,6 +153,7 @@ def cases(size, rng):
     yield "both", [x[None].repeat(2, 0)]
     yield "ticked", [x, at, rng.standard_normal(5)]
     yield "crossed", [x, rng.standard_normal(5)]
+    yield "asked", [x, rng.standard_normal(5)]
     yield "layer_norm", [x, rng.standard_normal(size), rng.standard_normal(size)]
     yield "batch_norm", [rng.standard_normal((3, 5, size)), rng.standard_normal(5), rng.standard_normal(5)]
     yield "cross_entropy", [x, at.astype(np.int32)]

@@ -107,10 +107,10 @@ def _is_row(loop: Stmt, result: Buffer, around: Sequence[For]) -> bool:
 
 
 def _is_of_row(store: Store, loop: Stmt) -> bool:
-    """Whether it changes one place of the row that the loop stores."""
+    """Whether it changes one place of the row that the loop stores (and does not only read one)."""
     assert isinstance(loop, For)
     alone = [name for name, _, _ in own_accesses(store)].count(store.buffer) == 1
-    return alone and store.index[:-1] == _place(loop, store.buffer)[:-1]
+    return alone and store.buffer in written((loop,)) and store.index[:-1] == _place(loop, store.buffer)[:-1]
 
 
 def _place(loop: For, name: str) -> Index:
