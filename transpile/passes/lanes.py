@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 
 from ..dims import Dim, largest, maximum, minimum, product
 from ..ir import FLOATS, Buffer, Const, For, If, Int, Kernel, Op, Stmt, Store, While
@@ -202,12 +203,13 @@ def _worth(state: Together) -> Dim | None:
                 facts[loop.var] = (largest(loop.lo, facts), largest(loop.hi - 1, facts))
             times = [largest(loop.hi - loop.lo, facts) for loop in loops]
             effort = product(times) * work(stmt, state.table)
-            maps = [t for t, loop in zip(times, loops) if loop.kind == "map"]
-            few = _flag(Dim.of(NARROW) - maps[-1]) if maps else Dim.of(1)  # iterations: no vector's worth
+            in_map = bool(loops) and loops[-1].kind == "map"
+            few = _flag(Dim.of(NARROW) - times[-1]) if in_map else Dim.of(1)  # iterations: no vector's worth
             alone, together = alone + effort * few, together + effort * (Dim.of(1) - few)
             if stmt.op in ("add", "mul"):
                 used = set().union(*(d.symbols() for d in stmt.index)) if stmt.index else set()
-                terms = [t for t, loop in zip(times, loops) if loop.kind == "map" and loop.var not in used]
+                maps = takewhile(lambda known: known[0].kind == "map", zip(loops[::-1], times[::-1]))
+                terms = [t for loop, t in maps if loop.var not in used]  # others are added one by one anyway
                 good.append(_flag(MOST_TERMS - product(terms)))
     except ValueError:
         return None

@@ -109,16 +109,15 @@ class _Periods:
         sums: dict[tuple[str, tuple[Dim, ...]], Expr] = {}
         first: list[Stmt] = []
         for stmt in loop.body:
-            if isinstance(stmt, Store) and stmt.index:
+            if isinstance(stmt, Store) and stmt.buffer not in self.private:
                 place = (stmt.buffer, stmt.index)
                 dtype = self.table[stmt.buffer].dtype
                 sums[place] = Op("add", (sums[place], stmt.value), dtype) if place in sums else stmt.value
             else:
                 first.append(stmt)
-        stores = [s for s in loop.body if isinstance(s, Store) and s.index]
+        stores = [s for s in loop.body if isinstance(s, Store) and s.buffer not in self.private]
         reads = {load.buffer for s in loop.body for e in own_exprs(s) for load in loads(e)}
         alone = all(s.op == "add" and self.table[s.buffer].dtype in FLOATS for s in stores)
-        alone = alone and all(s.buffer in self.private for s in first if isinstance(s, Store))
         if not alone or reads & {n for n, _ in sums} or not neighbours(loop.body, loop.var, self.root):
             return (loop,)
         found = []
