@@ -20,7 +20,6 @@ from ..transpile import construct
 from ..transpile.annotations import groups_of, shape_string
 from ..transpile.backwards import cotangents_of
 from ..transpile.clean import clean, live_before
-from ..transpile.dims import ZERO, product
 from ..transpile.operations import ROWS
 from ..transpile.program import (
     Assign,
@@ -51,6 +50,7 @@ from ..transpile.program import (
 from ..transpile.renaming import rename_block
 from ..transpile.values import Fresh
 from .aliases import unaliased
+from .exchange import elements, exchanged
 from .loops import DEAR, costs, is_product
 from .outputs import cut
 from .point import CHEAP, cost
@@ -59,7 +59,6 @@ from .tape import Taped, lists, taped
 from .versions import name_types
 
 _MORE = ("compose", "body")  # kinds of rows that are more than arithmetic, as are products that add up
-ALIKE = 16  # elements of any extent, where sizes are compared that are not known
 
 
 @dataclass(frozen=True)
@@ -120,6 +119,8 @@ def _kept(
         found = _Choice(head, {n: types[n] for n in allowed}, most_axes(primal), earlier).of(live_before(after))
         found |= tape.names if tape else set()
         found -= _made_anyhow(head, after, found)
+        if not tape:
+            found = exchanged(primal, head, after, found, {n: types[n] for n in allowed})
         if not found:
             return None
         again = [s for s in head if not assigned((s,)) & found]
@@ -160,11 +161,7 @@ def _kept(
 
 def _is_more(primal: Function, kept: Sequence[Type]) -> bool:
     """Whether it is more than all that the layer takes and gives, where all extents are alike."""
-    around = [p.type for p in primal.params] + [r.type for r in primal.results]
-    sizes = [sum((product(t.shape) for t in types), ZERO) for types in (kept, around)]
-    alike = {s: ALIKE for size in sizes for s in size.symbols()}
-    crossing, given = (size.evaluate(alike) for size in sizes)
-    return crossing > given
+    return elements(kept) > elements([p.type for p in primal.params] + [r.type for r in primal.results])
 
 
 def _is_dear(stmt: Stmt) -> bool:

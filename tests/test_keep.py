@@ -81,7 +81,7 @@ def test_what_crosses_is_not_written_into_by_another_name(n: int) -> None:
 
 
 def keeps(body: str, params: str = 'x: real["N D"]') -> tuple[str, ...]:
-    source = f"import numpy as np\nfrom layerc import layer, real\n\n\n@layer\ndef f({params}):\n"
+    source = f"import numpy as np\nfrom layerc import Param, layer, real\n\n\n@layer\ndef f({params}):\n"
     module = check_file(Path("f.py"), source + "".join(f"    {line}\n" for line in body.split("\n")))
     pair = kept(module.layers[0], module.source, module.path)
     return pair.names if pair else ()
@@ -101,6 +101,25 @@ def test_what_is_kept() -> None:
     assert keeps(f"x += y\n{grown}", 'x: real["N"], y: real') == ("ys",)  # y is something else
     chain = "h = x[0]\nfor t in range(1, x.shape[0]):\n    h = np.tanh(h * np.sum(h)) + x[t]\nreturn h * h"
     assert keeps(chain) == ("h", "h_saved", "total_h_saved")  # the sum, of which there is one for each step
+
+
+@pytest.mark.parametrize(
+    ("body", "args", "kept"),
+    [
+        ("m = np.max(x)\ne = np.exp(x - m)\nreturn m + np.log(np.sum(e))", 'x: real["N D"]', ("e", "total_e")),
+        ("return np.sum(np.tanh(x) ** 2, axis=1)", 'x: real["N D"]', ("tanh_x",)),
+        ("return np.sum(np.tanh(x) * x, axis=1)", 'x: real["N D"]', ()),  # x is asked for anyway
+        ("return np.sum(np.tanh(x * x) ** 2, axis=1)", 'x: real["N D"]', ()),
+        ("return np.sum(np.tanh(w) ** 2) * x", 'x: real, w: Param[real["N D"]]', ("total",)),  # not an example's own
+        ("return np.sum(np.tanh(x[:, None] - y) ** 2, axis=1)", 'x: real["N"], y: real["D"]', ()),  # more than both
+        ("return np.sum(np.sqrt(x[:, None, :]) * y, axis=2)", 'x: real["N D"], y: real["M D"]', ()),
+        ("a = np.tanh(x)\nx[0] = 0\nreturn np.sum(a * a, axis=1) + np.sum(x, axis=1)", 'x: real["N D"]', ("a",)),
+        ("return np.sum((3 * x) ** 2, axis=1)", 'x: real["N D"]', ()),  # arithmetic
+    ],
+)
+def test_what_is_dear_crosses_in_place_of_what_it_is_made_of(body: str, args: str, kept: tuple[str, ...]) -> None:
+    """Where that is no more memory."""
+    assert keeps(body, args) == kept
 
 
 def held(body: str, result: str = 'real["N D"]') -> set[str]:
