@@ -8,9 +8,8 @@ nothing else and that is no more memory.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from ..transpile.clean import clean
 from ..transpile.dims import ZERO, Dim, product
 from ..transpile.program import Assign, Function, Stmt, Type, assigned, read, walk_stmts
 from .loops import DEAR, costs
@@ -20,26 +19,28 @@ LARGE = 4096
 
 
 def exchanged(
-    primal: Function, head: Sequence[Stmt], after: Sequence[Stmt], found: set[str], types: Mapping[str, Type]
+    primal: Function,
+    head: Sequence[Stmt],
+    found: set[str],
+    types: Mapping[str, Type],
+    pullback: Callable[[set[str]], tuple[Stmt, ...]],
 ) -> set[str]:
-    """The names that cross. `head` and `after`: the gradient before the cut and behind it; `found`: what crosses
-    otherwise; `types`: of the names that may."""
-    arguments = {p.name: p.type for p in primal.params if p.role != "param"}
-    times = Counter(n for s in walk_stmts((*head, *after)) for n in assigned((s,)))
-
-    def needed(names: set[str]) -> set[str]:
-        return read(clean([*(s for s in head if not assigned((s,)) & names), *after]))
+    """The names that cross. `head`: the gradient before the cut; `found`: what crosses otherwise; `types`: of the names
+    that may; `pullback`: what is left of the gradient where names cross."""
+    given = {p.name: p.type for p in primal.params if p.role != "param"}
+    given |= {r.name: r.type for r in primal.results}
+    times = Counter(n for s in walk_stmts(tuple(head)) for n in assigned((s,)))
 
     def held(crossing: set[str], used: set[str]) -> list[Type]:
-        return [*(types[n] for n in crossing & used), *(t for n, t in arguments.items() if n in used)]
+        return [*(types[n] for n in crossing & used), *(t for n, t in given.items() if n in used)]
 
-    used = needed(found)
+    used = read(pullback(found))
     for stmt in reversed(head):
         if not isinstance(stmt, Assign) or costs(stmt.value) < DEAR:
             continue
         if stmt.name in types and stmt.name in used and stmt.name not in found and times[stmt.name] == 1:
             trial = found | {stmt.name}
-            then = needed(trial)
+            then = read(pullback(trial))
             if never_more(held(trial, then), held(found, used)):
                 found, used = trial & then, then
     return found

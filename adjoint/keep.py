@@ -115,12 +115,17 @@ def _kept(
     told = {n for n in made & set(types) if sum(d.symbol in groups for d in types[n].shape) < 2}
     allowed = told - assigned(tuple(after)) - taken - _counters(before)
     earlier = _earlier(head, _left_out(before, head))
+
+    def pullback(crossing: set[str]) -> tuple[Stmt, ...]:
+        again = [s for s in head if not assigned((s,)) & crossing]
+        return clean([*again, *_without_outputs(primal, sweep, again, after, Fresh(set(fresh.used)))])
+
     while True:
         found = _Choice(head, {n: types[n] for n in allowed}, most_axes(primal), earlier).of(live_before(after))
         found |= tape.names if tape else set()
         found -= _made_anyhow(head, after, found)
         if not tape:
-            found = exchanged(primal, head, after, found, {n: types[n] for n in allowed})
+            found = exchanged(primal, head, found, {n: types[n] for n in allowed}, pullback)
         if not found:
             return None
         again = [s for s in head if not assigned((s,)) & found]
