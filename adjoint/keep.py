@@ -121,7 +121,8 @@ def _kept(
         return clean([*again, *_without_outputs(primal, sweep, again, after, Fresh(set(fresh.used)))])
 
     while True:
-        found = _Choice(head, {n: types[n] for n in allowed}, most_axes(primal), earlier).of(live_before(after))
+        may = {n: types[n] for n in allowed}
+        found = _Choice(head, may, most_axes(primal), earlier, _alike(primal, head)).of(live_before(after))
         found |= tape.names if tape else set()
         found -= _made_anyhow(head, after, found)
         if not tape:
@@ -301,6 +302,7 @@ class _Choice:
     types: dict[str, Type]  # of the names that may
     degree: int
     earlier: dict[int, set[str]]
+    alike: set[str]  # what is the same for all examples
 
     def of(self, needed: set[str]) -> set[str]:
         found: set[str] = set()
@@ -322,13 +324,34 @@ class _Choice:
         return found
 
     def _is_cheap(self, stmt: Stmt) -> bool:
-        return isinstance(stmt, Assign) and not _costly(stmt.value) and not self.earlier[id(stmt)]
+        cheap = assigned((stmt,)) <= self.alike or (isinstance(stmt, Assign) and not _costly(stmt.value))
+        return cheap and not self.earlier[id(stmt)]
 
     def _whole(self, makers: Sequence[Stmt], needed: set[str]) -> bool:
         """Whether all that is needed of these statements can be kept: else they run again anyway."""
         wanted = needed | {n for s in self.head if s not in makers for n in read((s,))}
         left = {n for s in makers for n in _leaves(s)} & wanted
         return all(n in self.types and degree(self.types[n]) <= self.degree for n in left)
+
+
+def _alike(primal: Function, head: Sequence[Stmt]) -> set[str]:
+    """Names of what parameters alone tell: a pullback makes it once, not one for each example."""
+    if primal.batched:
+        return set()
+    told = {p.name for p in primal.params if p.role in ("param", "config")}
+    found = {n for s in head for n in assigned((s,))}
+    while True:
+        plain = [s for s in head if read((s,)) <= told | found | assigned((s,)) and not _is_of_examples(s)]
+        left = found - {n for s in head if not any(s is p for p in plain) for n in assigned((s,))}
+        if left == found:
+            return found
+        found = left
+
+
+def _is_of_examples(stmt: Stmt) -> bool:
+    """Whether examples take ways of their own through it, or draw numbers."""
+    calls = (e for s in walk_stmts((stmt,)) for x in stmt_exprs(s) for e in walk(x) if isinstance(e, Call))
+    return any(isinstance(s, While) for s in walk_stmts((stmt,))) or any(ROWS[e.op].kind == "draw" for e in calls)
 
 
 def _made_anyhow(head: Sequence[Stmt], rest: Sequence[Stmt], found: set[str]) -> set[str]:

@@ -34,6 +34,7 @@ from .lanes import lanes
 from .layout import layout
 from .linear import linear
 from .near import near
+from .once import once
 from .order import order, reorder
 from .outward import outward
 from .overlap import overlap
@@ -54,6 +55,7 @@ from .split import split
 from .steady import steady
 from .strands import strands
 from .strides import strides
+from .summed import summed
 from .tables import tables
 from .tidy import tidy
 from .turn import turn
@@ -78,6 +80,8 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("outward", outward),  # loops that jump through memory go outside
     ("periods", periods),  # what repeats in places is made together
     ("fills", fills),  # what is stored as a whole is not filled before
+    ("once", once),  # what no example changes is made before the loop over them
+    ("summed", summed),  # what is linear in what each example leaves is made of the sum
     ("distribute", distribute),  # a vector times a matrix, for all examples or rows, is a matrix product
     ("products", products),  # sums of products are matrix products
     ("deepen", deepen),  # the gradient of what all steps share is one product

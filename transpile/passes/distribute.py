@@ -26,6 +26,7 @@ from typing import TypeGuard
 
 from ..dims import ZERO, Dim, Facts, minimum, nonnegative
 from ..ir import Buffer, Check, Const, For, Grow, If, Int, Kernel, Load, Op, Stmt, Store, While
+from .asked import asked_before
 from .inline import inline_summands
 from .operands import name_operands
 from .order import perfect
@@ -55,7 +56,9 @@ ROWS = 64  # of a strip: enough for a product, few enough for what is kept of th
 def distribute(kernel: Kernel) -> Kernel:
     kernel = name_operands(inline_summands(kernel))
     if kernel.batch is not None:
-        kernel = _Loops(kernel).over_batch()
+        asked = asked_before(kernel)
+        made = _Loops(asked).over_batch()
+        kernel = made if made.body != asked.body else _Loops(kernel).over_batch()
     return _Loops(kernel).over_rows()
 
 

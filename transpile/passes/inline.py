@@ -14,7 +14,7 @@ from there to them.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..dims import Dim
 from ..ir import Buffer, Cast, Expr, For, Kernel, Load, Op, Product, Stmt, Store
@@ -41,7 +41,17 @@ from .tree import (
 )
 
 CHEAP_FLOPS, CHEAP_LOADS, CHEAP_SHARED, MOST_NODES = 8, 2, 4, 60
+ONCE_FLOPS = 1  # of what is made once, and would be for each example
 DEAR_FLOPS = 16  # of a number: loops that do not change it need not be asked to leave it out
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """`shared`: how many loads may be of what all rows share, beside the others; `batch`: the examples."""
+
+    root: dict[str, str]
+    shared: int
+    batch: str | None
 
 
 def cost(expr: Expr, variable: str) -> int:
@@ -90,7 +100,7 @@ def _candidate(kernel: Kernel, refused: set[str], shared: int) -> tuple[str, Ker
     fixed = read_from_dims(kernel) | aliased | refused | whole
     for name in order:
         if table[name].kind == "temp" and stores[name] == 1 and name not in fixed:
-            body = _in_body(kernel.body, table[name], root, shared)
+            body = _in_body(kernel.body, table[name], _Limits(root, shared, kernel.batch))
             return name, None if body is None else replace(
                 kernel, body=body, buffers=tuple(b for b in kernel.buffers if b.name != name)
             )
@@ -111,7 +121,7 @@ def _multiplied(stmt: Stmt) -> frozenset[str]:
     return frozenset(own.union(*(_multiplied(inner) for body in bodies(stmt) for inner in body)))
 
 
-def _in_body(body: Body, buffer: Buffer, root: dict[str, str], shared: int) -> Body | None:
+def _in_body(body: Body, buffer: Buffer, limits: _Limits) -> Body | None:
     """The statements with the buffer's loads replaced and its store gone, or None where that is not
     allowed."""
     for position, stmt in enumerate(body):
@@ -120,9 +130,9 @@ def _in_body(body: Body, buffer: Buffer, root: dict[str, str], shared: int) -> B
         rest = body[position + 1 :]
         made = definition(stmt, buffer, rest)
         if made is None:
-            return _one_level_down(body, position, buffer, root, shared)
+            return _one_level_down(body, position, buffer, limits)
         variables, value = made
-        if not _worth(variables, value, rest, buffer, shared) or not _unchanged(value, rest, buffer, root):
+        if not _worth(variables, value, rest, buffer, limits) or not _unchanged(value, rest, buffer, limits.root):
             return None
         return body[:position] + _put(rest, buffer, variables, value)
     return None
@@ -132,11 +142,11 @@ def _put(body: Body, buffer: Buffer, variables: tuple[str, ...], value: Expr) ->
     return map_all(body, lambda e: _replaced(e, buffer, variables, value))
 
 
-def _one_level_down(body: Body, position: int, buffer: Buffer, root: dict[str, str], shared: int) -> Body | None:
+def _one_level_down(body: Body, position: int, buffer: Buffer, limits: _Limits) -> Body | None:
     stmt = body[position]
     if any(a.buffer == buffer.name for a in accesses(body[position + 1 :])) or not isinstance(stmt, For):
         return None
-    inside = _in_body(stmt.body, buffer, root, shared)
+    inside = _in_body(stmt.body, buffer, limits)
     return None if inside is None else (*body[:position], replace(stmt, body=inside), *body[position + 1 :])
 
 
@@ -178,7 +188,7 @@ def _is_comment(stmt: Stmt) -> bool:
     return type(stmt).__name__ == "Comment"
 
 
-def _worth(variables: tuple[str, ...], value: Expr, rest: Body, buffer: Buffer, shared: int) -> bool:
+def _worth(variables: tuple[str, ...], value: Expr, rest: Body, buffer: Buffer, limits: _Limits) -> bool:
     size = sum(1 for _ in parts(value))
     last = variables[-1] if variables else ""
     memory = [load for load in loads(value) if load.index and (not last or last in symbols(load))]
@@ -190,12 +200,21 @@ def _worth(variables: tuple[str, ...], value: Expr, rest: Body, buffer: Buffer, 
     looked_up = any(any(dim_loads(d)) for a in uses for d in a.index or ())  # in loops that cannot leave it out
     if looked_up and _flops(value) > CHEAP_FLOPS:
         return False
-    few = len(memory) <= CHEAP_LOADS or (len({*memory} - rows) <= CHEAP_LOADS and 0 < len(rows) <= shared)
+    if _flops(value) > ONCE_FLOPS and any(_for_each(a, limits.batch) for a in uses):
+        return False
+    few = len(memory) <= CHEAP_LOADS or (len({*memory} - rows) <= CHEAP_LOADS and 0 < len(rows) <= limits.shared)
     if few and cost(value, last) <= CHEAP_FLOPS:
         return True
     if len(uses) > 1 or size > MOST_NODES:
         return not uses
     return not uses or _same_space(uses[0])
+
+
+def _for_each(use: Access, batch: str | None) -> bool:
+    """Whether each example would compute what is computed once."""
+    if batch is None or not use.loops or use.loops[0].hi != Dim.of(batch):
+        return False
+    return not any(use.loops[0].var in d.symbols() for d in use.index or ())
 
 
 def _flops(value: Expr) -> int:
