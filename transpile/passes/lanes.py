@@ -35,7 +35,7 @@ from ..operations import flops
 from .alike import LANES, MANY_LANES, NARROW, is_recurrence
 from .products import step
 from .together import Mixed, Together
-from .tree import Body, accesses, bodies, dim_loads, map_bodies, own_exprs, parts, walk
+from .tree import Body, accesses, bodies, dim_loads, map_bodies, own_accesses, own_exprs, parts, walk
 from .work import work
 
 FEWEST = 4  # examples of a group: fewer go one by one
@@ -198,6 +198,8 @@ def _worth(state: Together) -> Dim | None:
     alone, together = Dim.of(0), Dim.of(0)
     try:
         for stmt, loops in _nested(state.loop.body):
+            if loops and loops[-1].kind == "map" and _looks_up_rows(stmt, loops[-1].var):
+                return None
             facts: dict[str, tuple[Dim, Dim]] = {}
             for loop in loops:
                 facts[loop.var] = (largest(loop.lo, facts), largest(loop.hi - 1, facts))
@@ -220,6 +222,14 @@ def _worth(state: Together) -> Dim | None:
     told = product(dict.fromkeys(good))
     inside = {state.loop.var, *(s.var for s in walk(state.loop.body) if isinstance(s, For))}
     return None if told.symbols() & inside else told
+
+
+def _looks_up_rows(stmt: Store, var: str) -> bool:
+    """Whether the loop goes along rows that numbers in memory name: of sixteen examples it would go along sixteen."""
+    places = [index for _, index, _ in own_accesses(stmt) if index]
+    return any(
+        any(dim_loads(d) for d in p if var not in d.symbols()) and any(var in d.symbols() for d in p) for p in places
+    )
 
 
 def _nested(body: Body, loops: tuple[For, ...] = ()) -> Iterator[tuple[Store, tuple[For, ...]]]:
