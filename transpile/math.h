@@ -947,18 +947,21 @@ LC_FN double lc_hypot(double x, double y)
     return (ax == LC_INF) | (ay == LC_INF) ? LC_INF : h;
 }
 
-/* |x|^y = 2^(y log2|x|), off by 2^-35 at most before it is rounded; C99's table of special cases on top. */
+/* |x|^y = 2^(y log2|x|), off by 2^-35 at most before it is rounded; C99's table of special cases on top. One question a
+   choice: where one of two is the same in all of a loop, gcc makes jumps of them, and no vectors. */
 LC_FN float lc_powf(float x, float y)
 {
-    double a = lc_absf(x), b = y;
-    float p = lc__exp2wf(b * lc__log2w(a));
+    double b = y, l = lc__log2w((double)lc_absf(x)), e = b * l;
+    e = l == 0 ? 0 : e; /* 1 to whatever power */
+    e = b == 0 ? 0 : e;
+    float p = lc__exp2wf(e);
     float c = lc_absf(y), t = c < 0x1p23f ? c + 0x1p23f : c; /* c is whole from 2^23, even from 2^24 */
     int whole = (c < 0x1p23f ? t - 0x1p23f : c) == c;
     int odd = whole & (c < 0x1p24f) & (int)(lc__u(t) & 1);
     p = lc__f(lc__u(p) ^ ((lc__u(x) & 0x80000000u) & (odd ? 0x80000000u : 0u)));
-    p = (x < 0) & (x > -LC_INFF) & !whole ? LC_NANF : p;
-    p = (x == -1.f) & (c == LC_INFF) ? 1.f : p;
-    return (x == 1.f) | (y == 0) ? 1.f : p;
+    float none = whole ? -0.f : LC_NANF; /* of a number below 0 */
+    none = x < 0 ? none : -0.f;
+    return p + (x > -LC_INFF ? none : -0.f);
 }
 LC_FN double lc_pow(double x, double y) { return __builtin_pow(x, y); } /* libm */
 
