@@ -522,6 +522,27 @@ def test_every_loop_is_vectorised(probes):
     assert {name for _, name in probe_lines()} - probes("native").vectorised() == LIBM
 
 
+@pytest.mark.parametrize("inner", ["lc_expf(x[i])", "1.f + lc_expf(x[i])", "lc_maxf(x[i], 0.f)", "lc_tanhf(x[i])"])
+def test_functions_of_functions_are_vectorised(probes, tmp_path, inner):
+    """With a number that is the same in all of the loop: gcc must not make jumps of what it asks, nor of what it knows
+    of a number that is bounded before. heaviside and quarters have a constant there."""
+    needs_gcc(probes("native"))
+    header = PROBE.parent.parent / "transpile" / "math.h"
+    found = re.findall(r"LC_FN float (lc_\w+f)\(float [xa], float [ybh]\)", header.read_text())
+    two = sorted({*found} - {"lc_modf", "lc_floor_divf", "lc_heavisidef", "lc_power_quartersf"})
+    assert {"lc_powf", "lc_hypotf", "lc_xlogyf", "lc_logaddexpf"} <= {*two}
+    calls = [call for name in two for call in (f"{name}({inner}, a)", f"{name}(a, {inner})")]
+    loop = "void k{}(long n, const float *restrict x, float *restrict y, float a) "
+    loop += "{{ for (long i = 0; i < n; i++) y[i] = {}; }}"
+    lines = [f'#include "{header}"', *(loop.format(k, call) for k, call in enumerate(calls))]
+    (tmp_path / "two.c").write_text("\n".join(lines) + "\n")
+    command = [CC, *BUILDS["native"].split(), "-fopt-info-vec-optimized", "-S", "two.c", "-o", "two.s"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    whole = {int(n) for n in re.findall(r"two\.c:(\d+):\d+: optimized: .*loop vectorized", done.stderr)}
+    assert [call for k, call in enumerate(calls, 2) if k not in whole] == []
+
+
 def test_loops_are_vectorised_on_the_oldest_machine(probes):
     """SSE2 has no rounding instruction, and converts integers of 64 bits one by one;
     double kernels with 64-bit integers are left to gcc's judgement."""

@@ -937,18 +937,20 @@ LC_FN float lc_hypotf(float x, float y)
 {
     double a = x, b = y;
     float h = (float)lc_sqrt(a * a + b * b);
-    return (lc_absf(x) == LC_INFF) | (lc_absf(y) == LC_INFF) ? LC_INFF : h;
+    h = lc_absf(x) == LC_INFF ? LC_INFF : h;
+    return lc_absf(y) == LC_INFF ? LC_INFF : h;
 }
 LC_FN double lc_hypot(double x, double y)
 {
     double ax = lc_abs(x), ay = lc_abs(y), hi = ay > ax ? ay : ax, lo = ay > ax ? ax : ay;
     double g = hi > 0x1p500 ? 0x1p-600 : (hi < 0x1p-500 ? 0x1p600 : 1.), u = hi * g, v = lo * g;
     double h = lc_sqrt(u * u + v * v) * (hi > 0x1p500 ? 0x1p600 : (hi < 0x1p-500 ? 0x1p-600 : 1.));
-    return (ax == LC_INF) | (ay == LC_INF) ? LC_INF : h;
+    h = ax == LC_INF ? LC_INF : h;
+    return ay == LC_INF ? LC_INF : h;
 }
 
 /* |x|^y = 2^(y log2|x|), off by 2^-35 at most before it is rounded; C99's table of special cases on top. One question a
-   choice: where one of two is the same in all of a loop, gcc makes jumps of them, and no vectors. */
+   choice, and masks: where one of two questions is the same in all of a loop, gcc makes jumps of them, and no vectors. */
 LC_FN float lc_powf(float x, float y)
 {
     double b = y, l = lc__log2w((double)lc_absf(x)), e = b * l;
@@ -956,10 +958,9 @@ LC_FN float lc_powf(float x, float y)
     e = b == 0 ? 0 : e;
     float p = lc__exp2wf(e);
     float c = lc_absf(y), t = c < 0x1p23f ? c + 0x1p23f : c; /* c is whole from 2^23, even from 2^24 */
-    int whole = (c < 0x1p23f ? t - 0x1p23f : c) == c;
-    int odd = whole & (c < 0x1p24f) & (int)(lc__u(t) & 1);
-    p = lc__f(lc__u(p) ^ ((lc__u(x) & 0x80000000u) & (odd ? 0x80000000u : 0u)));
-    float none = whole ? -0.f : LC_NANF; /* of a number below 0 */
+    uint32_t whole = (c < 0x1p23f ? t - 0x1p23f : c) == c, few = c < 0x1p24f;
+    p = lc__f(lc__u(p) ^ (lc__u(x) & (lc__u(t) << 31) & -whole & -few)); /* odd */
+    float none = lc__f(0x80000000u | ((whole - 1u) & 0x7fc00000u)); /* -0; of a number below 0 NaN */
     none = x < 0 ? none : -0.f;
     return p + (x > -LC_INFF ? none : -0.f);
 }
@@ -1088,8 +1089,8 @@ LC_FN double lc_logit(double p)
 LC_FN float lc_logitf(float p) { double d = p; return (float)lc_log(d / (1. - d)); }
 
 /* x ln(y), 0 at x = 0 even where ln(y) is not finite. */
-LC_FN float lc_xlogyf(float x, float y) { float p = x * lc_logf(y); return (x == 0) & (y == y) ? 0.f : p; }
-LC_FN double lc_xlogy(double x, double y) { double p = x * lc_log(y); return (x == 0) & (y == y) ? 0. : p; }
+LC_FN float lc_xlogyf(float x, float y) { float p = x * lc_logf(y), q = x == 0 ? 0.f : p; return y == y ? q : p; }
+LC_FN double lc_xlogy(double x, double y) { double p = x * lc_log(y), q = x == 0 ? 0. : p; return y == y ? q : p; }
 
 /* ln|Gamma(x)|, libm; -inf at -inf, as SciPy. */
 double lgamma_r(double, int *); /* lgamma writes a global */
