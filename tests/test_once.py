@@ -57,6 +57,30 @@ def cosines(x: real["N"]) -> real["N"]:
 
 
 @layer
+def positions(x: real["T D"], *, base: float = 100.0) -> real["T D"]:
+    """Angles, each of two counters and a setting, on one way or the other; the first counter from 1."""
+    t, d = x.shape
+    y = np.zeros((t, d))
+    for i in range(1, t):
+        for j in range(d):
+            a = i / base ** (2 * (j // 2) / d)
+            y[i, j] = x[i, j] * (np.sin(a) if j % 2 == 0 else np.cos(a))
+    return y
+
+
+@layer
+def windowed(x: real["N"], *, width: int = 3) -> real["N"]:
+    """A window, asked at other places than those of the loop, and a triangle of its values."""
+    n = x.shape[0]
+    w = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(n) / width)
+    y = x * w[::-1]
+    for i in range(n):
+        for j in range(i):
+            y[i] += x[j] * np.exp(-0.1 * (i - j))
+    return y
+
+
+@layer
 def mixed(x: real["N D"], w: Param[real["N"]], v: Param[real["D"]]) -> real["D"]:
     """Weights that sum to 1, of which one is asked."""
     e = np.exp(w - np.max(w))
@@ -132,6 +156,8 @@ NAMES = [
     "arcface",
     "decay",
     "cosines",
+    "positions",
+    "windowed",
     "mixed",
     "orthogonal",
     "made_twice",
@@ -176,6 +202,8 @@ def draw(name: str, batch: int, size: int, dtype: type = np.float64) -> list[np.
         "arcface": lambda: [normal(batch, 5), normal(size, 5), labels],
         "decay": lambda: [normal(batch, 4, size), normal(size)],
         "cosines": lambda: [normal(batch, size)],
+        "positions": lambda: [normal(batch, size, 5)],
+        "windowed": lambda: [normal(batch, size)],
         "mixed": lambda: [normal(batch, size, 3), normal(size), normal(3)],
         "orthogonal": lambda: [normal(batch, size), normal(size, size)],
         "made_twice": lambda: [normal(batch, size), normal(size)],
@@ -241,7 +269,16 @@ def _dear(stmts: list[For]) -> set[str]:
     return ops & {"exp", "sqrt", "divide", "cos", "tanh"}
 
 
-@pytest.mark.parametrize(("name", "method"), [("cosine", "predict"), ("cosine", "backward"), ("orthogonal", "predict")])
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [
+        ("cosine", "predict"),
+        ("cosine", "backward"),
+        ("orthogonal", "predict"),
+        ("cosines", "predict"),
+        ("cosines", "backward"),
+    ],
+)
 def test_no_example_makes_what_all_share(kernels, name, method):
     kernel = kernels(name, method, "summed")
     assert not _dear(_of_examples(kernel))
@@ -257,6 +294,13 @@ def test_the_gradient_goes_back_once(kernels):
     kernel = kernels("cosine", "backward", "products")
     depths = [s.depth[1] for s in walk(kernel.body) if isinstance(s, Product)]
     assert Dim.of("batch") in depths
+    assert not _of_examples(kernel)
+
+
+@pytest.mark.parametrize("method", ["predict", "backward"])
+def test_a_transform_is_a_product(kernels, method):
+    kernel = kernels("cosines", method, "products")
+    assert [s for s in kernel.body if isinstance(s, Product)]
     assert not _of_examples(kernel)
 
 

@@ -14,6 +14,7 @@ from .channels import channels
 from .chunk import chunk
 from .clipped import clipped
 from .contract import contract
+from .counted import counted
 from .deepen import deepen
 from .direct import direct
 from .distribute import distribute
@@ -80,6 +81,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("outward", outward),  # loops that jump through memory go outside
     ("periods", periods),  # what repeats in places is made together
     ("fills", fills),  # what is stored as a whole is not filled before
+    ("counted", counted),  # what is dear, and told by counters alone, has a table
     ("once", once),  # what no example changes is made before the loop over them
     ("summed", summed),  # what is linear in what each example leaves is made of the sum
     ("distribute", distribute),  # a vector times a matrix, for all examples or rows, is a matrix product

@@ -41,13 +41,13 @@ def once(kernel: Kernel) -> Kernel:
     found: list[Stmt] = []
     for stmt in kernel.body:
         if isinstance(stmt, For) and stmt.kind == "map" and stmt.hi == Dim.of(kernel.batch):
-            found += _Examples(kernel, stmt).parted()
+            found += Examples(kernel, stmt).parted()
         else:
             found.append(stmt)
     return replace(kernel, body=tuple(found))
 
 
-class _Examples:
+class Examples:
     """The loop over the examples. `own`: temporaries that it alone touches."""
 
     def __init__(self, kernel: Kernel, loop: For) -> None:
@@ -110,23 +110,39 @@ class _Examples:
     def pays(self, name: str, added: set[str]) -> bool:
         """`added`: what hangs on sums, or on other loops that must end first. What is made of arguments element by
         element is for `tables`."""
-        stmts = [s for k in self.writers(name) for s in walk((self.loop.body[k],)) if isinstance(s, Store)]
-        read = {e.buffer for s in stmts for e in loads(s.value)} - {name}
-        if name not in added:
-            return False
-        if any(isinstance(p, Op) and flops(p.op) >= DEAR for s in stmts for p in parts(s.value)):
-            return True
+        if name not in added or self.is_dear(name):
+            return name in added
+        read = {e.buffer for s in self.stores(name) for e in loads(s.value)} - {name}
         return bool(read) and degree(self.table[name]) <= max(degree(self.table[n]) for n in read)
 
     def added(self, steady: set[int]) -> set[str]:
-        """What is added up, or made by steps, of all that does not change, and what is made of that."""
+        """What is added up, or made by steps, of all that does not change; what is dear of what counters tell; and
+        what is made of those."""
         body, found = self.loop.body, set[str]()
+        told = {n for n in self.told_by_counters(steady) if self.table[n].shape and self.is_dear(n)}
         for k in sorted(steady):
             inside = tuple(walk((body[k],)))
             steps = any(isinstance(s, For) and s.kind == "seq" for s in inside)
-            if steps or any(isinstance(s, Store) and s.op for s in inside) or self.read(body[k]) & found:
+            sums = any(isinstance(s, Store) and s.op for s in inside)
+            if steps or sums or self.read(body[k]) & found or written((body[k],)) & told:
                 found |= written((body[k],))
         return found
+
+    def told_by_counters(self, steady: set[int]) -> set[str]:
+        """What no argument tells."""
+        found = {n for n in self.own if self.writers(n) and self.writers(n) <= steady}
+        while True:
+            left = {n for n in found if all(self.read(self.loop.body[k]) <= found for k in self.writers(n))}
+            if left == found:
+                return found
+            found = left
+
+    def stores(self, name: str) -> list[Store]:
+        """All of the statements that write it."""
+        return [s for k in self.writers(name) for s in walk((self.loop.body[k],)) if isinstance(s, Store)]
+
+    def is_dear(self, name: str) -> bool:
+        return any(isinstance(p, Op) and flops(p.op) >= DEAR for s in self.stores(name) for p in parts(s.value))
 
 
 def own_temporaries(kernel: Kernel, loop: For) -> set[str]:
@@ -156,4 +172,4 @@ def _is_harmless(stmt: Stmt, memory: Memory) -> bool:
     return False
 
 
-__all__ = ["asks_nothing_of", "once", "own_temporaries"]
+__all__ = ["Examples", "asks_nothing_of", "once", "own_temporaries"]
