@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..dims import ZERO, Dim
+from ..dims import ZERO, Dim, nonnegative
 from ..ir import Buffer, Cast, Expr, For, Kernel, Load, Op, Stmt, Store
 from ..operations import ROWS, flops
 from .depend import Memory
@@ -92,9 +92,11 @@ class _Tables:
         if not 0 < len(own) <= MOST_AXES or self.loop.var in symbols(expr):
             return False
         variables = {loop.var for loop in own}
-        plain = all(x.lo == ZERO and not x.hi.symbols() & variables and not any(dim_loads(x.hi)) for x in own)
-        outer = all(self.loop.var not in x.hi.symbols() for x in own)
-        return plain and outer and {e.buffer for e in loads(expr)} <= self.told and harmless(expr, memory)
+        if not all(x.lo == ZERO and nonnegative(x.hi, memory.facts) and not any(dim_loads(x.hi)) for x in own):
+            return False
+        if any(x.hi.symbols() & (variables | {self.loop.var}) for x in own):
+            return False
+        return {e.buffer for e in loads(expr)} <= self.told and harmless(expr, memory)
 
     def table(self, expr: Expr, own: Sequence[For]) -> Load:
         if expr not in self.found:

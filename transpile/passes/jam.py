@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from ..dims import Dim
+from ..dims import Dim, maximum
 from ..ir import Buffer, Comment, For, Kernel, Stmt, Store
 from .depend import Memory
 from .fuse import fuse_body, fusible
@@ -70,7 +70,7 @@ class _State:
         return tuple(found)
 
     def unrolled(self, loop: For, old: For, rows: int, memory: Memory) -> Body:
-        count = (loop.hi - loop.lo) // rows
+        count = maximum(Dim.of(0), (loop.hi - loop.lo) // rows, memory.facts)  # a loop may end before it begins
         var = self.names.fresh(f"{loop.var}x{rows}")
         private = self.private(loop, old)
         places = [loop.lo + Dim.of(var) * rows + k for k in range(rows)]

@@ -33,6 +33,7 @@ from ..dims import Dim, largest, maximum, minimum, product
 from ..ir import FLOATS, Buffer, Const, For, If, Int, Kernel, Op, Stmt, Store, While
 from ..operations import flops
 from .alike import LANES, MANY_LANES, NARROW, is_recurrence
+from .depend import Memory
 from .products import step
 from .together import Mixed, Together
 from .tree import Body, accesses, bodies, dim_loads, map_bodies, own_accesses, own_exprs, parts, walk
@@ -142,7 +143,7 @@ def _along_elements(
     body: Body = (nest,)
     for loop, around in found:
         groups: list[For] = []
-        full = extent // MANY_LANES
+        full = maximum(Dim.of(0), extent // MANY_LANES, Memory.of(kernel).facts)  # it may be less than none
         for lo, hi, count in ((Dim.of(0), full, None), (full, _up(extent, MANY_LANES), extent % MANY_LANES)):
             state = Together(kernel, loop, around, MANY_LANES, count)
             if not state.possible():
