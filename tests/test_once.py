@@ -81,18 +81,6 @@ def windowed(x: real["N"], *, width: int = 3) -> real["N"]:
 
 
 @layer
-def none_or_some(x: real["N"], *, less: int = 5) -> real["N"]:
-    """Loops that may go from 0 to less than 0."""
-    y = x * 1.0
-    for i in range(x.shape[0] - less):
-        for j in range(x.shape[0] - 3):
-            y[i] += np.cos(0.3 * i * j) * x[j]
-    for i in range(2 - less):
-        y += np.cos(i) * np.sin(x)
-    return y
-
-
-@layer
 def mixed(x: real["N D"], w: Param[real["N"]], v: Param[real["D"]]) -> real["D"]:
     """Weights that sum to 1, of which one is asked."""
     e = np.exp(w - np.max(w))
@@ -170,7 +158,6 @@ NAMES = [
     "cosines",
     "positions",
     "windowed",
-    "none_or_some",
     "mixed",
     "orthogonal",
     "made_twice",
@@ -217,7 +204,6 @@ def draw(name: str, batch: int, size: int, dtype: type = np.float64) -> list[np.
         "cosines": lambda: [normal(batch, size)],
         "positions": lambda: [normal(batch, size, 5)],
         "windowed": lambda: [normal(batch, size)],
-        "none_or_some": lambda: [normal(batch, size)],
         "mixed": lambda: [normal(batch, size, 3), normal(size), normal(3)],
         "orthogonal": lambda: [normal(batch, size), normal(size, size)],
         "made_twice": lambda: [normal(batch, size), normal(size)],

@@ -16,7 +16,7 @@ from ..dims import Dim
 from ..ir import Buffer, Check, For, Kernel, Stmt, Store
 from .depend import Memory
 from .once import own_temporaries
-from .tree import Body, Names, accesses, has, loads, own_accesses, rename_buffers, substitute, written
+from .tree import Body, Names, accesses, has, loads, over_examples, own_accesses, rename_buffers, substitute, written
 
 
 def asked_before(kernel: Kernel) -> Kernel:
@@ -24,7 +24,7 @@ def asked_before(kernel: Kernel) -> Kernel:
     body: list[Stmt] = []
     made: list[Buffer] = []
     for stmt in kernel.body:
-        if isinstance(stmt, For) and kernel.batch and stmt.kind == "map" and stmt.hi == Dim.of(kernel.batch):
+        if over_examples(stmt, kernel):
             body += _parted(kernel, stmt, made)
         else:
             body.append(stmt)

@@ -22,7 +22,7 @@ from .once import Examples
 from .order import rebuild
 from .predicate import harmless
 from .share import dtype_of
-from .tree import Names, dim_loads, loads, parts, subst_expr, symbols
+from .tree import Names, dim_loads, loads, over_examples, parts, subst_expr, symbols
 
 DEAR = 10  # flops: a function of the mathematical library
 MOST_AXES = 2
@@ -33,7 +33,7 @@ def counted(kernel: Kernel) -> Kernel:
         return kernel
     body: list[Stmt] = []
     for stmt in kernel.body:
-        if isinstance(stmt, For) and stmt.kind == "map" and stmt.hi == Dim.of(kernel.batch):
+        if over_examples(stmt, kernel):
             tables = _Tables(kernel, stmt)
             body.append(replace(stmt, body=tuple(tables.body())))
             kernel = replace(kernel, buffers=(*kernel.buffers, *tables.made))

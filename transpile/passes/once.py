@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from ..dims import Dim
 from ..ir import Comment, For, If, Kernel, Op, Stmt, Store
 from ..operations import flops
 from .depend import Memory
@@ -24,6 +23,7 @@ from .tree import (
     buffers,
     degree,
     loads,
+    over_examples,
     own_dims,
     own_exprs,
     parts,
@@ -40,7 +40,7 @@ def once(kernel: Kernel) -> Kernel:
         return kernel
     found: list[Stmt] = []
     for stmt in kernel.body:
-        if isinstance(stmt, For) and stmt.kind == "map" and stmt.hi == Dim.of(kernel.batch):
+        if over_examples(stmt, kernel):
             found += Examples(kernel, stmt).parted()
         else:
             found.append(stmt)

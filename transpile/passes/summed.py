@@ -18,7 +18,21 @@ from ..dims import ZERO, Dim
 from ..ir import FLOATS, Buffer, Cast, Comment, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
 from .depend import Memory
 from .once import asks_nothing_of, own_temporaries
-from .tree import Body, Names, accesses, buffers, degree, dim_loads, loads, parts, rename_buffers, walk, written
+from .tree import (
+    Body,
+    Names,
+    accesses,
+    buffers,
+    degree,
+    dim_loads,
+    loads,
+    over_examples,
+    parts,
+    rename_buffers,
+    touched,
+    walk,
+    written,
+)
 
 STEADY, LINEAR = 0, 1
 
@@ -28,7 +42,7 @@ def summed(kernel: Kernel) -> Kernel:
         return kernel
     found: list[Stmt] = []
     for stmt in kernel.body:
-        if isinstance(stmt, For) and stmt.kind == "map" and stmt.hi == Dim.of(kernel.batch):
+        if over_examples(stmt, kernel):
             loop = _Examples(kernel, stmt)
             found += loop.parted()
             kernel = replace(kernel, buffers=(*kernel.buffers, *loop.made))
@@ -54,10 +68,10 @@ class _Examples:
         body = self.loop.body
         behind = tuple(s for k, s in enumerate(body) if k in moved)
         rest = tuple(s for k, s in enumerate(body) if k not in moved)
-        parts_ = sorted(n for n in _touched(behind) & self.own if n in written(rest))
-        if not self.pays(behind, parts_):
+        left = sorted(n for n in touched(behind) & self.own if n in written(rest))
+        if not self.pays(behind, left):
             return (self.loop,)
-        fresh = {n: self.names.fresh(f"{n}_all") for n in parts_}
+        fresh = {n: self.names.fresh(f"{n}_all") for n in left}
         self.made = [replace(self.table[n], name=new) for n, new in fresh.items()]
         zeros = tuple(self.each(n, Store(new, (), Const(0.0, self.table[n].dtype))) for n, new in fresh.items())
         adds = tuple(self.each(n, Store(new, (), Load(n, (), self.table[n].dtype), "add")) for n, new in fresh.items())
@@ -89,8 +103,8 @@ class _Examples:
         """Whether what stays changes what it touches, or reads what it changes, later in an iteration."""
         body = self.loop.body
         later = tuple(s for m, s in enumerate(body) if m > k and m not in found)
-        mine, set_ = _touched((body[k],)) - self.sums, written((body[k],)) - self.sums
-        return bool(mine & written(later) or set_ & _touched(later))
+        mine, set_ = touched((body[k],)) - self.sums, written((body[k],)) - self.sums
+        return bool(mine & written(later) or set_ & touched(later))
 
     def feeds(self, k: int, among: set[int]) -> bool:
         """Whether another statement among them reads what it writes."""
@@ -147,10 +161,6 @@ class _Examples:
 
 def _is_zero(expr: Expr) -> bool:
     return isinstance(expr, Const) and expr.value == 0
-
-
-def _touched(body: Body) -> set[str]:
-    return {a.buffer for a in accesses(body)}
 
 
 def _read(stmt: Stmt) -> set[str]:

@@ -345,6 +345,11 @@ def touched(body: Iterable[Stmt]) -> set[str]:
     return {a.buffer for a in accesses(body)}
 
 
+def over_examples(stmt: Stmt | None, kernel: Kernel) -> TypeGuard[For]:
+    """Whether it is a loop over all examples of a batch."""
+    return isinstance(stmt, For) and stmt.kind == "map" and kernel.batch is not None and stmt.hi == Dim.of(kernel.batch)
+
+
 def unread(kernel: Kernel) -> set[str]:
     """Arguments in which the kernel never looks: it takes their extents, as numbers."""
     root = roots(kernel)
