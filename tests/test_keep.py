@@ -110,7 +110,7 @@ def test_what_is_kept() -> None:
         ("return np.sum(np.tanh(x) ** 2, axis=1)", 'x: real["N D"]', ("tanh_x",)),
         ("return np.sum(np.tanh(x) * x, axis=1)", 'x: real["N D"]', ()),  # x is asked for anyway
         ("return np.sum(np.tanh(x * x) ** 2, axis=1)", 'x: real["N D"]', ()),
-        ("return np.sum(np.tanh(w) ** 2) * x", 'x: real, w: Param[real["N D"]]', ("total",)),  # not an example's own
+        ("return np.sum(np.tanh(w) ** 2) * x", 'x: real, w: Param[real["N D"]]', ()),  # made once a call
         ("return np.sum(np.tanh(x[:, None] - y) ** 2, axis=1)", 'x: real["N"], y: real["D"]', ()),  # more than both
         ("return np.sum(np.sqrt(x[:, None, :]) * y, axis=2)", 'x: real["N D"], y: real["M D"]', ()),
         ("a = np.tanh(x)\nx[0] = 0\nreturn np.sum(a * a, axis=1) + np.sum(x, axis=1)", 'x: real["N D"]', ("a",)),
