@@ -76,7 +76,17 @@ def windowed(x: real["N"], *, width: int = 3) -> real["N"]:
     y = x * w[::-1]
     for i in range(n):
         for j in range(i):
-            y[i] += x[j] * np.exp(-0.1 * (i - j))
+            y[i] += x[j] * np.exp(-0.1 * (i - j)) * np.cos(0.2 * j)
+    return y
+
+
+@layer
+def triangle(x: real["N"]) -> real["N"]:
+    """What one counter tells, whose end another one is."""
+    y = x * 1.0
+    for i in range(x.shape[0]):
+        for j in range(i + 1):
+            y[i] += x[j] * np.exp(-0.1 * j)
     return y
 
 
@@ -158,6 +168,7 @@ NAMES = [
     "cosines",
     "positions",
     "windowed",
+    "triangle",
     "mixed",
     "orthogonal",
     "made_twice",
@@ -204,6 +215,7 @@ def draw(name: str, batch: int, size: int, dtype: type = np.float64) -> list[np.
         "cosines": lambda: [normal(batch, size)],
         "positions": lambda: [normal(batch, size, 5)],
         "windowed": lambda: [normal(batch, size)],
+        "triangle": lambda: [normal(batch, size)],
         "mixed": lambda: [normal(batch, size, 3), normal(size), normal(3)],
         "orthogonal": lambda: [normal(batch, size), normal(size, size)],
         "made_twice": lambda: [normal(batch, size), normal(size)],

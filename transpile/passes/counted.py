@@ -57,6 +57,7 @@ class _Tables:
         self.steady = self.examples.steady()
         self.told = self.examples.told_by_counters(self.steady)
         self.names = Names.of(self.kernel)
+        self.known = {*self.kernel.dims, *(s.name for s in self.kernel.scalars)}  # before all loops
 
     def body(self) -> Iterator[Stmt]:
         for k, stmt in enumerate(self.loop.body):
@@ -91,10 +92,9 @@ class _Tables:
             return False
         if not 0 < len(own) <= MOST_AXES or self.loop.var in symbols(expr):
             return False
-        variables = {loop.var for loop in own}
         if not all(x.lo == ZERO and nonnegative(x.hi, memory.facts) and not any(dim_loads(x.hi)) for x in own):
             return False
-        if any(x.hi.symbols() & (variables | {self.loop.var}) for x in own):
+        if any(x.hi.symbols() - self.known for x in own) or symbols(expr) - self.known - {x.var for x in own}:
             return False
         return {e.buffer for e in loads(expr)} <= self.told and harmless(expr, memory)
 

@@ -154,6 +154,9 @@ class _Examples:
         """Whether there is more to it than adding, and no more to add up than there was."""
         ops = {p.op for s in walk(behind) if isinstance(s, Store) for p in parts(s.value) if isinstance(p, Op)}
         targets = written(behind) & self.sums
+        counters = {s.var for s in walk(self.loop.body) if isinstance(s, For)}
+        if any(d.symbols() & counters for n in left for d in self.table[n].shape):
+            return False
         if not left or not targets or ops <= {"add", "subtract", "negative"}:
             return False
         return max(degree(self.table[n]) for n in left) <= max(degree(self.table[n]) for n in targets)
