@@ -8,6 +8,7 @@ from functools import partial
 from ..ir import Kernel
 from .accumulate import accumulate
 from .ahead import ahead
+from .aside import aside
 from .bits import bits
 from .bounds import bounds
 from .channels import channels
@@ -76,6 +77,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("ranges", ranges),  # where all indices are in range, none is checked
     ("ends", ends),  # what fails from some step on ends the loop there
     ("steady", steady),  # what is asked of an index that a loop does not change is asked before it
+    ("aside", aside),  # what a loop adds at one place of what it goes along is added up beside it
     ("free", free),  # user loops with independent iterations are maps
     ("clipped", clipped),  # windows that borders cut off are whole, and ask
     ("outward", outward),  # loops that jump through memory go outside

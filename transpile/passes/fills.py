@@ -2,19 +2,22 @@
 
     y[i] = 0; for t seq: h = ...; y[t] = h    ->    for t seq: h = ...; y[t] = h
 
-np.empty is zeros here, so that nothing ever depends on what was in memory; mostly there is nothing to fill.
+np.empty is zeros here, so that nothing ever depends on what was in memory; mostly there is nothing to fill. What has to
+be filled is filled behind checks that come before anything else is done with it: nothing else goes past a check, and so
+the loop that adds to it could not be one with that which fills it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from ..dims import Dim
-from ..ir import Buffer, Kernel, Stmt
+from ..ir import Buffer, Check, Kernel, Stmt
 from .contract import stored_first
 from .order import filled
-from .tree import Access, Body, accesses, buffers, map_bodies, roots
+from .tree import Access, Body, accesses, buffers, dim_loads, has, map_bodies, roots, touched
 
 
 def fills(kernel: Kernel) -> Kernel:
@@ -33,9 +36,20 @@ def fills(kernel: Kernel) -> Kernel:
 
     def cleared(body: Body) -> Body:
         kept = tuple(stmt for k, stmt in enumerate(body) if needed(stmt, body[k + 1 :]))
-        return tuple(map_bodies(stmt, cleared) for stmt in kept)
+        return tuple(map_bodies(stmt, cleared) for stmt in _behind_checks(kept, root))
 
     return replace(kernel, body=cleared(kernel.body))
+
+
+def _behind_checks(body: Body, root: Mapping[str, str]) -> Body:
+    for k in range(len(body) - 1, -1, -1):
+        if (nest := filled(body[k])) is None or any(any(dim_loads(d)) for loop in nest[0] for d in (loop.lo, loop.hi)):
+            continue
+        name = root[nest[1].buffer]
+        idle = tuple(takewhile(lambda s, name=name: name not in {root[n] for n in touched((s,))}, body[k + 1 :]))
+        if has(idle, Check) and len(idle) < len(body) - k - 1:
+            body = (*body[:k], *idle, body[k], *body[k + 1 + len(idle) :])
+    return body
 
 
 def stores_all(stmt: Stmt, touching: Sequence[Access], buffer: Buffer, still: Mapping[int, Dim]) -> bool:

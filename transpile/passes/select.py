@@ -12,6 +12,7 @@ others keep their branches.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container, Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -35,7 +36,8 @@ def selected(body: Body, memory: Memory, uses: Counter[str]) -> Body:
 
 
 def select(kernel: Kernel) -> Kernel:
-    """What a branch of an innermost loop adds is chosen, or nothing: what it reads is then read anyway, in vectors."""
+    """What a branch of an innermost loop adds is chosen, or nothing, and what it stores, or what is there: what it reads
+    is then read anyway, in vectors."""
     return replace(kernel, body=_innermost(kernel.body, Memory.of(kernel), buffers(kernel)))
 
 
@@ -58,26 +60,36 @@ def _places(stmt: Stmt) -> set[str]:
 def _of_loop(stmt: Stmt, memory: Memory, table: dict[str, Buffer], safe: frozenset[str]) -> Stmt:
     inside = memory.inside(stmt) if isinstance(stmt, For) else memory
     if isinstance(stmt, For) and stmt.kind == "map" and not has(stmt.body, For, While, Check):
-        return replace(stmt, body=tuple(new for s in stmt.body for new in _added(s, inside, table, safe)))
+        body: list[Stmt] = []
+        for s in stmt.body:
+            begun = frozenset(s.buffer for s in body if isinstance(s, Store) and not s.index)
+            body += _added(s, inside, table, safe, begun)
+        return replace(stmt, body=tuple(body))
     return map_bodies(stmt, lambda inner: _innermost(inner, inside, table, safe))
 
 
-def _added(stmt: Stmt, memory: Memory, table: dict[str, Buffer], safe: frozenset[str]) -> Body:
-    """if c: s += a; z[i] += b    ->    s += where(c, a, 0); z[i] += where(c, b, 0)"""
+def _may_be_masked(store: Store, begun: frozenset[str] = frozenset()) -> bool:
+    """`begun`: numbers that each iteration has by now."""
+    return store.op in ("add", "max", "min") or (not store.op and (bool(store.index) or store.buffer in begun))
+
+
+def _added(
+    stmt: Stmt, memory: Memory, table: dict[str, Buffer], safe: frozenset[str], begun: frozenset[str]
+) -> Iterable[Stmt]:
+    """if c: s += a; z[i] = b    ->    s += where(c, a, 0); z[i] = where(c, b, z[i])"""
     if not isinstance(stmt, If):
         return (stmt,)
     then, orelse = (
-        tuple(new for s in way for new in _added(s, memory, table, safe)) for way in (stmt.then, stmt.orelse)
+        tuple(new for s in way for new in _added(s, memory, table, safe, begun)) for way in (stmt.then, stmt.orelse)
     )
     stmt = replace(stmt, then=then, orelse=orelse)
     ways = [(s, stmt.cond) for s in then] + [(s, Op("logical_not", (stmt.cond,), "bool")) for s in orelse]
-    added = [
-        s for s, _ in ways if isinstance(s, Store) and s.op in ("add", "max", "min") and table[s.buffer].dtype in FLOATS
-    ]
+    added = [s for s, _ in ways if isinstance(s, Store) and _may_be_masked(s, begun)]
+    added = [s for s in added if table[s.buffer].dtype in FLOATS]
     places = [Load(s.buffer, s.index, table[s.buffer].dtype) for s in added if s.index]
     if len(added) < len(ways) or sum(_cost(s.value) for s in added) > MOST_ADDED:
         return (stmt,)
-    if {memory.root[s.buffer] for s in added} & {memory.root[e.buffer] for e in loads(stmt.cond)}:
+    if len(added) > 1 and {memory.root[s.buffer] for s in added} & {memory.root[e.buffer] for e in loads(stmt.cond)}:
         return (stmt,)
     if not all(harmless(e, memory, safe=safe) for e in (stmt.cond, *places, *(s.value for s in added))):
         return (stmt,)
@@ -95,7 +107,7 @@ def _stmt(stmt: Stmt, memory: Memory, uses: Counter[str]) -> Body:
     stmt = replace(stmt, then=then, orelse=orelse)
     ways = _values(stmt.then, memory), _values(stmt.orelse, memory)
     if ways[0] is None or ways[1] is None:
-        return (stmt,)
+        return _numbers_before(stmt, memory, only)
     if any(uses[name] > own[name] for name in ways[0].keys() ^ ways[1].keys()):
         return (stmt,)
     both = [name for name in ways[0] if name in ways[1]]
@@ -108,6 +120,34 @@ def _stmt(stmt: Stmt, memory: Memory, uses: Counter[str]) -> Body:
     if any(dtype_of(a) != dtype_of(b) for a, b in pairs):
         return (stmt,)
     return tuple(Store(n, (), Op("where", (stmt.cond, *p), dtype_of(p[0]))) for n, p in zip(both, pairs, strict=True))
+
+
+def _numbers_before(stmt: If, memory: Memory, only: Container[str]) -> Body:
+    """if c: n = v; s += n; z[i] = -n    ->    n = v; if c: s += n; z[i] = -n
+
+    Where the ways do nothing else than to add and to store, so that they may be masked (`select`)."""
+    numbers: list[Store] = []
+    added: tuple[list[Stmt], list[Stmt]] = [], []
+    for way, adds in zip((stmt.then, stmt.orelse), added, strict=True):
+        for s in way:
+            if _only_adds(s):
+                adds.append(s)
+                continue
+            changed = {memory.root[name] for name in written(adds)}
+            if not isinstance(s, Store) or s.buffer not in only or changed & {memory.root[e.buffer] for e in loads(s.value)}:
+                return (stmt,)
+            numbers.append(s)
+    if len({s.buffer for s in numbers}) < len(numbers) or sum(_cost(s.value) for s in numbers) > MOST_ADDED:
+        return (stmt,)
+    if not all(dtype_of(s.value) not in INTEGERS and harmless(s.value, memory) for s in numbers):
+        return (stmt,)
+    return (*numbers, replace(stmt, then=tuple(added[0]), orelse=tuple(added[1])))
+
+
+def _only_adds(stmt: Stmt) -> bool:
+    if isinstance(stmt, If):
+        return all(_only_adds(s) for s in (*stmt.then, *stmt.orelse))
+    return isinstance(stmt, Store) and _may_be_masked(stmt)
 
 
 def _told_where_used(body: Body, memory: Memory, only: dict[str, int]) -> Body:

@@ -1,0 +1,239 @@
+"""What only a branch asks of an index, adds, or stores: in vectors, and with the same faults."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from nets import built_from
+from thorough import agrees, same_bits
+
+from layerc.build.driver import compile_module, read_module
+from layerc.transpile.ir import Check, For, If, Store
+from layerc.transpile.passes.tree import walk
+
+TEXT = '''
+import numpy as np
+from layerc import Param, i32, layer, real
+
+
+@layer
+def hinge(x: real["K"], label: i32, *, margin: float = 1.0) -> real[""]:
+    total = 0.0
+    for j in range(x.shape[0]):
+        if j != label:
+            total += max(0.0, margin + x[j] - x[label])
+    return total / x.shape[0]
+
+
+@layer
+def two_places(x: real["K"], first: i32, second: i32) -> real[""]:
+    """What one branch never asks for must not spoil what the other one does."""
+    total = 0.0
+    for j in range(x.shape[0]):
+        if j < 3:
+            total += x[j] * x[first]
+        elif j == 1000:
+            total += x[j] * x[second]
+        else:
+            total += 0.5 * x[j] * x[j]
+    return total
+
+
+@layer
+def in_turn(x: real["K"], first: i32, second: i32) -> real[""]:
+    total = 0.0
+    for j in range(x.shape[0]):
+        if j == 2:
+            total += x[j] * x[second]
+        if j != first:
+            if j > 0:
+                total += np.sin(x[j]) * x[first]
+    return total
+
+
+@layer
+def rows(x: real["N K"], label: i32["N"]) -> real["N"]:
+    n, k = x.shape
+    y = np.zeros(n)
+    for i in range(n):
+        for j in range(k):
+            if j != label[i]:
+                y[i] += max(0.0, 1.0 + x[i, j] - x[i, label[i]])
+    return y
+
+
+@layer
+def one_place(x: real["K"], *, at: int = 2) -> real["K"]:
+    y = np.zeros_like(x)
+    for j in range(x.shape[0]):
+        y[j] += x[j] * x[j]
+        if j > at:
+            y[at] += np.exp(x[j])
+    return y
+
+
+@layer
+def spread(x: real["K"], w: Param[real["K"]]) -> real["K"]:
+    """Its gradient adds to the first weight all the time, and to each in turn."""
+    y = np.zeros_like(x)
+    for j in range(x.shape[0]):
+        y[j] = w[j] * x[j] + w[0] * np.tanh(x[j])
+    return y
+
+
+@layer
+def all_but_one(x: real["K"], c: real[""]) -> real[""]:
+    total = 0.0
+    for j in range(x.shape[0]):
+        if j != 3:
+            total += max(0.0, 1.0 + x[j] - c)
+    return total
+
+
+@layer
+def some_stored(x: real["K"]) -> real["K"]:
+    y = np.zeros_like(x)
+    for j in range(x.shape[0]):
+        if x[j] > 0:
+            y[j] = x[j] * x[j]
+    return y
+
+
+@layer
+def stored_over(x: real["K"]) -> real["K"]:
+    y = x.copy()
+    for j in range(x.shape[0]):
+        if y[j] > 0.5:
+            y[j] = 0.5 + np.log(0.5 + y[j])
+    return y
+
+
+@layer
+def three_ways(x: real["K"], a: Param[real[""]]) -> real["K"]:
+    y = np.zeros_like(x)
+    for j in range(x.shape[0]):
+        if x[j] > 0.5:
+            t = a + x[j]
+            y[j] = t * t
+        elif x[j] < -0.5:
+            s = a * x[j]
+            y[j] = s * x[j]
+            y[j] += s
+    return y
+
+
+@layer
+def root_of_some(x: real["K"]) -> real["K"]:
+    """Nobody sees the root of what is below 0, nor its gradient."""
+    y = np.ones_like(x)
+    for j in range(x.shape[0]):
+        if x[j] > 0.1:
+            r = np.sqrt(x[j])
+            y[j] = r * r * r
+    return y
+'''
+NAMES = [line[4 : line.index("(")] for line in TEXT.splitlines() if line.startswith("def ")]
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    return built_from(tmp_path_factory.mktemp("ways"), "ways", TEXT)
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory):
+    path = tmp_path_factory.mktemp("kernels") / "ways.py"
+    path.write_text(TEXT)
+
+    @cache
+    def of(upto):
+        return {(p.layer.name, p.method): p.kernel for p in compile_module(read_module(path), upto=upto).parts}
+
+    return of
+
+
+def draw(name, batch, size, dtype=np.float64):
+    rng = np.random.default_rng(batch * 37 + size)
+    x = rng.standard_normal((batch, size)).astype(dtype)
+    first, second = rng.integers(-size, size, (2, batch)).astype(np.int32)
+    return {
+        "hinge": lambda: [x, first],
+        "two_places": lambda: [x, first, second + 1000],
+        "in_turn": lambda: [x, first, second],
+        "rows": lambda: [np.stack([x, 2 * x], 1), np.stack([first, second], 1)],
+        "spread": lambda: [x, rng.standard_normal(size).astype(dtype)],
+        "all_but_one": lambda: [x, rng.standard_normal(batch).astype(dtype)],
+        "three_ways": lambda: [x, np.array(0.7, dtype)],
+    }.get(name, lambda: [x])()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("batch", "size"), [(1, 4), (3, 3), (17, 9), (40, 70)])
+def test_values_and_gradients(package, name, batch, size):
+    values = draw(name, batch, size)
+    agrees(getattr(package, name), values, np.random.default_rng(size), 1e-9, 3e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_threads(package, name):
+    same_bits(getattr(package, name), draw(name, 300, 40, np.float32))
+
+
+@pytest.mark.parametrize("name", ["hinge", "rows", "spread", "all_but_one", "some_stored", "three_ways"])
+def test_nothing_to_go_through(package, name):
+    """A loop of no iterations asks nothing."""
+    x = np.zeros((3, 2, 0) if name == "rows" else (3, 0))
+    label = np.full((3, 2) if name == "rows" else 3, 99, np.int32)
+    rest = {"hinge": [label], "rows": [label], "spread": [np.zeros(0)], "all_but_one": [np.ones(3)]}
+    rest["three_ways"] = [np.array(0.5)]
+    y, pullback = getattr(package, name).vjp(x, *rest.get(name, []))
+    assert np.isnan(y).all() if name == "hinge" else not np.any(y)  # 0 / 0, as in NumPy
+    pullback(np.ones_like(y))
+
+
+@pytest.mark.parametrize("bad", [-6, 5, 2**31 - 1])
+@pytest.mark.parametrize("batch", [1, 3, 40])
+def test_a_branch_that_asks_fails(package, bad, batch):
+    x, label = draw("hinge", batch, 5)
+    label[batch // 2] = bad
+    with pytest.raises(IndexError, match=f"index {bad} is out of range for axis 0 with size 5"):
+        package.hinge(x, label)
+    with pytest.raises(IndexError, match=f"index {bad} "):
+        package.hinge.vjp(x, label)
+
+
+def test_the_first_that_fails_is_told(package):
+    """In the order of the steps: the second place is asked at the third one."""
+    x = np.arange(5.0)[None]
+    with pytest.raises(IndexError, match="index 77 "):
+        package.in_turn(x, np.array([77], np.int32), np.array([99], np.int32))
+    with pytest.raises(IndexError, match="index 99 "):
+        package.in_turn(x, np.array([1], np.int32), np.array([99], np.int32))
+
+
+def test_a_branch_that_is_not_taken_asks_nothing(package):
+    x = np.array([[2.0]])
+    label = np.array([0], np.int32)
+    assert package.hinge(x, label) == 0
+    assert package.in_turn(x, np.array([77], np.int32), np.array([99], np.int32)) == 0
+
+
+@pytest.mark.parametrize("name", ["hinge", "all_but_one", "some_stored", "three_ways", "root_of_some", "one_place"])
+@pytest.mark.parametrize("method", ["predict", "backward"])
+def test_no_loop_has_a_branch(kernels, name, method):
+    kernel = kernels("select")[name, method]
+    inner = [s for s in walk(kernel.body) if isinstance(s, For) and not any(isinstance(i, For) for i in walk(s.body))]
+    working = [loop for loop in inner if not any(isinstance(s, Check) for s in walk(loop.body))]
+    assert working
+    for loop in working:
+        if any(isinstance(s, Store) and s.index for s in walk(loop.body)):
+            assert loop.kind == "map"
+            assert not any(isinstance(s, If) for s in walk(loop.body))
+
+
+def test_no_fill_beside_what_adds(kernels):
+    """Where labels are asked between, too."""
+    kernel = kernels("fuse")["hinge", "backward"]
+    assert sum(isinstance(s, For) and s.hi.symbols() == {"K"} for s in walk(kernel.body)) == 2  # one asks
