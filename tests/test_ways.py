@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 
 import numpy as np
@@ -10,8 +11,8 @@ from nets import built_from
 from thorough import agrees, same_bits
 
 from layerc.build.driver import compile_module, read_module
-from layerc.transpile.ir import Check, For, If, Store
-from layerc.transpile.passes.tree import walk
+from layerc.transpile.ir import Check, For, If, Op, Store
+from layerc.transpile.passes.tree import own_exprs, parts, walk
 
 TEXT = '''
 import numpy as np
@@ -133,6 +134,47 @@ def root_of_some(x: real["K"]) -> real["K"]:
             r = np.sqrt(x[j])
             y[j] = r * r * r
     return y
+
+
+@layer
+def ordinal(score: real[""], label: i32, cut: Param[real["K"]]) -> real[""]:
+    total = 0.0
+    for i in range(cut.shape[0]):
+        z = score - cut[i]
+        if label > i:
+            total += np.log(1 + np.exp(-z))
+        else:
+            total += np.log(1 + np.exp(z))
+    return total
+
+
+@layer
+def sigmoid_where(x: real["K"]) -> real["K"]:
+    return np.where(x >= 0, 1 / (1 + np.exp(-x)), np.exp(x) / (1 + np.exp(x)))
+
+
+@layer
+def sigmoid_if(x: real["K"]) -> real["K"]:
+    y = np.zeros_like(x)
+    for j in range(x.shape[0]):
+        if x[j] >= 0:
+            z = np.exp(-x[j])
+            y[j] = 1 / (1 + z)
+        else:
+            z = np.exp(x[j])
+            y[j] = z / (1 + z)
+    return y
+
+
+@layer
+def roots(x: real["K"], a: Param[real[""]]) -> real["K"]:
+    """What is below 0 has no root, and is not asked for one."""
+    return np.where(x > 0.1, np.sqrt(np.abs(x) + 0.1) * a, x * np.sqrt(a * a + 1.0) / np.sqrt(1.5 - np.minimum(x, 0.3)))
+
+
+@layer
+def each_its_own(x: real["K"]) -> real["K"]:
+    return np.where(x > 0, np.tanh(x) + np.exp(-x), np.exp(np.sin(x)) - 1.0)
 '''
 NAMES = [line[4 : line.index("(")] for line in TEXT.splitlines() if line.startswith("def ")]
 
@@ -166,6 +208,8 @@ def draw(name, batch, size, dtype=np.float64):
         "spread": lambda: [x, rng.standard_normal(size).astype(dtype)],
         "all_but_one": lambda: [x, rng.standard_normal(batch).astype(dtype)],
         "three_ways": lambda: [x, np.array(0.7, dtype)],
+        "ordinal": lambda: [x[:, 0], first, rng.standard_normal(size).astype(dtype)],
+        "roots": lambda: [x, np.array(0.7, dtype)],
     }.get(name, lambda: [x])()
 
 
@@ -237,3 +281,37 @@ def test_no_fill_beside_what_adds(kernels):
     """Where labels are asked between, too."""
     kernel = kernels("fuse")["hinge", "backward"]
     assert sum(isinstance(s, For) and s.hi.symbols() == {"K"} for s in walk(kernel.body)) == 2  # one asks
+
+
+def _dear(kernel):
+    """Exponentials, logarithms and quotients that the kernel computes, each where it stands."""
+    found = {p for s in walk(kernel.body) for e in own_exprs(s) for p in parts(e) if isinstance(p, Op)}
+    return Counter(p.op for p in found if p.op in ("exp", "log", "divide", "sqrt"))
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "most"),
+    [
+        ("ordinal", "predict", {"exp": 1, "log": 1}),
+        ("ordinal", "backward", {"exp": 1, "divide": 1}),
+        ("sigmoid_where", "predict", {"exp": 1, "divide": 1}),
+        ("sigmoid_where", "backward", {"exp": 1, "divide": 2}),
+        ("sigmoid_if", "predict", {"exp": 1, "divide": 1}),
+        ("sigmoid_if", "backward", {"exp": 1, "divide": 2}),
+    ],
+)
+def test_two_ways_are_one_of_what_is_chosen(kernels, name, method, most):
+    assert _dear(kernels("rechosen")[name, method]) == most
+
+
+@pytest.mark.parametrize("name", ["sigmoid_where", "sigmoid_if"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values_at_the_edges(package, name, dtype):
+    """Choosing the argument is choosing the result, to the bit; nothing overflows."""
+    x = np.array([[-np.inf, -1e30, -100.0, -0.0, 0.0, 1e-30, 100.0, 1e30, np.inf, np.nan]], dtype)
+    y, pullback = getattr(package, name).vjp(x)
+    assert np.array_equal(y, [[0, 0, y[0, 2], 0.5, 0.5, 0.5, 1, 1, 1, np.nan]], equal_nan=True)
+    assert 0 <= y[0, 2] < 1e-40
+    (d_x,) = pullback(np.ones_like(y))
+    assert np.array_equal(d_x[0, 3:6], [0.25] * 3)
+    assert not np.isnan(d_x[0, 1:8]).any()

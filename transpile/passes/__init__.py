@@ -12,6 +12,7 @@ from .aside import aside
 from .bits import bits
 from .bounds import bounds
 from .channels import channels
+from .chosen import chosen
 from .chunk import chunk
 from .clipped import clipped
 from .contract import contract
@@ -78,6 +79,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("ends", ends),  # what fails from some step on ends the loop there
     ("steady", steady),  # what is asked of an index that a loop does not change is asked before it
     ("aside", aside),  # what a loop adds at one place of what it goes along is added up beside it
+    ("chosen", chosen),  # what two ways compute alike is computed once, of an argument that is chosen
     ("free", free),  # user loops with independent iterations are maps
     ("clipped", clipped),  # windows that borders cut off are whole, and ask
     ("outward", outward),  # loops that jump through memory go outside
@@ -101,6 +103,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("layout", layout),  # the axes of a private matrix lie as its loops like best
     ("order", order),  # the innermost loop runs along memory
     ("fuse", fuse),  # what runs over one space is one loop
+    ("rechosen", chosen),  # ... of what other loops had made, too
     ("slabs", slabs),  # what waits for sums over a batch goes over one channel after the other
     ("split", split),  # what is dear is vectorised on its own
     ("jam", jam),  # rows of a product share what they load

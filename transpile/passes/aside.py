@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from ..dims import Dim, Facts, nonnegative
 from ..ir import FLOATS, Buffer, Const, Expr, For, If, Kernel, Load, Op, Stmt, Store
@@ -49,7 +50,7 @@ class _Loops:
             before.append(Store(total, (), Const(0.0, dtype)))
             add: Stmt = Store(place.buffer, place.index, Load(total, (), dtype), "add")
             after.append(_if_there(add, place, self.table[place.buffer], memory.facts))
-            body = map_stmts(body, lambda s, place=place, total=total: (_moved(s, place, total),))
+            body = map_stmts(body, partial(_moved, place, total))
         return (*before, replace(stmt, body=self.body(body, memory.inside(stmt))), *after)
 
 
@@ -75,10 +76,10 @@ def _places(loop: For, memory: Memory, table: dict[str, Buffer]) -> Iterator[Loa
             yield from (Load(name, s.index, dtype) for s, yes in zip(added, still, strict=True) if yes)
 
 
-def _moved(stmt: Stmt, place: Load, total: str) -> Stmt:
+def _moved(place: Load, total: str, stmt: Stmt) -> Body:
     if isinstance(stmt, Store) and stmt.buffer == place.buffer and stmt.index == place.index:
-        return replace(stmt, buffer=total, index=())
-    return stmt
+        return (replace(stmt, buffer=total, index=()),)
+    return (stmt,)
 
 
 def _if_there(add: Stmt, place: Load, buffer: Buffer, facts: Facts) -> Stmt:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import takewhile
 
 from ..dims import Dim
@@ -46,10 +47,14 @@ def _behind_checks(body: Body, root: Mapping[str, str]) -> Body:
         if (nest := filled(body[k])) is None or any(any(dim_loads(d)) for loop in nest[0] for d in (loop.lo, loop.hi)):
             continue
         name = root[nest[1].buffer]
-        idle = tuple(takewhile(lambda s, name=name: name not in {root[n] for n in touched((s,))}, body[k + 1 :]))
+        idle = tuple(takewhile(partial(_leaves, name, root), body[k + 1 :]))
         if has(idle, Check) and len(idle) < len(body) - k - 1:
             body = (*body[:k], *idle, body[k], *body[k + 1 + len(idle) :])
     return body
+
+
+def _leaves(name: str, root: Mapping[str, str], stmt: Stmt) -> bool:
+    return name not in {root[n] for n in touched((stmt,))}
 
 
 def stores_all(stmt: Stmt, touching: Sequence[Access], buffer: Buffer, still: Mapping[int, Dim]) -> bool:

@@ -36,8 +36,8 @@ def selected(body: Body, memory: Memory, uses: Counter[str]) -> Body:
 
 
 def select(kernel: Kernel) -> Kernel:
-    """What a branch of an innermost loop adds is chosen, or nothing, and what it stores, or what is there: what it reads
-    is then read anyway, in vectors."""
+    """What a branch of an innermost loop adds is chosen, or nothing; what it stores, or what is there: what it reads is
+    then read anyway, in vectors."""
     return replace(kernel, body=_innermost(kernel.body, Memory.of(kernel), buffers(kernel)))
 
 
@@ -134,7 +134,9 @@ def _numbers_before(stmt: If, memory: Memory, only: Container[str]) -> Body:
                 adds.append(s)
                 continue
             changed = {memory.root[name] for name in written(adds)}
-            if not isinstance(s, Store) or s.buffer not in only or changed & {memory.root[e.buffer] for e in loads(s.value)}:
+            if not isinstance(s, Store) or s.buffer not in only:
+                return (stmt,)
+            if changed & {memory.root[e.buffer] for e in loads(s.value)}:
                 return (stmt,)
             numbers.append(s)
     if len({s.buffer for s in numbers}) < len(numbers) or sum(_cost(s.value) for s in numbers) > MOST_ADDED:

@@ -84,10 +84,10 @@ class _Loops:
             return (loop,)
         rest = _without(loop.body, first)
         same = _same(first)
-        rest, asked, first = (rename_buffers(part, same) for part in (rest, asked, _once(first, same)))
+        rest, asked, once = (rename_buffers(part, same) for part in (rest, asked, _once(first, same)))
         runs = loop.hi - loop.lo
         idle = None if nonnegative(runs - 1, memory.facts) else compared("less_equal", runs, Dim.of(0))
-        places = {s.buffer for s in first if isinstance(s, Store)}
+        places = {s.buffer for s in once if isinstance(s, Store)}
         changed = {memory.root.get(n, n) for n in written(rest)}
         counters = {loop.var, *(s.var for s in walk(rest) if isinstance(s, For))}
         looks = dict.fromkeys(e for s in walk(rest) for e in _looks(s, places))
@@ -99,8 +99,8 @@ class _Loops:
             return (loop,)  # what is looked up, or stored, at one place for all of an axis is for `channels`
         loop = replace(loop, body=rest)
         if has(asked, If):
-            return (*self.asked_before(loop, first, asked), *self.read_before(loop, list(looks), self.in_range(places)))
-        checked = (unless(idle, s, loop, loop.lo) if isinstance(s, Check) else s for s in first)
+            return (*self.asked_before(loop, once, asked), *self.read_before(loop, list(looks), self.in_range(places)))
+        checked = (unless(idle, s, loop, loop.lo) if isinstance(s, Check) else s for s in once)
         return (*checked, *self.read_before(loop, list(looks), lambda _: idle))
 
     def asked_before(self, loop: For, first: Body, asked: Body) -> Body:
@@ -196,7 +196,8 @@ def _asked(body: Body, changed: set[str], memory: Memory) -> Body | None:
                 found.append(stmt)
             case If(cond) if has((stmt,), Check):
                 then, orelse = _asked(stmt.then, changed, memory), _asked(stmt.orelse, changed, memory)
-                if then is None or orelse is None or {memory.root.get(e.buffer, e.buffer) for e in loads(cond)} & changed:
+                told = {memory.root.get(e.buffer, e.buffer) for e in loads(cond)}
+                if then is None or orelse is None or told & changed:
                     return None
                 found.append(If(cond, then, orelse))
             case For() | While() if has((stmt,), Check):
