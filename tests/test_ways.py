@@ -137,6 +137,12 @@ def root_of_some(x: real["K"]) -> real["K"]:
 
 
 @layer
+def picked(x: real["N K"], at: i32["N"]) -> real["N"]:
+    """Of a few examples and of many: zeros are filled behind the checks, in two ways that share a loop."""
+    return x[np.arange(x.shape[0]), at]
+
+
+@layer
 def ordinal(score: real[""], label: i32, cut: Param[real["K"]]) -> real[""]:
     total = 0.0
     for i in range(cut.shape[0]):
@@ -205,6 +211,7 @@ def draw(name, batch, size, dtype=np.float64):
         "two_places": lambda: [x, first, second + 1000],
         "in_turn": lambda: [x, first, second],
         "rows": lambda: [np.stack([x, 2 * x], 1), np.stack([first, second], 1)],
+        "picked": lambda: [np.stack([x, 2 * x], 1), np.stack([first, second], 1)],
         "spread": lambda: [x, rng.standard_normal(size).astype(dtype)],
         "all_but_one": lambda: [x, rng.standard_normal(batch).astype(dtype)],
         "three_ways": lambda: [x, np.array(0.7, dtype)],

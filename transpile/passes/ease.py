@@ -2,6 +2,7 @@
 
     tanh(log1p(v))              ->    n / (n + 2)  with n = v * (v + 2),  as exp(2 log(1 + v)) = (1 + v)**2
     clip(x, 0, 6)               ->    at_most(six, at_least(zero, x))
+    y = logaddexp(a, b); exp(a - y)     ->    expit(a - b), where nothing else asks for y
 
 One division instead of two transcendental functions, in mish and all that is made of softplus. v is held at
 1e10, where the result is 1 in both float types and n does not overflow; below -1 the logarithm is NaN. Bounds
@@ -12,16 +13,58 @@ Comes before `share`: v stands in it four times.
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
-from ..ir import FLOATS, Const, Expr, Kernel, Op
-from .tree import map_all
+from ..ir import FLOATS, Const, Expr, Kernel, Load, Op, Store
+from .depend import Memory
+from .tree import Body, accesses, loads, map_all, map_bodies, own_exprs, parts, walk, written
 
 _BOUNDS = {"maximum": "at_least", "minimum": "at_most"}
 
 
 def ease(kernel: Kernel) -> Kernel:
-    return replace(kernel, body=map_all(kernel.body, _ease))
+    uses = Counter(a.buffer for a in accesses(kernel.body))
+    roots = Memory.of(kernel).root
+    body = _without_sums(kernel.body, {n for n, k in uses.items() if roots[n] == n}, uses, roots)
+    return replace(kernel, body=map_all(body, _ease))
+
+
+def _without_sums(body: Body, own: set[str], uses: Counter[str], roots: Mapping[str, str]) -> Body:
+    """Without logarithms of sums of exponentials of which only the shares are asked."""
+    body = tuple(map_bodies(s, lambda inner: _without_sums(inner, own, uses, roots)) for s in body)
+    for k, stmt in enumerate(body):
+        match stmt:
+            case Store(y, (), Op("logaddexp", (a, b), _), None) if y in own:
+                rest = body[k + 1 :]
+                asked = sum(
+                    _share_of(e, y, a, b) is not None for s in walk(rest) for o in own_exprs(s) for e in parts(o)
+                )
+                read = {roots[e.buffer] for e in (*loads(a), *loads(b))}
+                if asked + 1 == uses[y] and not read & {roots[n] for n in written(rest)}:
+                    share = partial(_share, y, a, b)
+                    return _without_sums((*body[:k], *map_all(rest, share)), own - {y}, uses, roots)
+            case _:
+                continue
+    return body
+
+
+def _share(y: str, a: Expr, b: Expr, expr: Expr) -> Expr:
+    return expr if (share := _share_of(expr, y, a, b)) is None else share
+
+
+def _share_of(expr: Expr, y: str, a: Expr, b: Expr) -> Expr | None:
+    match expr:
+        case Op("exp", (Op("subtract", (v, Load(name, ())), dtype),), _) if name == y and v in (a, b):
+            return _expit(v, b if v == a else a, dtype)
+    return None
+
+
+def _expit(v: Expr, other: Expr, dtype: str) -> Expr:
+    zero = isinstance(other, Const) and other.value == 0
+    return Op("expit", (v if zero else Op("subtract", (v, other), dtype),), dtype)
 
 
 def _ease(expr: Expr) -> Expr:
@@ -32,6 +75,8 @@ def _ease(expr: Expr) -> Expr:
             ratio = Op("divide", (n, Op("add", (n, Const(2.0, dtype)), dtype)), dtype)
             below = Op("less", (v, Const(-1.0, dtype)), "bool")
             return Op("where", (below, Const(float("nan"), dtype), ratio), dtype)
+        case Op("exp", (Op("subtract", (v, Op("logaddexp", (a, b))), dtype),), _) if v in (a, b):
+            return _expit(v, b if v == a else a, dtype)
         case Op("clip", (v, low, high), dtype) if dtype in FLOATS:
             return _ease(Op("minimum", (_ease(Op("maximum", (v, low), dtype)), high), dtype))
         case Op("maximum" | "minimum" as op, (v, Const() as bound), dtype) if _is_number(bound, dtype):

@@ -13,8 +13,10 @@ Whether much is moved shows when the kernel runs: both ways are in it. Last: no 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import count
 
 from ..dims import ZERO, Dim, minimum, product
 from ..ir import FLOATS, Buffer, Comment, For, If, Kernel, Load, Stmt, Store
@@ -49,43 +51,44 @@ def past(kernel: Kernel) -> Kernel:
     for b in arrays:
         seen = [x for x in kernel.buffers if b.name in (x.name, x.alias) and x.name in touched(kernel.body)]
         if b.kind == "out" and b.dtype in FLOATS and len(seen) == 1 and 0 < most == degree(b):
-            search.body(seen[0], kernel.body, ())
+            search.body(seen[0], kernel.body, (), ())
     if not search.found:
         return kernel
     made = _Strips(kernel, search.found, sum((product(b.shape) for b in arrays), ZERO))
-    body, over = made.body(kernel.body), overwrites(kernel)
+    body, over = made.body(kernel.body, ()), overwrites(kernel)
     return replace(kernel, body=body, buffers=(*kernel.buffers, *made.buffers), over=over)
 
 
+Path = tuple[int, ...]  # which statement of a body, which body of it, and so on
 Stored = tuple[Buffer, Store | None]  # a result, and what happens to one place of a row after the loop that stores it
 
 
 class _Search:
     """Looks for the loops that store a result: one alone touches it, whichever way a kernel takes. `around`: the loops
-    it is in. `found`: by the identity of a loop."""
+    it is in. `found`: by the path to a loop, as two ways of a kernel may share one."""
 
     def __init__(self) -> None:
-        self.found: dict[int, list[Stored]] = {}
+        self.found: dict[Path, list[Stored]] = {}
 
-    def body(self, result: Buffer, body: Body, around: tuple[For, ...]) -> None:
+    def body(self, result: Buffer, body: Body, around: tuple[For, ...], path: Path) -> None:
         places = [k for k, s in enumerate(body) if result.name in touched((s,))]
         if len(places) == 1:
-            self.stmt(result, body[places[0]], around)
+            self.stmt(result, body[places[0]], around, (*path, places[0]))
         elif len(places) == 2:
             first, then = places
             loop, between, store = body[first], body[first + 1 : then], body[then]
             if _is_row(loop, result, around) and isinstance(store, Store) and _is_of_row(store, loop):
                 if _passes((loop,), between, store):
-                    self.found.setdefault(id(loop), []).append((result, store))
+                    self.found.setdefault((*path, first), []).append((result, store))
 
-    def stmt(self, result: Buffer, stmt: Stmt, around: tuple[For, ...]) -> None:
+    def stmt(self, result: Buffer, stmt: Stmt, around: tuple[For, ...], path: Path) -> None:
         if isinstance(stmt, If):
-            self.body(result, stmt.then, around)
-            self.body(result, stmt.orelse, around)
+            self.body(result, stmt.then, around, (*path, 0))
+            self.body(result, stmt.orelse, around, (*path, 1))
         elif _is_row(stmt, result, around):
-            self.found.setdefault(id(stmt), []).append((result, None))
+            self.found.setdefault(path, []).append((result, None))
         elif isinstance(stmt, For):
-            self.body(result, stmt.body, (*around, stmt))
+            self.body(result, stmt.body, (*around, stmt), (*path, 0))
 
 
 def _is_row(loop: Stmt, result: Buffer, around: Sequence[For]) -> bool:
@@ -126,27 +129,32 @@ def _passes(loop: Body, between: Body, store: Store) -> bool:
 class _Strips:
     """Puts strips beside the loops that are found. `moved`: elements of all arguments."""
 
-    def __init__(self, kernel: Kernel, found: dict[int, list[Stored]], moved: Dim) -> None:
+    def __init__(self, kernel: Kernel, found: dict[Path, list[Stored]], moved: Dim) -> None:
         self.found, self.moved = found, moved
         self.names, self.table = Names.of(kernel), buffers(kernel)
         self.uses = Counter(a.buffer for a in accesses(kernel.body))
         self.buffers: list[Buffer] = []
 
-    def body(self, body: Body) -> Body:
+    def body(self, body: Body, path: Path) -> Body:
         found: list[Stmt] = []
-        waiting: dict[int, For] = {}  # a store -> the loop that has moved to it
-        for stmt in body:
-            stored = self.found.get(id(stmt), [])
+        waiting: dict[int, tuple[For, list[Stored]]] = {}  # a store -> the loop that has moved to it
+        for k, stmt in enumerate(body):
+            here = (*path, k)
+            stored = self.found.get(here, [])
             stores = [store for _, store in stored if store]
             if isinstance(stmt, For) and stores:
-                waiting[id(stores[0])] = stmt
+                waiting[id(stores[0])] = stmt, stored
             elif isinstance(stmt, For) and stored:
                 found.append(self.either(stmt, stored, ()))
-            elif loop := waiting.get(id(stmt)):
-                found.append(self.either(loop, self.found[id(loop)], (stmt,)))
+            elif id(stmt) in waiting:
+                found.append(self.either(*waiting[id(stmt)], (stmt,)))
             else:
-                found.append(map_bodies(stmt, self.body))
+                which = count()
+                found.append(map_bodies(stmt, partial(self.inside, here, which)))
         return tuple(found)
+
+    def inside(self, path: Path, which: Iterator[int], body: Body) -> Body:
+        return self.body(body, (*path, next(which)))
 
     def either(self, loop: For, stored: list[Stored], after: Body) -> Stmt:
         asked = all_of((compared("greater_equal", loop.hi - loop.lo, LONG), compared("greater", self.moved, MUCH)))
@@ -172,9 +180,9 @@ class _Strips:
                 body.append(If(inside, (store,)))
         leave = [self.leave(b, rows[b.name], begins[b.name], end - at) for b, _ in stored]
         whole = (*map_places(tuple(body), place), *leave)
-        count = (loop.hi - loop.lo + (STRIP - 1)) // STRIP
+        strips = (loop.hi - loop.lo + (STRIP - 1)) // STRIP
         last = named(behind, minimum(at + STRIP, loop.hi), whole)
-        return For(strip, ZERO, count, (named(first, loop.lo + Dim.of(strip) * STRIP, (last,)),))
+        return For(strip, ZERO, strips, (named(first, loop.lo + Dim.of(strip) * STRIP, (last,)),))
 
     def leave(self, result: Buffer, row: Buffer, begin: Index, count: Dim) -> For:
         var = self.names.fresh("k")
