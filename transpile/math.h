@@ -47,6 +47,7 @@ LC_FN double lc_or_zero(_Bool c, double v) { return lc__d(lc__l(v) & -(uint64_t)
 /* v where c, else w: by bits, as gcc would join the conditions of several choices. */
 LC_FN float lc_eitherf(_Bool c, float v, float w) { return lc__f((lc__u(v) & -(uint32_t)c) | (lc__u(w) & ~-(uint32_t)c)); }
 LC_FN double lc_either(_Bool c, double v, double w) { return lc__d((lc__l(v) & -(uint64_t)c) | (lc__l(w) & ~-(uint64_t)c)); }
+#define lc_either_int(c, v, w) (((v) & -(int)(c)) | ((w) & ((int)(c) - 1)))
 LC_FN int lc_signbitf(float x) { return (int)(lc__u(x) >> 31); }
 LC_FN int lc_signbit(double x) { return (int)(lc__l(x) >> 63); }
 LC_FN int lc_isnanf(float x) { return x != x; }

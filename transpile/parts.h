@@ -64,7 +64,18 @@ LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n) { me
 #if LC_LANES
 enum { LC_AS(lc_wide) = sizeof(LC_AS(lc_part)) / sizeof(LC_REAL), LC_AS(lc_abreast) = 4 * LC_AS(lc_wide) };
 LC_USED static inline void LC_AS(lc_some)(void *to, const void *from, int n) { LC_AS(lc_among)(to, from, lc_before(n)); }
+#if defined(__AVX512F__)
 LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n) { LC_AS(lc_back)(to, from, lc_before(n)); }
+#else /* some processors take longer for one masked store than for these three */
+LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n)
+{
+    const LC_REAL *f = from;
+    LC_REAL *t = to;
+    if (sizeof(LC_REAL) == 4 && n & 4) memcpy(t, f, 4 * sizeof *t), t += 4, f += 4;
+    if (n & 2) memcpy(t, f, 2 * sizeof *t), t += 2, f += 2;
+    if (n & 1) *t = *f;
+}
+#endif
 #endif
 
 /* What the lanes of a vector have accumulated, joined two by two. */

@@ -1,6 +1,10 @@
 """What is taken or 0 is masked by its bits: gcc would join the conditions of several choices, and move masks about.
 
     for i: y[i] = where(x[i] > t, v, 0)        ->        for i: y[i] = or_zero(x[i] > t, v)
+    for i: h[i] = where(c[i], v, h[i])         ->        for i: h[i] = either(c[i], v, h[i])
+
+So is what is taken or stays as it is: gcc would store it in some lanes only, for which some processors (AMD's, with
+AVX2) take twenty times as long as for a store.
 
 In loops that are vectorised; elsewhere a comparison and a choice are one instruction each. Last: no other pass need
 know what `or_zero` is.
@@ -8,19 +12,44 @@ know what `or_zero` is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from math import copysign
 
-from ..ir import FLOATS, Const, Expr, Kernel, Op, Stmt
+from ..ir import FLOATS, Const, Expr, For, Kernel, Load, Op, Stmt, Store
 from .tree import Body, in_vectors, map_all, map_stmts
 
 
 def bits(kernel: Kernel) -> Kernel:
-    return replace(kernel, body=map_stmts(kernel.body, _masked))
+    shapes = {b.name: [d.value for d in b.shape] for b in kernel.buffers if b.kind == "temp"}
+    small = {name for name, extents in shapes.items() if None not in extents}
+    return replace(kernel, body=map_stmts(kernel.body, partial(_masked, small)))
 
 
-def _masked(stmt: Stmt) -> Body:
-    return (replace(stmt, body=map_all(stmt.body, _by_bits)),) if in_vectors(stmt) else (stmt,)
+def _masked(small: set[str], stmt: Stmt) -> Body:
+    """`small`: arrays of a function's own, which gcc stores as a whole: it knows that it may."""
+    if not in_vectors(stmt) or not isinstance(stmt, For):
+        return (stmt,)
+    known: dict[Expr, Expr] = {}  # numbers of an iteration -> the place that they were read from
+    body: list[Stmt] = []
+    for s in stmt.body:
+        if isinstance(s, Store) and not s.op:
+            if not s.index and isinstance(s.value, Load):
+                known[Load(s.buffer, (), s.value.dtype)] = s.value
+            elif s.index and s.buffer not in small:
+                s = replace(s, value=_or_what_is_there(s, known))
+        body.append(s)
+    return (replace(stmt, body=map_all(tuple(body), _by_bits)),)
+
+
+def _or_what_is_there(store: Store, known: Mapping[Expr, Expr]) -> Expr:
+    match store.value:
+        case Op("where", (asked, *ways), dtype):
+            there = (known.get(way, way) for way in ways)
+            if any(isinstance(e, Load) and (e.buffer, e.index) == (store.buffer, store.index) for e in there):
+                return Op("either", (asked, *ways), dtype)
+    return store.value
 
 
 def _by_bits(expr: Expr) -> Expr:

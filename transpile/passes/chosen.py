@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 
 from ..ir import FLOATS, Cast, Check, Comment, Const, Expr, For, If, Kernel, Load, Op, Stmt, Store, While
+from ..node import remembered
 from ..operations import flops
 from .depend import Memory
 from .predicate import harmless
@@ -235,7 +236,7 @@ def _leaf(cond: Expr, a: Expr, b: Expr) -> Expr:
     return a if a == b else Op("where", (cond, a, b), dtype_of(a))
 
 
-@cache
+@remembered
 def _dear(expr: Expr) -> tuple[Op, ...]:
     """The dear operations, the innermost first."""
     return tuple(dict.fromkeys(p for p in reversed(parts(expr)) if isinstance(p, Op) and flops(p.op) >= DEAR))

@@ -88,6 +88,8 @@ add(Row("at_least", "", "c, a", "inner", _floating, MISSING, "lc_at_least{f}({0}
 add(Row("at_most", "", "c, a", "inner", _floating, MISSING, "lc_at_most{f}({0}, {1})"))
 # A value or 0, in a loop that is vectorised (see passes/bits.py).
 add(Row("or_zero", "", "c, a", "inner", _floating, MISSING, "lc_or_zero{f}({0}, {1})"))
+# A value or what is there.
+add(Row("either", "", "c, a, b", "inner", _select, MISSING, "lc_either{f}({0}, {1}, {2}){i}lc_either_int({0}, {1}, {2})"))
 _binary("floor_divide", "np.floor_divide FloorDiv", ZERO, "lc_floor_div{f}({0}, {1}){i}lc_floor_div_i64({0}, {1})", truths=_SHORT, flops=8)
 _binary("mod", "np.mod np.remainder Mod", ("dy", "-dy * (a // b)"), "lc_mod{f}({0}, {1}){i}lc_mod_i64({0}, {1})", truths=_SHORT, flops=8)
 _binary(
