@@ -28,7 +28,7 @@ def bits(kernel: Kernel) -> Kernel:
 
 
 def _masked(small: set[str], stmt: Stmt) -> Body:
-    """`small`: arrays of a function's own, which gcc stores as a whole: it knows that it may."""
+    """`small`: arrays of a function's own, which gcc stores as a whole, unless what is taken is read from elsewhere."""
     if not in_vectors(stmt) or not isinstance(stmt, For):
         return (stmt,)
     known: dict[Expr, Expr] = {}  # numbers of an iteration -> the place that they were read from
@@ -37,17 +37,19 @@ def _masked(small: set[str], stmt: Stmt) -> Body:
         if isinstance(s, Store) and not s.op:
             if not s.index and isinstance(s.value, Load):
                 known[Load(s.buffer, (), s.value.dtype)] = s.value
-            elif s.index and s.buffer not in small:
-                s = replace(s, value=_or_what_is_there(s, known))
+            elif s.index:
+                s = replace(s, value=_or_what_is_there(s, known, s.buffer in small))
         body.append(s)
     return (replace(stmt, body=map_all(tuple(body), _by_bits)),)
 
 
-def _or_what_is_there(store: Store, known: Mapping[Expr, Expr]) -> Expr:
+def _or_what_is_there(store: Store, known: Mapping[Expr, Expr], small: bool) -> Expr:
     match store.value:
         case Op("where", (asked, *ways), dtype):
-            there = (known.get(way, way) for way in ways)
-            if any(isinstance(e, Load) and (e.buffer, e.index) == (store.buffer, store.index) for e in there):
+            read = [known.get(way, way) for way in ways]
+            there = [isinstance(e, Load) and (e.buffer, e.index) == (store.buffer, store.index) for e in read]
+            taken = (e for e, stays in zip(read, there, strict=True) if not stays)
+            if any(there) and (not small or any(isinstance(e, Load) and e.index for e in taken)):
                 return Op("either", (asked, *ways), dtype)
     return store.value
 
