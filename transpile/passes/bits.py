@@ -4,7 +4,7 @@
     for i: h[i] = where(c[i], v, h[i])         ->        for i: h[i] = either(c[i], v, h[i])
 
 So is what is taken or stays as it is: gcc would store it in some lanes only, for which some processors (AMD's, with
-AVX2) take twenty times as long as for a store.
+AVX2) take many times as long as for a store.
 
 In loops that are vectorised; elsewhere a comparison and a choice are one instruction each. Last: no other pass need
 know what `or_zero` is.
