@@ -42,9 +42,21 @@ LC_USED static inline void LC_AS(lc_among)(void *to, const void *from, unsigned 
     *(LC_AS(lc_part) *)to = LC_AS(LC_LOAD)(from, LC_AS(lc_mask_of)(lanes));
 }
 
+/* Some processors take many times as long for a masked store as for a store. */
+LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n)
+{
+    const LC_REAL *f = from;
+    LC_REAL *t = to;
+    if (sizeof *t == 4 && n & 4) memcpy(t, f, 4 * sizeof *t), t += 4, f += 4;
+    if (n & 2) memcpy(t, f, 2 * sizeof *t), t += 2, f += 2;
+    if (n & 1) *t = *f;
+}
+
 LC_USED static inline void LC_AS(lc_back)(void *to, const void *from, unsigned lanes)
 {
-    LC_AS(LC_KEEP)(to, LC_AS(lc_mask_of)(lanes), *(const LC_AS(lc_part) *)from);
+    const LC_AS(lc_part) all = *(const LC_AS(lc_part) *)from;
+    if (lanes + 1 == 1u << sizeof all / sizeof(LC_REAL)) memcpy(to, &all, sizeof all);
+    else LC_AS(LC_KEEP)(to, LC_AS(lc_mask_of)(lanes), all);
 }
 #undef LC_BITS_f32
 #undef LC_BITS_f64
@@ -66,15 +78,6 @@ enum { LC_AS(lc_wide) = sizeof(LC_AS(lc_part)) / sizeof(LC_REAL), LC_AS(lc_abrea
 LC_USED static inline void LC_AS(lc_some)(void *to, const void *from, int n) { LC_AS(lc_among)(to, from, lc_before(n)); }
 #if defined(__AVX512F__)
 LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n) { LC_AS(lc_back)(to, from, lc_before(n)); }
-#else /* some processors take longer for one masked store than for these three */
-LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n)
-{
-    const LC_REAL *f = from;
-    LC_REAL *t = to;
-    if (sizeof(LC_REAL) == 4 && n & 4) memcpy(t, f, 4 * sizeof *t), t += 4, f += 4;
-    if (n & 2) memcpy(t, f, 2 * sizeof *t), t += 2, f += 2;
-    if (n & 1) *t = *f;
-}
 #endif
 #endif
 
