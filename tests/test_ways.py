@@ -194,6 +194,34 @@ def escaping(x: real["K"], c: real["K"]) -> real["K"]:
 
 
 @layer
+def long_ways(x: real["K"]) -> real["K"]:
+    """What each line says twice must not be told twice as long after each."""
+    y = np.zeros_like(x)
+    for j in range(x.shape[0]):
+        t = x[j]
+        if t > 0:
+            t = np.exp(-t) * t + t / (1 + t * t)
+            t = np.exp(-t) * t + t / (1 + t * t)
+            t = np.exp(-t) * t + t / (1 + t * t)
+            t = np.exp(-t) * t + t / (1 + t * t)
+            t = np.exp(-t) * t + t / (1 + t * t)
+            t = np.exp(-t) * t + t / (1 + t * t)
+            t = np.exp(-t) * t + t / (1 + t * t)
+            t = np.exp(-t) * t + t / (1 + t * t)
+        else:
+            t = np.exp(t) * t + t / (1 + t * t)
+            t = np.exp(t) * t + t / (1 + t * t)
+            t = np.exp(t) * t + t / (1 + t * t)
+            t = np.exp(t) * t + t / (1 + t * t)
+            t = np.exp(t) * t + t / (1 + t * t)
+            t = np.exp(t) * t + t / (1 + t * t)
+            t = np.exp(t) * t + t / (1 + t * t)
+            t = np.exp(t) * t + t / (1 + t * t)
+        y[j] = t
+    return y
+
+
+@layer
 def each_its_own(x: real["K"]) -> real["K"]:
     return np.where(x > 0, np.tanh(x) + np.exp(-x), np.exp(np.sin(x)) - 1.0)
 '''

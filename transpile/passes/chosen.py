@@ -36,6 +36,8 @@ from .tree import (
 
 DEAR = 8  # flops of one operation
 MOST = 8  # that are made one, of two ways
+MOST_PARTS = 1000  # of what a store is told to store: what is told twice doubles with each store
+MOST_PAIRS = 400  # of dear operations that are compared
 
 
 def chosen(kernel: Kernel) -> Kernel:
@@ -127,7 +129,8 @@ def _alive(stores: Sequence[Store], inside: set[str]) -> list[bool]:
 
 
 def _told(body: Body, memory: Memory, own: Iterable[str]) -> list[Expr] | None:
-    """What each of some stores stores, told by what was there before them. None where there are other statements."""
+    """What each of some stores stores, told by what was there before them. None where there are other statements, or
+    that is too long."""
     known: dict[Expr, Expr] = {}
     found: list[Expr] = []
     for s in body:
@@ -136,6 +139,8 @@ def _told(body: Body, memory: Memory, own: Iterable[str]) -> list[Expr] | None:
         if not isinstance(s, Store):
             return None
         value = map_expr(s.value, partial(_instead, known))
+        if len(parts(value)) > MOST_PARTS:
+            return None
         root = memory.root[s.buffer]
         known = {
             place: e
@@ -203,6 +208,8 @@ def _alike(cond: Expr, a: Expr, b: Expr) -> tuple[tuple[Expr, Expr], Expr] | Non
     """What is dear, on either way, that one of a chosen argument is; the innermost first."""
     ours, theirs = _dear(a), _dear(b)
     both = set(ours) & set(theirs)
+    if len(ours) * len(theirs) > MOST_PAIRS:
+        return None
     for p in ours:
         if p in theirs:
             continue

@@ -114,7 +114,7 @@ def _stmt(stmt: Stmt, memory: Memory, uses: Counter[str]) -> Body:
     read = [stmt.cond, *ways[0].values(), *ways[1].values()]
     if {e.buffer for value in read for e in loads(value)} & {*ways[0], *ways[1]}:
         return (stmt,)
-    if not both or any(_cost(value) > MOST_CHOSEN or _is_dear(value) for value in read[1:]):
+    if not both or any(_is_dear(value) for value in read[1:]):
         return (stmt,)
     pairs = [(ways[0][n], ways[1][n]) for n in both]
     if any(dtype_of(a) != dtype_of(b) for a, b in pairs):
@@ -170,14 +170,17 @@ def _told_where_used(body: Body, memory: Memory, only: dict[str, int]) -> Body:
 
 
 def _values(body: Body, memory: Memory) -> _Values | None:
-    """What a branch leaves in numbers, told by what was there before; None: where it does anything else."""
+    """What a branch leaves in numbers, told by what was there before; None: where it does anything else, or much."""
     found: _Values = {}
     for stmt in body:
         if not isinstance(stmt, Store) or stmt.index or stmt.op or not harmless(stmt.value, memory):
             return None
         if any(e.buffer in found for part in loads(stmt.value) for d in part.index for e in dim_loads(d)):
             return None
-        found[stmt.buffer] = map_expr(stmt.value, lambda e: _told(e, found))
+        value = map_expr(stmt.value, lambda e: _told(e, found))
+        if _cost(value) > MOST_CHOSEN:
+            return None  # of what is told twice in each line there is twice as much after each
+        found[stmt.buffer] = value
     return found
 
 
