@@ -7,7 +7,7 @@ So is what is taken or stays as it is: gcc would store it in some lanes only, fo
 AVX2) take many times as long as for a store.
 
 In loops that are vectorised; elsewhere a comparison and a choice are one instruction each. Last: no other pass need
-know what `or_zero` is.
+know what `or_zero` and `either` are.
 """
 
 from __future__ import annotations

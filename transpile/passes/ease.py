@@ -46,8 +46,6 @@ def _without_sums(body: Body, own: set[str], uses: Counter[str], roots: Mapping[
                 if asked + 1 == uses[y] and not read & {roots[n] for n in written(rest)}:
                     share = partial(_share, y, a, b)
                     return _without_sums((*body[:k], *map_all(rest, share)), own - {y}, uses, roots)
-            case _:
-                continue
     return body
 
 
