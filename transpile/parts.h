@@ -42,14 +42,15 @@ LC_USED static inline void LC_AS(lc_among)(void *to, const void *from, unsigned 
     *(LC_AS(lc_part) *)to = LC_AS(LC_LOAD)(from, LC_AS(lc_mask_of)(lanes));
 }
 
-/* Some processors take many times as long for a masked store as for a store. */
+/* Some processors take many times as long for a masked store as for a store. What is stored may be of another type as
+   wide, which is why nothing is assigned. */
 LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n)
 {
     const LC_REAL *f = from;
     LC_REAL *t = to;
     if (sizeof *t == 4 && n & 4) memcpy(t, f, 4 * sizeof *t), t += 4, f += 4;
     if (n & 2) memcpy(t, f, 2 * sizeof *t), t += 2, f += 2;
-    if (n & 1) *t = *f;
+    if (n & 1) memcpy(t, f, sizeof *t);
 }
 
 LC_USED static inline void LC_AS(lc_back)(void *to, const void *from, unsigned lanes)

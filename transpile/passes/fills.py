@@ -3,8 +3,8 @@
     y[i] = 0; for t seq: h = ...; y[t] = h    ->    for t seq: h = ...; y[t] = h
 
 np.empty is zeros here, so that nothing ever depends on what was in memory; mostly there is nothing to fill. What has to
-be filled is filled behind checks that come before anything else is done with it: nothing else goes past a check, and so
-the loop that adds to it could not be one with that which fills it.
+be filled, and is added to, is filled behind checks that come before: nothing else goes past a check, and so the loop that
+adds to it could not be one with that which fills it.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ def _behind_checks(body: Body, root: Mapping[str, str]) -> Body:
             continue
         name = root[nest[1].buffer]
         idle = tuple(takewhile(partial(_leaves, name, root), body[k + 1 :]))
-        if has(idle, Check) and len(idle) < len(body) - k - 1:
-            body = (*body[:k], *idle, body[k], *body[k + 1 + len(idle) :])
+        then = body[k + 1 + len(idle) :]
+        if has(idle, Check) and any(root[a.buffer] == name and a.mode != "w" for a in accesses(then[:1])):
+            body = (*body[:k], *idle, body[k], *then)
     return body
 
 
