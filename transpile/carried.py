@@ -134,7 +134,7 @@ class Carried:
                 continue
             now = dict(leaves(after))
             was = dict(leaves(start[id]))
-            for path in now.keys() & was.keys():
+            for path in (path for path in now if path in was):
                 more = self.offer(id, was[path], now[path], bound)
                 known = offered.get((id, path), ())
                 offered[id, path] = (*known, *(view for view in more if view not in known))
@@ -170,7 +170,7 @@ class Carried:
     def _leave_loop(self: Any, start: dict[str, Value]) -> None:
         left = self.env
         self.env = start
-        for id in left.keys() - start.keys():
+        for id in (id for id in left if id not in start):
             self.env[id] = Broken(
                 f"{shown(id)} is assigned in the loop only, which may not run", "assign it before the loop"
             )

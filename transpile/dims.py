@@ -8,6 +8,7 @@ integer, a loop variable) or an opaque operation on dims (`floordiv`, `mod`, `mi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from functools import cache
 from typing import Any, Union
 
 from .node import node, remembered
@@ -28,8 +29,14 @@ Symbol = Union[str, Atom]
 Monomial = tuple[Symbol, ...]  # sorted, repeated for powers; () is the constant term
 
 
+@cache
 def _key(monomial: Monomial) -> tuple[int, str]:
     return (-len(monomial), " ".join(map(str, monomial)))
+
+
+@cache
+def _product(a: Monomial, b: Monomial) -> Monomial:
+    return tuple(sorted(a + b, key=str))
 
 
 @node
@@ -107,8 +114,10 @@ class Dim:
 
     # -- arithmetic --------------------------------------------------------------------------------------------
     def __add__(self, other: int | Dim) -> Dim:
+        if not (more := Dim.of(other).terms):
+            return self
         terms = dict(self.terms)
-        for monomial, c in Dim.of(other).terms:
+        for monomial, c in more:
             terms[monomial] = terms.get(monomial, 0) + c
         return Dim._from(terms)
 
@@ -118,7 +127,7 @@ class Dim:
         terms: dict[Monomial, int] = {}
         for m1, c1 in self.terms:
             for m2, c2 in other.terms:
-                monomial = tuple(sorted(m1 + m2, key=str))
+                monomial = _product(m1, m2)
                 terms[monomial] = terms.get(monomial, 0) + c1 * c2
         return Dim._from(terms)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .dims import Atom, Dim, minimum, product
 from .emit_edges import Edges, edges_of
-from .emit_rows import copied, extreme_of, row_of
+from .emit_rows import copied, extreme_row_of, row_of
 from .emit_simd import pragma
 from .emit_storage import Region, Storage, plan, stored_first
 from .emit_tails import tail_of
@@ -74,7 +74,7 @@ def templates(functions: str) -> list[str]:
     """The files of functions for both float types: for each type that the text has names of theirs for."""
     made = []
     for file, names in (
-        ("rows.h", ("lc_copy_{}(", "lc_add_{}(", "lc_largest_{}(", "lc_least_{}(")),
+        ("rows.h", ("lc_copy_{}(", "lc_add_{}(", "lc_largest_{}(", "lc_least_{}(", "lc_farthest_{}(")),
         ("turn.h", ("lc_columns_{}(",)),
         ("past.h", ("lc_past_{}(",)),
         ("parts.h", ("lc_wide_{}",)),
@@ -468,7 +468,7 @@ class _Function:
 
     def row(self, loop: For) -> bool:
         """Whether the loop is written as a row."""
-        if (found := extreme_of(loop, self.spell.table)) is not None and found[0].buffer in self.spell.local:
+        if (found := extreme_row_of(loop, self.spell.table)) is not None and found[0].buffer in self.spell.local:
             self.extreme(loop, *found)
             return True
         found = copied(loop) if loop.past else row_of(loop, self.spell.table)
@@ -512,7 +512,8 @@ class _Function:
 
     def extreme(self, loop: For, store: Store, source: Load) -> None:
         place, kind = self.spell.place(store.buffer, ()), self.spell.kind(source.dtype)
-        verb = "lc_largest" if store.op == "max" else "lc_least"
+        farthest = not isinstance(store.value, Load)
+        verb = "lc_farthest" if farthest else "lc_largest" if store.op == "max" else "lc_least"
         begins = self.address(source.subs({loop.var: loop.lo}))
         row = f"{verb}_{kind}({begins}, {self.spell.dim(loop.hi - loop.lo)})"
         self.put(f"{place} = lc_{store.op}{'f' if kind == 'f32' else ''}({place}, {row});")

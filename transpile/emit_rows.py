@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .ir import Buffer, For, Load, Store
-from .passes.rows import is_extreme, moves_by_one
+from .passes.rows import extreme_of, moves_by_one
 
 SHORT = 16  # elements, known to be fewer: gcc writes the loop out
 
@@ -40,12 +40,15 @@ def copied(loop: For) -> tuple[Store, Load]:
     return store, store.value
 
 
-def extreme_of(loop: For, table: Mapping[str, Buffer]) -> tuple[Store, Load] | None:
-    """The one statement of a loop that asks for the largest or the least of a row, and what it reads."""
-    if len(loop.body) != 1 or loop.kind != "map" or loop.parallel or not is_extreme(loop.body[0], loop, table):
+def extreme_row_of(loop: For, table: Mapping[str, Buffer]) -> tuple[Store, Load] | None:
+    """The one statement of a loop that asks for the largest, the least or the farthest from zero of a row, and what it
+    reads."""
+    if len(loop.body) != 1 or loop.kind != "map" or loop.parallel:
+        return None
+    source = extreme_of(loop.body[0], loop, table)
+    if source is None:
         return None
     length = (loop.hi - loop.lo).value
     store = loop.body[0]
     assert isinstance(store, Store)
-    assert isinstance(store.value, Load)
-    return (store, store.value) if length is None or length >= SHORT else None
+    return (store, source) if length is None or length >= SHORT else None

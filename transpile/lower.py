@@ -76,7 +76,7 @@ class _Function(Statements):
         self.before: list[ir.Stmt] = []  # what stands before the loop over the batch
         for param in function.params:
             self._parameter(param)
-        for name in self.writes.stores.keys() & self.env.keys():
+        for name in (n for n in tuple(self.env) if n in self.writes.stores):
             self._own_copy(name)
         self.outputs = [
             self._output(replace(r, type=v.type), variables)

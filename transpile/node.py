@@ -35,10 +35,11 @@ def remembered(ask: Callable[Concatenate[Node, More], Answer]) -> Callable[Conca
     key = f"_{ask.__name__}"
 
     def answer(node: Node, /, *more: More.args, **named: More.kwargs) -> Answer:
-        known = node.__dict__
-        if key not in known:
-            known[key] = ask(node, *more, **named)
-        return known[key]
+        try:
+            return node.__dict__[key]
+        except KeyError:
+            node.__dict__[key] = found = ask(node, *more, **named)
+            return found
 
     answer.__doc__ = ask.__doc__
     return answer

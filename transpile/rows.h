@@ -1,4 +1,5 @@
-/* Rows of a few elements: to[k] = from[k], or +=, for k < n; their largest and least (NaN, if one is). What does not
+/* Rows of a few elements: to[k] = from[k], or +=, for k < n; their largest, least and farthest from zero (NaN, if one
+   is). What does not
    fill a vector goes through a mask, where there are masks; nothing else is touched. At the end one half of a vector is
    compared with the other. LC_REAL is the type, LC_AS(name) a name for it. */
 #if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
@@ -149,22 +150,34 @@ LC_USED static inline LC_REAL LC_AS(lc_least)(const LC_REAL *from, int64_t n)
     }
     return odd == odd ? a : odd;
 }
+
+LC_CALLED static LC_REAL LC_AS(lc_farthest)(const LC_REAL *from, int64_t n)
+{
+    LC_REAL a = 0, odd = 0;
+#pragma omp simd reduction(max:a) reduction(+:odd)
+    for (int64_t k = 0; k < n; k++) {
+        const LC_REAL x = from[k] < 0 ? -from[k] : from[k];
+        a = x > a ? x : a;
+        odd += x == x ? 0 : x;
+    }
+    return odd == odd ? a : odd;
+}
 #endif
 
 #ifdef LC_WHOLE
-#define LC_ROW(name, join, neutral) \
-LC_USED static inline LC_REAL LC_AS(name)(const LC_REAL *from, int64_t n) \
+#define LC_ROW(how, name, join, of, neutral) \
+how static LC_REAL LC_AS(name)(const LC_REAL *from, int64_t n) \
 { \
     const LC_AS(lc_whole) none = (LC_AS(lc_whole)){0} + (LC_REAL)(neutral); \
     LC_AS(lc_whole) v, w, a = none, b = none; \
     LC_AS(lc_odd) odd = {0}; \
     for (; n >= 2 * LC_WHOLE; n -= 2 * LC_WHOLE, from += 2 * LC_WHOLE) { \
-        v = *(const LC_AS(lc_span) *)from, w = *(const LC_AS(lc_span) *)(from + LC_WHOLE); \
+        v = of(*(const LC_AS(lc_span) *)from), w = of(*(const LC_AS(lc_span) *)(from + LC_WHOLE)); \
         a = LC_AS(join)(v, a), b = LC_AS(join)(w, b); \
         odd |= LC_AS(LC_ODD)(v) | LC_AS(LC_ODD)(w); \
     } \
     for (; n > 0; n -= LC_WHOLE, from += LC_WHOLE) { \
-        v = LC_FETCH(from, n, none); \
+        v = of(LC_FETCH(from, n, none)); \
         a = LC_AS(join)(v, a); \
         odd |= LC_AS(LC_ODD)(v); \
     } \
@@ -175,9 +188,18 @@ LC_USED static inline LC_REAL LC_AS(name)(const LC_REAL *from, int64_t n) \
     a = LC_AS(join)(a, LC_TURN(a, 2)); \
     return LC_AS(join)(a, LC_TURN(a, 1))[0]; \
 }
-LC_ROW(lc_largest, LC_LARGER, -__builtin_inff())
-LC_ROW(lc_least, LC_LESSER, __builtin_inff())
+#define LC_PLAIN(v) (v)
+#define LC_MAGNITUDE_f32 0x7fffffff
+#define LC_MAGNITUDE_f64 0x7fffffffffffffffll
+#define LC_MAGNITUDE(v) ((LC_AS(lc_whole))((LC_AS(lc_places))(v) & LC_AS(LC_MAGNITUDE)))
+LC_ROW(LC_USED inline, lc_largest, LC_LARGER, LC_PLAIN, -__builtin_inff())
+LC_ROW(LC_USED inline, lc_least, LC_LESSER, LC_PLAIN, __builtin_inff())
+LC_ROW(LC_CALLED, lc_farthest, LC_LARGER, LC_MAGNITUDE, 0)
 #undef LC_ROW
+#undef LC_PLAIN
+#undef LC_MAGNITUDE
+#undef LC_MAGNITUDE_f32
+#undef LC_MAGNITUDE_f64
 #undef LC_TURN
 #undef LC_WHOLE
 #undef LC_FETCH

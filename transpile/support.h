@@ -20,6 +20,7 @@ static inline int lc_thread(void) { return omp_get_thread_num(); }
 static inline int lc_thread(void) { return 0; }
 #endif
 #define LC_USED __attribute__((unused))
+#define LC_CALLED __attribute__((noinline, unused)) /* written out, it would take the C compiler long */
 #define LC_PRAGMA(text) _Pragma(#text)
 #define LC_UNROLL(n) LC_PRAGMA(GCC unroll n)
 

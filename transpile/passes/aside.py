@@ -42,16 +42,17 @@ class _Loops:
             return (map_bodies(stmt, lambda inner: self.body(inner, memory)),)
         before: list[Stmt] = []
         after: list[Stmt] = []
-        body = stmt.body
+        body, inside = stmt.body, memory.inside(stmt)
         for place in dict.fromkeys(_places(stmt, memory, self.table)):
             dtype = self.table[place.buffer].dtype
             total = self.names.fresh(f"{place.buffer}_sum")
             self.made.append(Buffer(total, dtype, (), "temp"))
+            inside = inside.beside(self.made[-1:])
             before.append(Store(total, (), Const(0.0, dtype)))
             add: Stmt = Store(place.buffer, place.index, Load(total, (), dtype), "add")
             after.append(_if_there(add, place, self.table[place.buffer], memory.facts))
             body = map_stmts(body, partial(_moved, place, total))
-        return (*before, replace(stmt, body=self.body(body, memory.inside(stmt))), *after)
+        return (*before, replace(stmt, body=self.body(body, inside)), *after)
 
 
 def _places(loop: For, memory: Memory, table: dict[str, Buffer]) -> Iterator[Load]:

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from ..dims import ANY, Atom, Dim, Facts, nonnegative
 from ..ir import Buffer, Check, For, Kernel, Load, Stmt, Store
-from .tree import Access, Body, accesses, has, roots, walk
+from .tree import Access, Body, accesses, has, roots, touched, walk, written
 
 EVERY = frozenset({-1, 0, 1})
 NONE: frozenset[int] = frozenset()
@@ -52,6 +52,10 @@ class Memory:
     def natural(self, dim: Dim) -> bool:
         return nonnegative(dim, self.facts) or any(nonnegative(dim - k, self.facts) for k in self.known)
 
+    def roots(self, names: Iterable[str]) -> set[str]:
+        """The memory that these buffers are of."""
+        return {self.root.get(name, name) for name in names}
+
     def same_place(self, a: Access, b: Access) -> bool:
         return self.root.get(a.buffer, a.buffer) == self.root.get(b.buffer, b.buffer)
 
@@ -73,18 +77,22 @@ def independent(first: Iterable[Stmt], second: Iterable[Stmt], memory: Memory) -
     first, second = tuple(first), tuple(second)
     if has(first, Check) or has(second, Check):
         return False
-    return not any(
-        memory.same_place(a, b) and conflict(a, b) and may_meet(a, b, memory) for a, b in _pairs(first, second, memory)
-    )
+    return not any(conflict(a, b) and may_meet(a, b, memory) for a, b in _pairs(first, second, memory))
 
 
-def _pairs(first: tuple[Stmt, ...], second: tuple[Stmt, ...], memory: Memory) -> Iterable[tuple[Access, Access]]:
+def _pairs(first: Body, second: Body, memory: Memory) -> Iterable[tuple[Access, Access]]:
+    """Two accesses of one memory, of which one may write there."""
+    changed = memory.roots(written(first)) | memory.roots(written(second))
+    both = memory.roots(touched(first)) & memory.roots(touched(second)) & changed
+    if not both:
+        return
     by_root: dict[str, list[Access]] = {}
     for b in accesses(second):
         by_root.setdefault(memory.root.get(b.buffer, b.buffer), []).append(b)
     for a in set(accesses(first)):
-        for b in by_root.get(memory.root.get(a.buffer, a.buffer), ()):
-            yield a, b
+        if (root := memory.root.get(a.buffer, a.buffer)) in both:
+            for b in by_root[root]:
+                yield a, b
 
 
 def _ranges(memory: Memory, *loops: tuple[For, ...]) -> dict[str, tuple[Dim, Dim]]:

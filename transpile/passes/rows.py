@@ -67,22 +67,21 @@ def _own(loop: For, names: Names) -> For:
 
 def _is_made_here(stmt: Stmt, loop: For, table: Mapping[str, Buffer]) -> bool:
     """Whether it asks what the loop stores, and nothing else in the loop knows of the answer."""
-    if not is_extreme(stmt, loop, table):
+    if (source := extreme_of(stmt, loop, table)) is None:
         return False
     assert isinstance(stmt, Store)
-    assert isinstance(stmt.value, Load)
     others = [s for s in loop.body if s is not stmt]
     if not all(isinstance(s, Store) for s in others):
         return False
-    makers = [s for s in others if isinstance(s, Store) and s.buffer == stmt.value.buffer]
+    makers = [s for s in others if isinstance(s, Store) and s.buffer == source.buffer]
     used = {name for s in others for name, _, _ in own_accesses(s)}
-    return [(s.index, s.op) for s in makers] == [(stmt.value.index, None)] and stmt.buffer not in used
+    return [(s.index, s.op) for s in makers] == [(source.index, None)] and stmt.buffer not in used
 
 
 def _is_made_nowhere(stmt: Stmt, loop: For, table: Mapping[str, Buffer]) -> bool:
     """Whether it asks what is in no array, in a loop over vectors that knows nothing of the answer. Not a share of a
     long row, beside which the last vector does not count."""
-    if not isinstance(stmt, Store) or stmt.index or stmt.op not in ("max", "min") or is_extreme(stmt, loop, table):
+    if not isinstance(stmt, Store) or stmt.index or stmt.op not in ("max", "min") or extreme_of(stmt, loop, table):
         return False
     if loop.lo != ZERO:
         return False
@@ -98,14 +97,21 @@ def _is_made_nowhere(stmt: Stmt, loop: For, table: Mapping[str, Buffer]) -> bool
     return asked and alone and long and in_vectors(loop)
 
 
-def is_extreme(stmt: Stmt, loop: For, table: Mapping[str, Buffer]) -> bool:
-    """Whether it is the largest or the least of neighbours in memory, in one variable."""
+def extreme_of(stmt: Stmt, loop: For, table: Mapping[str, Buffer]) -> Load | None:
+    """What a statement reads that asks for the largest, the least or the farthest from zero of neighbours in memory, in
+    one variable."""
     if not isinstance(stmt, Store) or stmt.index or stmt.op not in ("max", "min"):
-        return False
-    source = stmt.value
-    if not isinstance(source, Load) or source.dtype not in FLOATS or table[stmt.buffer].dtype != source.dtype:
-        return False
-    return moves_by_one(source.index, table[source.buffer].shape, loop.var)
+        return None
+    match stmt.value:
+        case Load() as source:
+            pass
+        case Op("abs", [Load() as source]) if stmt.op == "max":
+            pass
+        case _:
+            return None
+    if source.dtype not in FLOATS or table[stmt.buffer].dtype != source.dtype:
+        return None
+    return source if moves_by_one(source.index, table[source.buffer].shape, loop.var) else None
 
 
 def moves_by_one(index: tuple[Dim, ...], shape: tuple[Dim, ...], var: str) -> bool:

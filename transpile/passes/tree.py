@@ -342,7 +342,13 @@ def as_loops(product: Product) -> tuple[For, ...]:
 
 
 def touched(body: Iterable[Stmt]) -> set[str]:
-    return {a.buffer for a in accesses(body)}
+    return set().union(*map(_touched, body))
+
+
+@remembered
+def _touched(stmt: Stmt) -> frozenset[str]:
+    own = (buffer for buffer, _, _ in own_accesses(stmt))
+    return frozenset(own).union(*(_touched(s) for body in bodies(stmt) for s in body))
 
 
 def over_examples(stmt: Stmt | None, kernel: Kernel) -> TypeGuard[For]:
@@ -357,7 +363,13 @@ def unread(kernel: Kernel) -> set[str]:
 
 
 def written(body: Iterable[Stmt]) -> set[str]:
-    return {a.buffer for a in accesses(body) if a.writes}
+    return set().union(*map(_written, body))
+
+
+@remembered
+def _written(stmt: Stmt) -> frozenset[str]:
+    own = (buffer for buffer, _, mode in own_accesses(stmt) if mode != "r")
+    return frozenset(own).union(*(_written(s) for body in bodies(stmt) for s in body))
 
 
 def roots(kernel: Kernel) -> dict[str, str]:
@@ -432,7 +444,12 @@ def apart(kernel: Kernel, names: Names) -> tuple[Body, list[Buffer]]:
 
 
 def has(body: Iterable[Stmt], *kinds: type) -> bool:
-    return any(isinstance(s, kinds) for s in walk(body))
+    return any(not _kinds(stmt).isdisjoint(kinds) for stmt in body)
+
+
+@remembered
+def _kinds(stmt: Stmt) -> frozenset[type]:
+    return frozenset((type(stmt),)).union(*(_kinds(s) for body in bodies(stmt) for s in body))
 
 
 def named(var: str, value: Dim, body: Body) -> For:

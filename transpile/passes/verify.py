@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from ..dims import Dim
@@ -113,17 +114,14 @@ class _Checker:
 
     def parallel(self, loop: For) -> None:
         """No two iterations write to one place: each has a part of the buffer, or a copy that storage gives it."""
-        for name in shared_places(loop.body, frozenset({loop.var})):
-            if not self.private(name, loop):
-                self.fault(f"iterations of {loop.var}, which threads share, write to the same places of {name}")
-
-    def private(self, name: str, loop: For) -> bool:
-        """Whether a temporary is used in this loop only; see `emit_storage`."""
+        if not (shared := set(shared_places(loop.body, frozenset({loop.var})))):
+            return
         root = roots(self.kernel)
-        if self.table[root[name]].kind not in ("temp", "list"):
-            return False
-        inside = sum(root[a.buffer] == root[name] for a in accesses((loop,)))
-        return inside == sum(root[a.buffer] == root[name] for a in accesses(self.kernel.body))
+        everywhere, inside = (Counter(root[a.buffer] for a in accesses(b)) for b in (self.kernel.body, (loop,)))
+        for name in (root[n] for n in shared):
+            # A temporary that is used in this loop only is private: see `emit_storage`.
+            if self.table[name].kind not in ("temp", "list") or inside[name] != everywhere[name]:
+                self.fault(f"iterations of {loop.var}, which threads share, write to the same places of {name}")
 
     def product(self, stmt: Product, known: frozenset[str]) -> None:
         row, column, depth = (name for name, _ in stmt.axes)
