@@ -222,6 +222,18 @@ def long_ways(x: real["K"]) -> real["K"]:
 
 
 @layer
+def places_in_places(x: real["K"]) -> real["K"]:
+    """Each of two loops, one within the other, has a place of its own."""
+    y = np.zeros_like(x)
+    for i in range(x.shape[0]):
+        for j in range(i + 1):
+            y[j] += x[i] * x[j]
+            y[i] += np.sin(x[j])
+            y[0] += x[i] * x[i]
+    return y
+
+
+@layer
 def each_its_own(x: real["K"]) -> real["K"]:
     return np.where(x > 0, np.tanh(x) + np.exp(-x), np.exp(np.sin(x)) - 1.0)
 '''

@@ -1,7 +1,7 @@
 """Every layer of `layers/`: its gradient source under NumPy, and the library against both.
 
-The text takes no compiler and is checked for all (of the long files by `make test-heavy`); one file is compiled by `make
-test`, the others where `slow` tests run.
+The text takes no compiler and is checked for all (of the long files by `make test-heavy`, where all go through the
+passes, too); one file is compiled by `make test`, the others where `slow` tests run.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from spec import harness
 from spec.harness import Built, Case
+
+from layerc.build.driver import compile_module, read_module
 
 pytestmark = pytest.mark.usefixtures("light_code")
 
@@ -85,6 +87,13 @@ TEXTS = [
 @pytest.mark.parametrize("case", TEXTS)
 def test_the_gradient_source_is_the_derivative(texts: dict[str, Built], case: Case) -> None:
     harness.check_text(case, texts[case.file])
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("file", [f for f in FILES if f not in (*QUICK, *LONG)])
+def test_the_passes_take_every_layer(file: str) -> None:
+    module = read_module(harness.LAYERS / f"{file}.py")
+    assert {p.layer.name for p in compile_module(module).parts} == {layer.name for layer in module.layers}
 
 
 @pytest.mark.parametrize(("case", "check"), COMPILED)

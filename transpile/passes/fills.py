@@ -3,8 +3,8 @@
     y[i] = 0; for t seq: h = ...; y[t] = h    ->    for t seq: h = ...; y[t] = h
 
 np.empty is zeros here, so that nothing ever depends on what was in memory; mostly there is nothing to fill. What has to
-be filled, and is added to, is filled behind checks that come before: nothing else goes past a check, and so the loop that
-adds to it could not be one with that which fills it.
+be filled, and is added to, is filled behind checks that come before: nothing else goes past a check, and so the loop
+that adds to it could not be one with that which fills it.
 """
 
 from __future__ import annotations
