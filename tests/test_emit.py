@@ -18,6 +18,7 @@ from layerc.transpile.emit_text import CNames, literal
 
 KERNELS = zoo.all_kernels()
 GOLDEN = Path(__file__).with_name("golden_layers.py")
+CHOICES = Path(__file__).parent / "spec" / "layers" / "choices.py"
 
 
 @pytest.fixture(scope="module", params=["lower", "contract", None], ids=["plain", "fused", "all"])
@@ -194,36 +195,13 @@ def test_the_largest_float32_is_a_number():
     assert np.float32(literal(largest * (1 + 2.0**-26), "f32").rstrip("f")) == np.float32(largest)
 
 
-SETS = """
-from layerc import layer, real
-
-
-@layer
-def turning(a: real["N"], b: real["N"], c: real["N"]):
-    u = a[:]
-    i = 0
-    while i < 3 and b[-1] > 0:
-        i += 1
-        for k in range(2):
-            if b[0] > 0:
-                a, u, b = u, b, a
-            else:
-                u += 0.5 * c
-                b += -0.5
-            c = u
-    return b, u, c, a
-"""
-
-
-@pytest.mark.parametrize("what", ["bilinear", "turning"])
-def test_the_text_is_the_same_in_every_process(what, tmp_path):
+@pytest.mark.parametrize(("file", "name", "stage"), [(GOLDEN, "bilinear", "c"), (CHOICES, "three_turning", "ir:lower")])
+def test_the_text_is_the_same_in_every_process(file, name, stage):
     """In whatever order a process goes through its sets: two numbers of chunks of one length are told by their text,
     what a loop leaves unknown is so in its own order."""
-    (tmp_path / "sets.py").write_text(SETS)
-    file = GOLDEN if what == "bilinear" else tmp_path / "sets.py"
     script = (
         "from pathlib import Path; from layerc.build.driver import read_module, show;"
-        f"print(show(read_module(Path({str(file)!r})), 'c', {what!r}))"
+        f"print(show(read_module(Path({str(file)!r})), {stage!r}, {name!r}))"
     )
     texts = {
         subprocess.run(

@@ -50,6 +50,15 @@ def sums(x: real["N"], least: real) -> tuple[real, real, real]:
 
 
 @layer
+def farthest(x: real["N"], least: real) -> real:
+    """From zero, from the second element on: of none it is what it began with, which may be less than zero."""
+    far = -np.inf
+    for i in range(1, x.shape[0]):
+        far = max(far, abs(x[i]))
+    return np.maximum(far, least)
+
+
+@layer
 def softmax(x: real["K"]) -> real["K"]:
     e = np.exp(x - np.max(x))
     return e / np.sum(e)
@@ -77,7 +86,9 @@ def built(request, tmp_path_factory):
 
 def test_the_loops_are_rows(built):
     _, text = built
-    for verb in (f"{verb}_{real}(" for verb in ("lc_copy", "lc_add", "lc_largest") for real in ("f32", "f64")):
+    for verb in (
+        f"{verb}_{real}(" for verb in ("lc_copy", "lc_add", "lc_largest", "lc_farthest") for real in ("f32", "f64")
+    ):
         assert verb in text, verb  # a call: the definition is that of a template
 
 
@@ -124,6 +135,21 @@ def test_sums_of_every_length(built, real):
                 found, want = layers.sums(y, real(-100)), (np.sum(y[1:]), np.max(y[1:]), np.min(y[1:]))
             np.testing.assert_array_equal(found[1:], np.maximum(want[1:], [-100, -np.inf]))
             assert np.isnan(found[0]) == np.isnan(want[0])
+
+
+@pytest.mark.parametrize("real", [np.float32, np.float64])
+def test_the_farthest_of_every_length(built, real):
+    layers, _ = built
+    rng = np.random.default_rng(0)
+    for length in [*range(70), 127, 128, 129, 1023, 1024, 1025, 5000]:
+        x = np.append(-1e9, rng.standard_normal(length)).astype(real)  # one farther before the row
+        for value in (0, np.nan, np.inf, -np.inf, -50):
+            y, least = np.tile(x, (5, 1)), np.full(5, -2, real)  # so many examples have loops of their own
+            if length:
+                y[:, 1 + rng.integers(length)] = value
+            want = np.max(np.abs(y[:, 1:]), axis=1, initial=-2)
+            np.testing.assert_array_equal(layers.farthest(y, least), want)
+            np.testing.assert_array_equal(layers.farthest(y[0], least[0]), want[0])
 
 
 @pytest.mark.parametrize("real", [np.float32, np.float64])

@@ -479,9 +479,13 @@ class _Function:
         target = self.address(Load(store.buffer, tuple(d.subs(begins) for d in store.index), source.dtype))
         verb = "lc_past" if loop.past else "lc_add" if store.op else "lc_copy"
         kind = self.spell.kind(self.spell.root(store.buffer).dtype)
-        length = self.spell.dim(loop.hi - loop.lo)
-        self.put(f"{verb}_{kind}({target}, {self.address(source.subs(begins))}, {length});")
+        self.put(f"{verb}_{kind}({target}, {self.address(source.subs(begins))}, {self.length(loop)});")
         return True
+
+    def length(self, loop: For) -> str:
+        """How many iterations a loop has, by the names of its bounds where they have names."""
+        named = loop.lo in self.spell.bound and loop.hi in self.spell.bound
+        return f"{self.spell.dim(loop.hi)} - {self.spell.dim(loop.lo)}" if named else self.spell.dim(loop.hi - loop.lo)
 
     def turned(self, loop: For) -> bool:
         """Whether the loop is written as columns that become rows."""
@@ -512,10 +516,10 @@ class _Function:
 
     def extreme(self, loop: For, store: Store, source: Load) -> None:
         place, kind = self.spell.place(store.buffer, ()), self.spell.kind(source.dtype)
-        farthest = not isinstance(store.value, Load)
-        verb = "lc_farthest" if farthest else "lc_largest" if store.op == "max" else "lc_least"
+        plain = "lc_largest" if store.op == "max" else "lc_least"
+        verb = plain if isinstance(store.value, Load) else "lc_farthest"
         begins = self.address(source.subs({loop.var: loop.lo}))
-        row = f"{verb}_{kind}({begins}, {self.spell.dim(loop.hi - loop.lo)})"
+        row = f"{verb}_{kind}({begins}, {self.length(loop)})"
         self.put(f"{place} = lc_{store.op}{'f' if kind == 'f32' else ''}({place}, {row});")
 
     def bounds(self, loop: For) -> None:

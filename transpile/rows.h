@@ -1,7 +1,7 @@
 /* Rows of a few elements: to[k] = from[k], or +=, for k < n; their largest, least and farthest from zero (NaN, if one
-   is). What does not
-   fill a vector goes through a mask, where there are masks; nothing else is touched. At the end one half of a vector is
-   compared with the other. LC_REAL is the type, LC_AS(name) a name for it. */
+   is; what changes no other, if there are none). What does not fill a vector goes through a mask, where there are masks;
+   nothing else is touched. At the end one half of a vector is compared with the other. LC_REAL is the type, LC_AS(name) a
+   name for it. */
 #if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
 #define LC_SOME_f32 __builtin_ia32_loadups512_mask
 #define LC_SOME_f64 __builtin_ia32_loadupd512_mask
@@ -153,7 +153,7 @@ LC_USED static inline LC_REAL LC_AS(lc_least)(const LC_REAL *from, int64_t n)
 
 LC_CALLED static LC_REAL LC_AS(lc_farthest)(const LC_REAL *from, int64_t n)
 {
-    LC_REAL a = 0, odd = 0;
+    LC_REAL a = -__builtin_inff(), odd = 0;
 #pragma omp simd reduction(max:a) reduction(+:odd)
     for (int64_t k = 0; k < n; k++) {
         const LC_REAL x = from[k] < 0 ? -from[k] : from[k];
@@ -165,11 +165,12 @@ LC_CALLED static LC_REAL LC_AS(lc_farthest)(const LC_REAL *from, int64_t n)
 #endif
 
 #ifdef LC_WHOLE
-#define LC_ROW(how, name, join, of, neutral) \
+/* of: what is compared of an element; neutral: what none of them come to; fill: elements that change nothing. */
+#define LC_ROW(how, name, join, of, neutral, fill) \
 how static LC_REAL LC_AS(name)(const LC_REAL *from, int64_t n) \
 { \
-    const LC_AS(lc_whole) none = (LC_AS(lc_whole)){0} + (LC_REAL)(neutral); \
-    LC_AS(lc_whole) v, w, a = none, b = none; \
+    const LC_AS(lc_whole) zeros = {0}, none = zeros + (LC_REAL)(fill); \
+    LC_AS(lc_whole) v, w, a = zeros + (LC_REAL)(neutral), b = a; \
     LC_AS(lc_odd) odd = {0}; \
     for (; n >= 2 * LC_WHOLE; n -= 2 * LC_WHOLE, from += 2 * LC_WHOLE) { \
         v = of(*(const LC_AS(lc_span) *)from), w = of(*(const LC_AS(lc_span) *)(from + LC_WHOLE)); \
@@ -192,9 +193,9 @@ how static LC_REAL LC_AS(name)(const LC_REAL *from, int64_t n) \
 #define LC_MAGNITUDE_f32 0x7fffffff
 #define LC_MAGNITUDE_f64 0x7fffffffffffffffll
 #define LC_MAGNITUDE(v) ((LC_AS(lc_whole))((LC_AS(lc_places))(v) & LC_AS(LC_MAGNITUDE)))
-LC_ROW(LC_USED inline, lc_largest, LC_LARGER, LC_PLAIN, -__builtin_inff())
-LC_ROW(LC_USED inline, lc_least, LC_LESSER, LC_PLAIN, __builtin_inff())
-LC_ROW(LC_CALLED, lc_farthest, LC_LARGER, LC_MAGNITUDE, 0)
+LC_ROW(LC_USED inline, lc_largest, LC_LARGER, LC_PLAIN, -__builtin_inff(), -__builtin_inff())
+LC_ROW(LC_USED inline, lc_least, LC_LESSER, LC_PLAIN, __builtin_inff(), __builtin_inff())
+LC_ROW(LC_CALLED, lc_farthest, LC_LARGER, LC_MAGNITUDE, -__builtin_inff(), 0)
 #undef LC_ROW
 #undef LC_PLAIN
 #undef LC_MAGNITUDE

@@ -1,7 +1,7 @@
 """Every layer of `layers/`: its gradient source under NumPy, and the library against both.
 
-The text takes no compiler and is checked for all (of the long files by `make test-heavy`, where all go through the
-passes, too); one file is compiled by `make test`, the others where `slow` tests run.
+The text takes no compiler and is checked for all (of the long files by `make test-heavy`, where all but the longest go
+through the passes, too); one file is compiled by `make test`, the others where `slow` tests run.
 """
 
 from __future__ import annotations

@@ -114,11 +114,12 @@ class _Checker:
 
     def parallel(self, loop: For) -> None:
         """No two iterations write to one place: each has a part of the buffer, or a copy that storage gives it."""
-        if not (shared := set(shared_places(loop.body, frozenset({loop.var})))):
-            return
         root = roots(self.kernel)
+        shared = dict.fromkeys(root[name] for name in shared_places(loop.body, frozenset({loop.var})))
+        if not shared:
+            return
         everywhere, inside = (Counter(root[a.buffer] for a in accesses(b)) for b in (self.kernel.body, (loop,)))
-        for name in (root[n] for n in shared):
+        for name in shared:
             # A temporary that is used in this loop only is private: see `emit_storage`.
             if self.table[name].kind not in ("temp", "list") or inside[name] != everywhere[name]:
                 self.fault(f"iterations of {loop.var}, which threads share, write to the same places of {name}")
