@@ -13,7 +13,7 @@ ready = .venv/.ready-$(PLACE)-$(1)
 
 COMPARE_ARGS ?=
 
-.PHONY: help setup demo aot compare test test-heavy test-all lint oracles bench bench-kinds bench-nets bench-compile bench-ways bench-spellings fuzz sanitize docs wheel layers clean distclean
+.PHONY: help setup demo aot compare test test-heavy test-optimised test-all lint oracles bench bench-kinds bench-nets bench-compile bench-ways bench-spellings fuzz sanitize docs wheel layers clean distclean
 
 help:  ## this list
 	@sed -nE 's/^([a-z%-]+):.*## (.*)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -37,6 +37,9 @@ test: $(call ready,test) layers  ## the quick test suite
 
 test-heavy: $(call ready,test) layers  ## what compiles large layer files for minutes
 	$(PY) -m pytest -n $(JOBS) --dist loadfile -m "heavy and not slow" --ignore=tests/oracles $(PYTEST_ARGS)
+
+test-optimised: $(call ready,test) layers  ## both, with all layers compiled as users have them: more than an hour
+	$(PY) -m pytest -n $(JOBS) --dist loadfile -m "not slow" --optimised --ignore=tests/oracles $(PYTEST_ARGS)
 
 test-all: $(call ready,test) layers  ## the quick suite and what takes minutes
 	$(PY) -m pytest -n $(JOBS) --dist loadfile --ignore=tests/oracles $(PYTEST_ARGS)

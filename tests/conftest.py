@@ -29,12 +29,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="rewrite the golden files from what is generated now")
+    parser.addoption("--optimised", action="store_true", help="compile all layers as users have them")
 
 
-@pytest.fixture(scope="module")
-def light_code() -> Iterator[None]:
-    """Kernels that take the C compiler a quarter of the time, for files of many small layers that look at values only.
-    (Such layers are compiled as users have them by the oracles and by `make fuzz`.)"""
+@pytest.fixture(scope="module", autouse=True)
+def plain_code(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Kernels that take the C compiler a third of the time: what most files look at are values. Those that look at
+    what the optimiser makes of the C have `pytestmark = pytest.mark.optimised`; the built-in layers, the examples and
+    all of tests/oracles and tests/fuzz.py are compiled as users have them, and `make test-optimised` all the rest."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LAYERC_CFLAGS", "-O0")
+        if not (request.config.getoption("--optimised") or request.node.get_closest_marker("optimised")):
+            patch.setenv("LAYERC_CFLAGS", "-O0")
         yield

@@ -20,8 +20,6 @@ from layerc.runtime import (
     interpreted,
 )
 
-pytestmark = pytest.mark.usefixtures("light_code")
-
 SOURCE = """
 import numpy as np
 from layerc import Layer, Memory, Param, Random, State, config, i64, init, layer, ode45, real

@@ -10,8 +10,6 @@ from layerc.build.gradients import gradient_source
 from layerc.runtime import CompiledLayer, Input, Net
 from layerc.transpile.layers import check_file
 
-pytestmark = pytest.mark.usefixtures("light_code")
-
 SOURCE = """
     import numpy as np
     from layerc import Layer, Param, State, init, layer, real
@@ -44,7 +42,7 @@ SOURCE = """
 
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory, light_code):
+def package(tmp_path_factory):
     return built_from(tmp_path_factory.mktemp("backwards"), "backwards", SOURCE)
 
 

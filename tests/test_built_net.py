@@ -18,6 +18,8 @@ from layerc.cli import main
 from layerc.runtime import Snapshot
 from layerc.runtime.arena import Lifetime, pack
 
+pytestmark = pytest.mark.optimised
+
 
 @pytest.fixture(scope="module")
 def mlp(tmp_path_factory):

@@ -15,8 +15,6 @@ from layerc.cli import main
 from layerc.runtime import get_num_threads
 from layerc.runtime.differences import compare
 
-pytestmark = pytest.mark.usefixtures("light_code")
-
 HEAD = """
 import numpy as np
 from layerc import Layer, Param, Random, State, bool_, config, i64, init, layer, real

@@ -12,8 +12,6 @@ import pytest
 
 from layerc.build.driver import build
 
-pytestmark = pytest.mark.usefixtures("light_code")
-
 LAYERS = """
 import numpy as np
 from scipy import special

@@ -23,8 +23,6 @@ from layerc.adjoint.gradient import gradient_file
 from layerc.build.driver import build
 from layerc.transpile.layers import check_file
 
-pytestmark = pytest.mark.usefixtures("light_code")
-
 PROGRAMS = r"""
 # -- what random programs brought ---------------------------------------------------------------------------------
 def clipped_below(a: real["N"]):  # N=4

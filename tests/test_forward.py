@@ -18,8 +18,6 @@ from layerc.build.driver import build, read_module
 from layerc.transpile.operations import ROWS
 from layerc.transpile.program import Call, stmt_exprs, walk, walk_stmts
 
-pytestmark = pytest.mark.usefixtures("light_code")
-
 CASES = cases()
 CHUNK = 24  # functions a file: many in one keep gcc's start-up rare
 FILES = [CASES[k : k + CHUNK] for k in range(0, len(CASES), CHUNK)]

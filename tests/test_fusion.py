@@ -17,6 +17,8 @@ from layerc.transpile.dump import dump
 from layerc.transpile.ir import For, If, Stmt, Store, While
 from layerc.transpile.passes.tree import own_accesses
 
+pytestmark = pytest.mark.optimised
+
 EXAMPLES = Path(__file__).parent.parent / "examples" / "layers.py"
 
 

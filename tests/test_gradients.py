@@ -20,8 +20,6 @@ from layerc.adjoint.gradient import gradient_file
 from layerc.build.driver import build
 from layerc.transpile.layers import check_file
 
-pytestmark = pytest.mark.usefixtures("light_code")
-
 # Against float64 NumPy: a few roundings of float32 in sums of up to a hundred terms, amplified where the case divides.
 TOLERANCE = {"f4": 1e-4, "f8": 1e-11}
 

@@ -17,8 +17,6 @@ from layerc.transpile.dump import dump
 from layerc.transpile.ir import For, If
 from layerc.transpile.passes.tree import bodies
 
-pytestmark = pytest.mark.usefixtures("light_code")
-
 HEAD = "import numpy as np\nfrom layerc import Param, layer, real\n"
 
 # name: (layer, shapes of one example's inputs, shapes of params)

@@ -12,8 +12,6 @@ import pytest
 from layerc.build.driver import build, compile_module, read_module
 from layerc.transpile.errors import InvalidFile
 
-pytestmark = pytest.mark.usefixtures("light_code")
-
 HEAD = "import numpy as np\nfrom layerc import Layer, Memory, Param, State, config, init, layer, real, i64\n"
 FIRST = HEAD.count("\n")
 

@@ -13,6 +13,8 @@ from nets_ahead import OWN_LAYERS, SCRIPTS
 from layerc import get_num_threads, set_num_threads
 from layerc.cli import main
 
+pytestmark = pytest.mark.optimised
+
 
 @pytest.fixture(scope="module")
 def own_layers(tmp_path_factory):

@@ -9,8 +9,6 @@ from scipy import integrate
 from layerc.build import driver
 from layerc.runtime import ODE, CompiledLayer, Gaussian, Neurons
 
-pytestmark = pytest.mark.usefixtures("light_code")
-
 SOURCE = """
 import numpy as np
 from layerc import Param, layer, real

@@ -19,8 +19,6 @@ from layerc.build.driver import build, gradient_source
 from layerc.transpile.errors import InvalidFile
 from layerc.transpile.layers import check_file
 
-pytestmark = pytest.mark.usefixtures("light_code")
-
 RNG = np.random.default_rng(0)
 HEAD = "import layerc\nimport numpy as np\nfrom layerc import Layer, Param, init, layer, ode45, real, stop_gradient\n\n"
 METHODS = ("direct", "adjoint")

@@ -18,8 +18,6 @@ from scipy import special
 from layerc.build.driver import build, read_module
 from layerc.transpile.errors import InvalidFile
 
-pytestmark = pytest.mark.usefixtures("light_code")
-
 EXPRESSIONS = """
 np.linalg.norm(x, -np.inf)
 np.linalg.norm(v, ord=0)

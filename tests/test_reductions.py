@@ -7,6 +7,8 @@ import pytest
 from nets import built_from
 from thorough import agrees, same_bits
 
+pytestmark = pytest.mark.optimised
+
 TEXT = '''
 import numpy as np
 from layerc import Param, layer, real

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from nets import built_from
 
+pytestmark = pytest.mark.optimised
+
 SOURCE = '''
 import numpy as np
 from layerc import layer, real

@@ -10,6 +10,8 @@ from thorough import agrees, same_bits
 from layerc.transpile.ir import For, Store
 from layerc.transpile.passes.tree import in_vectors, walk
 
+pytestmark = pytest.mark.optimised
+
 TEXT = '''
 import numpy as np
 from layerc import layer, real

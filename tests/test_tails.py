@@ -14,6 +14,8 @@ from thorough import agrees
 
 from layerc.transpile.emit import pieces
 
+pytestmark = pytest.mark.optimised
+
 TEXT = '''
 import numpy as np
 from layerc import Param, i32, layer, real

@@ -16,8 +16,6 @@ from spec.harness import LAYERS, load
 
 from layerc.build.driver import build
 
-pytestmark = pytest.mark.usefixtures("light_code")
-
 X = np.array([0.5, -1.5, 2.0], np.float32)
 IMAGES = np.random.default_rng(0).standard_normal((4, 3, 2, 5)).astype(np.float32)
 

@@ -16,8 +16,6 @@ from spec.harness import Built, Case
 
 from layerc.build.driver import compile_module, read_module
 
-pytestmark = pytest.mark.usefixtures("light_code")
-
 FILES = (
     "functions",
     "indexing",
