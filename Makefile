@@ -38,7 +38,7 @@ test: $(call ready,test) layers  ## the quick test suite
 test-heavy: $(call ready,test) layers  ## what compiles large layer files for minutes
 	$(PY) -m pytest -n $(JOBS) --dist loadfile -m "heavy and not slow" --ignore=tests/oracles $(PYTEST_ARGS)
 
-test-optimised: $(call ready,test) layers  ## both, with all layers compiled as users have them: more than an hour
+test-optimised: $(call ready,test) layers  ## both, with all layers compiled as users have them: long
 	$(PY) -m pytest -n $(JOBS) --dist loadfile -m "not slow" --optimised --ignore=tests/oracles $(PYTEST_ARGS)
 
 test-all: $(call ready,test) layers  ## the quick suite and what takes minutes

@@ -199,3 +199,10 @@ def test_one_loop_has_all_of_them(package, folder, name, method, most):
     assert max(counts) >= most
     widest = rows[counts.index(max(counts))]
     assert sum(isinstance(s, Store) and bool(s.index) for s in walk(widest.body)) <= 3
+
+
+@pytest.mark.parametrize(("method", "most"), [("predict", 5), ("backward", 6)])
+def test_borders_have_one_loop_for_each_row_of_a_window(package, folder, method, most):
+    """... beside that for all of it; not one for each element, on which C compilers spent most of their time."""
+    kernel = kernels_in(folder / "overlap_of.py")["filtered", method]
+    assert sum(isinstance(s, For) and in_vectors(s) and s.hi.value is None for s in walk(kernel.body)) <= most

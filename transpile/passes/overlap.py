@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from ..dims import Atom, Dim, Facts, maximum, minimum
-from ..ir import FLOATS, Buffer, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
+from ..ir import FLOATS, Buffer, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
 from .depend import Memory
 from .predicate import may_trap
 from .products import stride
@@ -130,15 +130,17 @@ class _State:
         while rest:
             count = next((n for n, row in enumerate(rest) if row.conds != rest[0].conds), len(rest))
             first, rest = rest[:count], rest[count:]
-            body: Body = tuple(self.own(row.loop) for row in first)
-            if count == len(rows):
-                body = self.one([row.loop for row in first], facts) or body
+            loops = [row.loop for row in first]
+            told = "alone" if count == len(rows) else "apart"
+            body: Body = self.one(loops, facts, told) or tuple(self.own(loop) for loop in loops)
             for cond in reversed(first[0].conds):
                 body = (If(cond, body),)
             apart += body
         conds = list(dict.fromkeys(cond for row in rows for cond in row.conds))
         together = (
-            self.one([row.loop for row in rows], facts) if any(row.conds != rows[0].conds for row in rows) else None
+            self.one([row.loop for row in rows], facts, "together")
+            if any(row.conds != rows[0].conds for row in rows)
+            else None
         )
         if together is None:
             return tuple(apart)
@@ -146,8 +148,10 @@ class _State:
             conds[0] = Op("logical_and", (conds[0], cond), "bool")
         return (If(conds[0], together, tuple(apart)),)
 
-    def one(self, loops: list[For], facts: Facts) -> Body | None:
-        """One loop over all of their ranges, which are nearly the same; at its ends not every row is there."""
+    def one(self, loops: list[For], facts: Facts, told: str) -> Body | None:
+        """One loop over all of their ranges, which are nearly the same; at its ends not every row is there. `told`: how
+        loops outside are told what is added to. "alone": by the loops as they are, beside it; "apart": by adding one
+        sum; "together": by those that are apart."""
         var = self.names.fresh(loops[0].var)
         loops = [replace(loop, lo=_told(loop.lo, facts), hi=_told(loop.hi, facts)) for loop in loops]
         loops = self.counted_from_targets(loops, var)
@@ -158,10 +162,10 @@ class _State:
             low, high = maximum(low, loop.lo, facts), minimum(high, loop.hi, facts)
         share = Op("less_equal", (Int(low), Int(high)), "bool")
         parts = [_Part(_Range(r.lo, r.hi), s) for r in loops for s in r.body if isinstance(s, Store)]  # as all are
-        body = self.in_registers(parts, var, facts)
+        body, within = self.in_registers(parts, var, facts, told)
         ends = _hull([_Range(row.lo, row.hi) for row in loops], facts)
         whole = For(var, ends.lo, ends.hi, _guarded(body, ends, var), "map")
-        return (If(share, (whole,), tuple(self.own(loop) for loop in loops)),)
+        return (whole,) if within else (If(share, (whole,), tuple(self.own(loop) for loop in loops)),)
 
     def counted_from_targets(self, loops: list[For], var: str) -> list[For]:
         """By one variable that is at the same place of what is stored as that of other rows, where they walk along it:
@@ -249,8 +253,11 @@ class _State:
         body += [Store(*place, Load(name, (), table[place[0]].dtype), "add") for place, name in made.items()]
         return replace(loop, body=tuple(body))
 
-    def in_registers(self, parts: list[_Part], var: str, facts: Facts) -> list[_Part]:
-        """With a variable for each place that several statements add to."""
+    def in_registers(self, parts: list[_Part], var: str, facts: Facts, told: str) -> tuple[list[_Part], bool]:
+        """With a variable for each place that several statements add to; whether this may stand for them wherever they
+        run. It may where one of them goes wherever the place is read and stored: then none is touched which was not,
+        even where the others share nothing. And loops outside must see that it is added to, or they would run at once
+        what meets in one place: a sum of its own is added, but a load and a store look like any others."""
         loop = For(var, Dim.of(0), Dim.of(0), tuple(p.stmt for p in parts), "map")
         made = {place: self.variable(place[0]) for place in self.several(loop)}
 
@@ -260,18 +267,23 @@ class _State:
 
         before: list[_Part] = []
         behind: list[_Part] = []
+        within = True
         for place, name in made.items():
             there = [p for p in parts if place in ((a.buffer, a.index) for a in accesses((p.stmt,)))]
-            modes = {a.mode for a in accesses((there[0].stmt,)) if (a.buffer, a.index) == place}
-            where = _hull([p.where for p in there], facts)
-            if modes != {"w"} or there[0].where != where:
-                before.append(_Part(where, Store(name, (), Load(*place, self.table[place[0]].dtype))))
-            behind.append(_Part(where, Store(*place, Load(name, (), self.table[place[0]].dtype))))
+            modes = [{a.mode for a in accesses((p.stmt,)) if (a.buffer, a.index) == place} for p in there]
+            where, mine = _hull([p.where for p in there], facts), Load(name, (), self.table[place[0]].dtype)
+            sums = told == "apart" and mine.dtype in FLOATS and all(m == {"add"} for m in modes)
+            begins = modes[0] == {"w"} and there[0].where == where
+            within = within and (sums or begins or told == "together") and where in [p.where for p in there]
+            if not begins:
+                start = Const(0.0, mine.dtype) if sums else Load(*place, mine.dtype)
+                before.append(_Part(where, Store(name, (), start)))
+            behind.append(_Part(where, Store(*place, mine, "add" if sums else None)))
         for part in parts:
             stmt = replace(part.stmt, value=map_expr(part.stmt.value, held))
             own = made.get((stmt.buffer, stmt.index))
             before.append(replace(part, stmt=replace(stmt, buffer=own, index=()) if own else stmt))
-        return before + behind
+        return before + behind, within
 
     def variable(self, buffer: str) -> str:
         name = self.names.fresh(f"{buffer}_sum")
