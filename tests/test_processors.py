@@ -113,6 +113,7 @@ CALLER = {
     """,
 }
 
+pytestmark = pytest.mark.optimised  # it waits for what is computed
 needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has these calls")
 
 
