@@ -50,7 +50,7 @@ lint: $(call ready,test)  ## ruff, its formatter (check only) and mypy
 	.ci/typecheck
 
 oracles: $(call ready,test) $(call ready,oracles) layers  ## compare with PyTorch and JAX (installs both)
-	$(PY) -m pytest tests/oracles $(PYTEST_ARGS)
+	$(PY) -m pytest -n $(JOBS) --dist loadfile tests/oracles $(PYTEST_ARGS)
 
 bench: $(call ready,bench) layers  ## measure against PyTorch, JAX and Numba (installs them)
 	$(PY) benchmarks/run.py $(BENCH_ARGS)
