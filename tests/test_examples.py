@@ -12,6 +12,8 @@ import pytest
 
 from layerc.runtime import get_num_threads, set_num_threads
 
+pytestmark = pytest.mark.optimised
+
 ROOT = Path(__file__).resolve().parent.parent
 JOBS = ("lenet", "letters", "spiral", "strips", "tabular", "vae")
 
