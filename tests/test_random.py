@@ -22,6 +22,8 @@ from layerc.runtime.generator import Random, philox
 from layerc.transpile.errors import InvalidFile
 from layerc.transpile.layers import check_file
 
+pytestmark = pytest.mark.optimised  # but for the layers that are many
+
 FLOATS = (np.float32, np.float64)
 CLOSE = {np.float32: {"rtol": 1e-5, "atol": 2e-6}, np.float64: {"rtol": 1e-13, "atol": 1e-14}}
 
