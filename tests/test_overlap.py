@@ -110,6 +110,32 @@ def guarded(x: real["T"], w: Param[real["4"]], *, step: int = 2) -> real["T"]:
                 for t in range(n):
                     y[t] += w[k] * x[t]
     return y
+
+
+@layer
+def long_window(x: real["T"], w: Param[real["9"]]) -> real["T"]:
+    """Nine taps, cut off at both ends."""
+    n = x.shape[0]
+    y = np.zeros(n)
+    for t in range(n):
+        for k in range(9):
+            if 0 <= t + k - 4 < n:
+                y[t] += w[k] * x[t + k - 4]
+    return y
+
+
+@layer
+def wide_window(x: real["H W"], w: Param[real["5 5"]]) -> real["H W"]:
+    """More taps than one loop has."""
+    h, n = x.shape
+    y = np.zeros((h, n))
+    for i in range(h):
+        for j in range(n):
+            for a in range(5):
+                for b in range(5):
+                    if 0 <= i + a - 2 < h and 0 <= j + b - 2 < n:
+                        y[i, j] += x[i + a - 2, j + b - 2] * w[a, b]
+    return y
 '''
 
 SHAPES = {
@@ -120,6 +146,8 @@ SHAPES = {
     "dilated": ["m", "3"],
     "spread": ["n m", "3 3"],
     "guarded": ["m", "4"],
+    "long_window": ["m", "9"],
+    "wide_window": ["n m", "5 5"],
 }
 
 
@@ -206,3 +234,11 @@ def test_borders_have_one_loop_for_each_row_of_a_window(package, folder, method,
     """... beside that for all of it; not one for each element, on which C compilers spent most of their time."""
     kernel = kernels_in(folder / "overlap_of.py")["filtered", method]
     assert sum(isinstance(s, For) and in_vectors(s) and s.hi.value is None for s in walk(kernel.body)) <= most
+
+
+@pytest.mark.parametrize("name", ["filtered", "one_sided", "spread", "long_window"])
+def test_a_loop_that_has_all_of_them_has_no_strips(package, folder, name):
+    """It goes over a row once, so only the row has ends."""
+    for (layer, method), kernel in kernels_in(folder / "overlap_of.py").items():
+        if layer == name:
+            assert not [s.var for s in walk(kernel.body) if isinstance(s, For) and s.var.startswith("strip")], method

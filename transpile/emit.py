@@ -179,6 +179,7 @@ class _Function:
         self.panels = ""  # where the products of this region pack their operands
         self.masked: set[str] = set()  # what is stored to
         self.mask = ""  # only where this holds
+        self.carried: dict[str, str] = {}  # variable -> the lanes that loops add up in for it
 
     def put(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -294,6 +295,9 @@ class _Function:
                 waiting.add(b.name)
             else:
                 self.put(f"{self.spell.variable(b.dtype)} {self.spell.names[b.name]} = 0;")
+            if b.lanes:
+                lanes = self.carried[b.name] = self.spell.names.add(self.fresh.fresh(f"{b.name}_lanes"))
+                self.put(f"{self.spell.ctype(b.dtype)} {lanes}[lc_wide_{self.dtype}] __attribute__((aligned(64)));")
         return waiting
 
     def stmt(self, stmt: Stmt, path: tuple, waiting: set[str]) -> None:
@@ -402,13 +406,18 @@ class _Function:
         return f"({bare(self.spell.expr(cond))})"
 
     def store(self, stmt: Store, waiting: set[str]) -> None:
+        if lanes := {p.buffer for p in parts(stmt.value) if isinstance(p, Load)} & self.carried.keys():
+            for name in sorted(lanes):
+                self.put(f"{self.spell.place(name, ())} += lc_add_lanes_{self.dtype}({self.carried[name]});")
+        if stmt.op is None and (own := self.carried.get(stmt.buffer)):
+            self.put(f"for (int lc_lane = 0; lc_lane < lc_wide_{self.dtype}; lc_lane++) {own}[lc_lane] = 0;")
         place, value = self.spell.place(stmt.buffer, stmt.index), bare(self.spell.expr(stmt.value))
         buffer = self.spell.root(stmt.buffer)
         head = ""
         if buffer.name in waiting:
             waiting.discard(buffer.name)
             head = ("const " if buffer.name in self.constant else "") + self.spell.variable(buffer.dtype) + " "
-        masked = buffer.name in self.masked and not head
+        masked = bool(self.mask) and buffer.name in self.masked and not head
         if stmt.op in ("max", "min"):
             value = f"{extreme(stmt.op, self.spell.ctype(buffer.dtype))}({place}, {value})"
         elif masked and stmt.op:

@@ -123,7 +123,7 @@ class Edges(Vectors):
 
     def in_masks(self, at: str, low: str, high: str, end: str) -> None:
         to, own = self.to, self.in_lanes()
-        self.begin(own, 1)
+        self.begin(self.new(own), 1)
         to.put(f"for (int64_t {at} = {self.lo}; {at} < {end}; {at} += {self.lanes}) {{")
         to.depth += 1
         to.put(f"if ({at} >= {low} && {at} + {self.lanes} <= {high}) {{")
@@ -135,8 +135,7 @@ class Edges(Vectors):
         self.masked(at, end, own)
         to.close()
         to.close()
-        for s, (name, op) in own.items():
-            to.put(f"{self.accumulated(s, op, f'lc_{op}_lanes_{to.dtype}({name})')};")
+        self.join(own)
 
     def iteration(self) -> None:
         self.to.depth += 1
@@ -153,7 +152,7 @@ class Edges(Vectors):
                 assert within is not None, "edges_of has seen it"
                 self.statements(stmt.then, (*path, (position, 0)), within)
             else:
-                to.mask = self.marks.condition(where) if self.marks else ""
+                to.mask = self.marks.condition(where, stmt.buffer in self.sums) if self.marks else ""
                 to.store(stmt, waiting)
 
     def masked(self, at: str, end: str, own: Own) -> None:
@@ -162,13 +161,13 @@ class Edges(Vectors):
         marks = self.marks = _Marks(self, at, end)
         lent, back = {}, []
         for place in self.tail.places:
-            part, bits = self.name(f"{place.buffer}_part"), marks.bits(self.where(place))
+            part, mask = self.name(f"{place.buffer}_part"), marks.mask(self.where(place))
             there = to.address(place.subs({self.loop.var: Dim.of(at)}))
             to.put(f"{spell.ctype(place.dtype)} {part}[{self.lanes}] __attribute__((aligned(64)));")
             if self.is_read(place):
-                to.put(f"lc_among_{kind}({part}, {there}, {bits});")
+                to.put(f"lc_among_{kind}({part}, {there}, {mask});")
             if place in self.tail.stored:
-                back.append(f"lc_back_{kind}({there}, {part}, {bits});")
+                back.append(f"lc_back_{kind}({there}, {part}, {mask});")
             lent[spell.place(place.buffer, place.index)] = f"{part}[lc_lane]"
         to.masked = {spell.root(s.buffer).name for _, s in self.ranges}
         self.vector(at, "lc_lane", own, lent, self.tail.counts)
@@ -208,15 +207,17 @@ class _Marks:
         firsts = [self.lane(spell.dim(d)) for d in sorted(where.first, key=str)]
         return firsts, [self.rest, *(self.lane(spell.dim(d)) for d in sorted(where.end, key=str))]
 
-    def condition(self, where: Range) -> str:
+    def condition(self, where: Range, is_sum: bool) -> str:
+        """In which lanes a statement is. What is behind the end counts in sums only: it is not stored."""
         firsts, ends = self.lanes(where)
+        ends = ends if is_sum else ends[1:]
         return " & ".join([*(f"(lc_lane >= {f})" for f in firsts), *(f"(lc_lane < {e})" for e in ends)])
 
-    def bits(self, ranges: list[Range]) -> str:
-        texts = []
+    def mask(self, ranges: list[Range]) -> str:
+        texts, before = [], f"lc_before_{self.edges.to.dtype}"
         for where in ranges:
             firsts, ends = self.lanes(where)
-            texts.append(" & ".join([*(f"lc_before({e})" for e in ends), *(f"~lc_before({f})" for f in firsts)]))
+            texts.append(" & ".join([*(f"{before}({e})" for e in ends), *(f"~{before}({f})" for f in firsts)]))
         return " | ".join(f"({t})" for t in texts) if len(texts) > 1 else texts[0]
 
 

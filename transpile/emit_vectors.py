@@ -26,7 +26,8 @@ Own = dict[str, tuple[str, str]]  # variable -> its lanes, and how they are join
 
 
 class Writer(Protocol):
-    """What writes the lines of a function. `masked`: what is stored to only in lanes where `mask` holds."""
+    """What writes the lines of a function. `masked`: what is stored to only in lanes where `mask` holds;
+    `carried`: the lanes of variables that more loops than one add up in."""
 
     spell: Speller
     fresh: Names
@@ -34,6 +35,7 @@ class Writer(Protocol):
     depth: int
     masked: set[str]
     mask: str
+    carried: dict[str, str]
 
     def put(self, text: str) -> None: ...
     def inside(self, body: tuple[Stmt, ...], path: tuple) -> None: ...
@@ -100,7 +102,7 @@ class Vectors:
     def in_vectors(self, count: str, whole: str, own: Own) -> None:
         """All of it, accumulated in lanes that are joined at the end."""
         to, tail = self.to, self.tail
-        self.begin(own, 1)
+        self.begin(self.new(own), 1)
         if tail and sums_up(self.loop, self.sums, self.spell.table):
             first = self.abreast(count, own, waits(tail))
         else:
@@ -119,7 +121,7 @@ class Vectors:
 
     def join(self, own: Own) -> None:
         """What all lanes have: of four sums at once, of what is left one by one."""
-        to, left = self.to, dict(own)
+        to, left = self.to, self.new(own)
         while len(sums := [s for s, (_, op) in left.items() if op == "add"][:4]) == 4:
             four = self.name("four")
             to.put(f"{self.spell.ctype(self.spell.table[sums[0]].dtype)} {four}[4];")
@@ -146,7 +148,11 @@ class Vectors:
     def in_lanes(self) -> Own:
         """The names of the lanes of what is accumulated."""
         stores = self.accumulations() if self.can_join() else []
-        return {s.buffer: (self.name(f"{s.buffer}_lanes"), s.op or "") for s in stores}
+        return {s.buffer: (self.to.carried.get(s.buffer) or self.name(f"{s.buffer}_lanes"), s.op or "") for s in stores}
+
+    def new(self, own: Own) -> Own:
+        """Those that begin and are joined with the loop: others are carried over many such loops."""
+        return {s: lanes for s, lanes in own.items() if s not in self.to.carried}
 
     def name(self, base: str) -> str:
         return self.spell.names.add(self.to.fresh.fresh(base))

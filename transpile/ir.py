@@ -30,6 +30,7 @@ class Buffer:
     shape: tuple[Dim, ...]
     kind: str  # in (never written), out, temp, list (temp whose axis 0 grows)
     alias: str | None = None  # the same memory as this other buffer (no alias itself), seen in another shape
+    lanes: bool = False  # a variable to add up in: each lane has its own sum until it is read, which ends them
 
 
 # -- expressions -----------------------------------------------------------------------------------------------

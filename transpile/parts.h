@@ -1,5 +1,5 @@
-/* Part of a vector: what a loop over vectors leaves, or its ends have. lc_among loads the elements whose bits are set, and
-   zeros; lc_back stores those; lc_some and lc_put do so with the first n. Nothing else is touched. LC_REAL is the type,
+/* Part of a vector: what a loop over vectors leaves, or its ends have. lc_among loads the elements of some lanes, and zeros;
+   lc_back stores those; lc_some and lc_put do so with the first n. Nothing else is touched. LC_REAL is the type,
    LC_AS(name) a name for it. Where there are no masks a vector has one lane, so that nothing is left. */
 #if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
 #define LC_LANES 1 /* a vector has several */
@@ -7,12 +7,16 @@
 #define LC_PART_f64(name) __builtin_ia32_##name##upd512_mask
 typedef LC_REAL LC_AS(lc_part) __attribute__((vector_size(64), may_alias));
 
-LC_USED static inline void LC_AS(lc_among)(void *to, const void *from, unsigned lanes)
+typedef unsigned LC_AS(lc_mask);
+
+LC_USED static inline LC_AS(lc_mask) LC_AS(lc_before)(int lane) { return (1u << lane) - 1; }
+
+LC_USED static inline void LC_AS(lc_among)(void *to, const void *from, LC_AS(lc_mask) lanes)
 {
     *(LC_AS(lc_part) *)to = LC_AS(LC_PART)(load)(from, (LC_AS(lc_part)){0}, lanes);
 }
 
-LC_USED static inline void LC_AS(lc_back)(void *to, const void *from, unsigned lanes)
+LC_USED static inline void LC_AS(lc_back)(void *to, const void *from, LC_AS(lc_mask) lanes)
 {
     LC_AS(LC_PART)(store)(to, *(const LC_AS(lc_part) *)from, lanes);
 }
@@ -20,26 +24,28 @@ LC_USED static inline void LC_AS(lc_back)(void *to, const void *from, unsigned l
 #undef LC_PART_f64
 #elif defined(__AVX2__) && defined(__GNUC__) && !defined(__clang__)
 #define LC_LANES 1
-#define LC_BITS_f32 {1, 2, 4, 8, 16, 32, 64, 128}
-#define LC_BITS_f64 {1, 2, 4, 8}
+#define LC_EACH_f32 {0, 1, 2, 3, 4, 5, 6, 7}
+#define LC_EACH_f64 {0, 1, 2, 3}
 #define LC_LOAD_f32 __builtin_ia32_maskloadps256
 #define LC_LOAD_f64 __builtin_ia32_maskloadpd256
 #define LC_KEEP_f32 __builtin_ia32_maskstoreps256
 #define LC_KEEP_f64 __builtin_ia32_maskstorepd256
+#define LC_SIGNS_f32 __builtin_ia32_movmskps256
+#define LC_SIGNS_f64 __builtin_ia32_movmskpd256
 #define LC_COUNT_f32 int32_t
 #define LC_COUNT_f64 long long
 typedef LC_REAL LC_AS(lc_part) __attribute__((vector_size(32), may_alias));
 typedef LC_AS(LC_COUNT) LC_AS(lc_mask) __attribute__((vector_size(32)));
 
-LC_USED static inline LC_AS(lc_mask) LC_AS(lc_mask_of)(unsigned lanes)
+LC_USED static inline LC_AS(lc_mask) LC_AS(lc_before)(int lane)
 {
-    const LC_AS(lc_mask) bits = LC_AS(LC_BITS);
-    return (bits & (LC_AS(LC_COUNT))lanes) == bits;
+    const LC_AS(lc_mask) each = LC_AS(LC_EACH);
+    return each < (LC_AS(LC_COUNT))lane;
 }
 
-LC_USED static inline void LC_AS(lc_among)(void *to, const void *from, unsigned lanes)
+LC_USED static inline void LC_AS(lc_among)(void *to, const void *from, LC_AS(lc_mask) lanes)
 {
-    *(LC_AS(lc_part) *)to = LC_AS(LC_LOAD)(from, LC_AS(lc_mask_of)(lanes));
+    *(LC_AS(lc_part) *)to = LC_AS(LC_LOAD)(from, lanes);
 }
 
 /* Some processors take many times as long for a masked store as for a store. What is stored may be of another type as
@@ -53,14 +59,16 @@ LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n)
     if (n & 1) memcpy(t, f, sizeof *t);
 }
 
-LC_USED static inline void LC_AS(lc_back)(void *to, const void *from, unsigned lanes)
+LC_USED static inline void LC_AS(lc_back)(void *to, const void *from, LC_AS(lc_mask) lanes)
 {
     const LC_AS(lc_part) all = *(const LC_AS(lc_part) *)from;
-    if (lanes + 1 == 1u << sizeof all / sizeof(LC_REAL)) memcpy(to, &all, sizeof all);
-    else LC_AS(LC_KEEP)(to, LC_AS(lc_mask_of)(lanes), all);
+    if (LC_AS(LC_SIGNS)((LC_AS(lc_part))lanes) + 1 == 1 << sizeof all / sizeof(LC_REAL)) memcpy(to, &all, sizeof all);
+    else LC_AS(LC_KEEP)(to, lanes, all);
 }
-#undef LC_BITS_f32
-#undef LC_BITS_f64
+#undef LC_EACH_f32
+#undef LC_EACH_f64
+#undef LC_SIGNS_f32
+#undef LC_SIGNS_f64
 #undef LC_LOAD_f32
 #undef LC_LOAD_f64
 #undef LC_KEEP_f32
@@ -76,9 +84,9 @@ LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n) { me
 
 #if LC_LANES
 enum { LC_AS(lc_wide) = sizeof(LC_AS(lc_part)) / sizeof(LC_REAL), LC_AS(lc_abreast) = 4 * LC_AS(lc_wide) };
-LC_USED static inline void LC_AS(lc_some)(void *to, const void *from, int n) { LC_AS(lc_among)(to, from, lc_before(n)); }
+LC_USED static inline void LC_AS(lc_some)(void *to, const void *from, int n) { LC_AS(lc_among)(to, from, LC_AS(lc_before)(n)); }
 #if defined(__AVX512F__)
-LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n) { LC_AS(lc_back)(to, from, lc_before(n)); }
+LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n) { LC_AS(lc_back)(to, from, LC_AS(lc_before)(n)); }
 #endif
 #endif
 

@@ -171,9 +171,8 @@ typedef struct { int32_t code; int64_t info[4]; } lc_fault_t;
 
 LC_USED static inline int64_t lc_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Of a vector: the lane that is so many behind the first, or the nearest; a bit for each lane before one. */
+/* Of a vector: the lane that is so many behind the first, or the nearest. */
 LC_USED static inline int lc_lane_at(int64_t n, int lanes) { return n < 0 ? 0 : n < lanes ? (int)n : lanes; }
-LC_USED static inline unsigned lc_before(int lane) { return (1u << lane) - 1; }
 LC_USED static inline int64_t lc_larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* Has memory fetch what is read next, of a row no more elements than LC_AHEAD: a core's own cache has to hold it. */

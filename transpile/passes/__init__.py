@@ -11,6 +11,7 @@ from .ahead import ahead
 from .aside import aside
 from .bits import bits
 from .bounds import bounds
+from .carry import carry
 from .channels import channels
 from .chosen import chosen
 from .chunk import chunk
@@ -118,6 +119,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("turn", turn),  # a matrix that products in a loop read across is turned once
     ("flatten", flatten),  # loops over contiguous memory are one
     ("sections", sections),  # what chooses by its place along a row is a loop for each choice
+    ("carry", carry),  # sums of short rows are carried over many of them
     ("accumulate", accumulate),  # sums run in registers, and in blocks
     ("select", select),  # what a branch adds is chosen
     ("ease", ease),  # tanh(log1p(v)) is a quotient

@@ -67,13 +67,17 @@ class _State:
     def body(self, body: Body, facts: Facts) -> Body:
         found: list[Stmt] = []
         for stmt in body:
-            if isinstance(stmt, For) and _innermost(stmt) and (places := _still(stmt, self.root)):
+            if isinstance(stmt, For) and innermost(stmt) and (places := self.still(stmt)):
                 for new in self.loop(stmt, places, facts):
                     found.append(self.begun(found, new))
             else:
                 inner = {**facts, stmt.var: (stmt.lo, stmt.hi - 1)} if isinstance(stmt, For) else facts
                 found.append(map_bodies(stmt, partial(self.body, facts=inner)))
         return tuple(found)
+
+    def still(self, loop: For) -> list[Place]:
+        """What is accumulated in a loop, but for what is carried over more loops than this."""
+        return [place for place in still(loop, self.root) if not self.table[place[0]].lanes]
 
     def loop(self, loop: For, places: list[Place], facts: Facts) -> Body:
         blocked = not nonnegative(BLOCK - (loop.hi - loop.lo), facts) and any(self.rounds(p) for p in places)
@@ -86,7 +90,7 @@ class _State:
             buffer, index, op = place
             dtype = self.table[buffer].dtype
             part = self.temp("part", dtype)
-            inside = _redirect(inside, place, part)
+            inside = redirected(inside, place, part)
             if blocked and self.rounds(place):
                 wide = self.temp("wide", "f64")
                 before.append(Store(wide, (), Const(0.0, "f64")))
@@ -132,11 +136,11 @@ class _State:
         return For(q, Dim.of(0), count, (*start, inner, *finish), "map", work=work(loop, self.table))
 
 
-def _innermost(loop: For) -> bool:
+def innermost(loop: For) -> bool:
     return loop.kind == "map" and all(isinstance(s, (Store, If, Comment, Check)) for s in walk(loop.body))
 
 
-def _still(loop: For, root: Mapping[str, str]) -> list[Place]:
+def still(loop: For, root: Mapping[str, str]) -> list[Place]:
     """What is accumulated into one place all through the loop, and not otherwise touched in it. Rank-0
     temporaries that begin beside the loop are registers already, unless they need blocks."""
     found: dict[Place, None] = {}
@@ -161,7 +165,7 @@ def _varies(dim: Dim, loop: For, changed: Collection[str], root: Mapping[str, st
     return loop.var in dim.symbols() or any(root[load.buffer] in changed for load in dim_loads(dim))
 
 
-def _redirect(body: Body, place: Place, part: str) -> Body:
+def redirected(body: Body, place: Place, part: str) -> Body:
     def change(stmt: Stmt) -> Stmt:
         if isinstance(stmt, Store) and (stmt.buffer, stmt.index, stmt.op) == place:
             return Store(part, (), stmt.value, stmt.op)

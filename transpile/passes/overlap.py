@@ -14,15 +14,28 @@ place is summed first, and added once.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import groupby
 
-from ..dims import Atom, Dim, Facts, maximum, minimum
+from ..dims import Atom, Dim, Facts, maximum, minimum, nonnegative
 from ..ir import FLOATS, Buffer, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
 from .depend import Memory
 from .predicate import may_trap
 from .products import stride
-from .tree import Body, Index, Names, accesses, buffers, dim_loads, map_bodies, map_expr, parts, substitute
-from .unroll import MOST_TRIPS
+from .strips import STRIP
+from .tree import (
+    Body,
+    Index,
+    Names,
+    accesses,
+    buffers,
+    dim_loads,
+    map_bodies,
+    map_expr,
+    parts,
+    substitute,
+    symbols,
+)
 
 MOST_ROWS = 20  # that are written out
 NEAR = 8  # elements
@@ -67,15 +80,9 @@ class _State:
         rest = list(body)
         while rest:
             stmt = rest.pop(0)
-            rows = self.rows(stmt, ()) if isinstance(stmt, For) and not self.is_row(stmt) else None
-            if rows and 1 < len(rows) <= MOST_ROWS:
-                stored = {s.buffer for row in rows for s in row.loop.body if isinstance(s, Store)}
-                if found and self.is_beside(found[-1], stored):
-                    rows = [_Row((), found.pop()), *rows]  # type: ignore[arg-type]
-                if rest and self.is_beside(rest[0], stored):
-                    rows = [*rows, _Row((), rest.pop(0))]  # type: ignore[arg-type]
-                found += self.joined(rows, facts)
-            elif isinstance(stmt, For) and stmt.kind == "map" and all(isinstance(s, Store) for s in stmt.body):
+            if isinstance(stmt, For) and self.windows(stmt, found, rest, facts):
+                continue
+            if isinstance(stmt, For) and stmt.kind == "map" and all(isinstance(s, Store) for s in stmt.body):
                 found.append(self.summed_first(stmt))
             elif isinstance(stmt, For):
                 found.append(replace(stmt, body=self.body(stmt.body, {**facts, stmt.var: (stmt.lo, stmt.hi - 1)})))
@@ -83,13 +90,33 @@ class _State:
                 found.append(map_bodies(stmt, lambda inner: self.body(inner, facts)))
         return tuple(found)
 
+    def windows(self, stmt: For, found: list[Stmt], rest: list[Stmt], facts: Facts) -> bool:
+        """Whether a loop was rows of windows, which now are at the end of `found`; with the rows beside it that what is
+        added to begins with or ends in, taken from there and from `rest`."""
+        plain = None if self.is_row(stmt) else self.rows(stmt, ())
+        rows = plain or self.whole(stmt)
+        if not rows or not 1 < len(rows) <= MOST_ROWS:
+            return False
+        stored = {s.buffer for row in rows for s in row.loop.body if isinstance(s, Store)}
+        before = [_Row((), s) for s in found[-1:] if isinstance(s, For) and self.is_beside(s, stored)]
+        behind = [_Row((), s) for s in rest[:1] if isinstance(s, For) and self.is_beside(s, stored)]
+        made, joined = self.joined([*before, *rows, *behind], facts)
+        if not joined and not plain:
+            before, behind = [], []
+            made, joined = self.joined(rows, facts)
+        if not joined and not plain:
+            return False
+        found[len(found) - len(before) :] = made
+        del rest[: len(behind)]
+        return True
+
     # -- the rows of a window ----------------------------------------------------------------------------------
     def rows(self, stmt: Stmt, conds: tuple[Expr, ...]) -> list[_Row] | None:
         """Those of a loop over a window, written out; None where there is anything else."""
         match stmt:
             case For() if self.is_row(stmt):
                 return [_Row(conds, stmt)]
-            case For(var, lo, hi, body, "map", False) if 1 < ((hi - lo).value or 0) <= MOST_TRIPS:
+            case For(var, lo, hi, body, "map", False) if 1 < ((hi - lo).value or 0) <= MOST_ROWS:
                 written = [s for k in range((hi - lo).value or 0) for s in substitute(body, {var: lo + k})]
                 return self.all_rows(tuple(written), conds)
             case If(cond, then, ()) if not any(isinstance(part, Load) or may_trap(part) for part in parts(cond)):
@@ -121,10 +148,21 @@ class _State:
         """Whether it is the row that what is added to begins with, or ends in."""
         return self.is_row(stmt) and any(a.buffer in stored for a in accesses((stmt,)))
 
+    def whole(self, strips: For) -> list[_Row] | None:
+        """The rows of all strips at once: what goes over a row several times does so in strips, but not what is one."""
+        rows = self.all_rows(strips.body, ()) if not self.is_row(strips) and strips.lo.value == 0 else None
+        found = [_unstripped(row, strips) for row in rows or []]
+        whole = [row for row in found if row is not None]
+        ends, count = [row.loop.hi for row in whole], strips.hi
+        last = next((end for end in ends if (end + (STRIP - 1)) // STRIP == count), None)
+        if last is None or len(whole) < len(found) or not all(nonnegative(last - end) for end in ends):
+            return None
+        return whole
+
     # -- one row of them ---------------------------------------------------------------------------------------
-    def joined(self, rows: list[_Row], facts: Facts) -> Body:
+    def joined(self, rows: list[_Row], facts: Facts) -> tuple[Body, bool]:
         """All as one where all conditions hold, which they do but at the edges of an array; else those that hang on the
-        same."""
+        same. And whether they are one."""
         apart: list[Stmt] = []
         rest = rows
         while rest:
@@ -132,7 +170,8 @@ class _State:
             first, rest = rest[:count], rest[count:]
             loops = [row.loop for row in first]
             told = "alone" if count == len(rows) else "apart"
-            body: Body = self.one(loops, facts, told) or tuple(self.own(loop) for loop in loops)
+            alone = self.one(loops, facts, told)
+            body: Body = alone or tuple(self.own(loop) for loop in loops)
             for cond in reversed(first[0].conds):
                 body = (If(cond, body),)
             apart += body
@@ -143,10 +182,10 @@ class _State:
             else None
         )
         if together is None:
-            return tuple(apart)
+            return tuple(apart), count == len(rows) and alone is not None
         for cond in conds[1:]:
             conds[0] = Op("logical_and", (conds[0], cond), "bool")
-        return (If(conds[0], together, tuple(apart)),)
+        return (If(conds[0], together, tuple(apart)),), True
 
     def one(self, loops: list[For], facts: Facts, told: str) -> Body | None:
         """One loop over all of their ranges, which are nearly the same; at its ends not every row is there. `told`: how
@@ -214,7 +253,7 @@ class _State:
             if var in index[-1].symbols():
                 ends.setdefault((name, index[:-1]), []).append(index[-1])
         apart = [(a - own[0]).value for own in ends.values() for a in own]
-        return all(a is not None and abs(a) < NEAR for a in apart)
+        return all(a is not None and abs(a) <= NEAR for a in apart)
 
     def several(self, loop: For) -> list[tuple[str, Index]]:
         """The places along memory that several statements store to, where no other is the same in any iteration."""
@@ -294,6 +333,30 @@ class _State:
         """With a variable of its own."""
         fresh = self.names.fresh(loop.var)
         return replace(loop, var=fresh, body=substitute(loop.body, {loop.var: Dim.of(fresh)}))
+
+
+def _unstripped(row: _Row, strips: For) -> _Row | None:
+    """The row of all strips, counted from the beginning of the first; None where it is not the same in all of them."""
+    loop, start = row.loop, Dim.of(strips.var) * STRIP
+    first = [d + start for d in _choices(loop.lo, "max") if d.value != 0]
+    end = [d + start for d in _choices(loop.hi, "min") if d.value != STRIP]
+    if len(first) == len(_choices(loop.lo, "max")) or not end or len(end) == len(_choices(loop.hi, "min")):
+        return None
+    ends = [reduce(maximum, first, Dim.of(0)), reduce(minimum, end)]
+    body = substitute(loop.body, {loop.var: Dim.of(loop.var) - start})
+    dims = [*ends, *(d for a in accesses(body) for d in a.index or ())]
+    values = [*row.conds, *(s.value for s in body if isinstance(s, Store))]
+    if any(strips.var in d.symbols() for d in dims) or any(strips.var in symbols(e) for e in values):
+        return None
+    return replace(row, loop=replace(loop, lo=ends[0], hi=ends[1], body=body))
+
+
+def _choices(bound: Dim, kind: str) -> list[Dim]:
+    """What it is the largest (`max`) or the least (`min`) of."""
+    match bound.symbol:
+        case Atom(k, (Dim() as p, Dim() as q)) if k == kind:
+            return [*_choices(p, kind), *_choices(q, kind)]
+    return [bound]
 
 
 def _other_row(a: Index, b: Index) -> bool:
