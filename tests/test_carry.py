@@ -58,6 +58,20 @@ def triangle(x: real["N N"], a: Param[real], b: Param[real]) -> real[""]:
 
 
 @layer
+def adaptive(x: real["C H W"], *, parts: int = 3) -> real["C parts parts"]:
+    """Means of parts whose ends are quotients."""
+    c, h, w = x.shape
+    y = np.zeros((c, parts, parts))
+    for k in range(c):
+        for i in range(parts):
+            for j in range(parts):
+                i0, i1 = i * h // parts, ((i + 1) * h + parts - 1) // parts
+                j0, j1 = j * w // parts, ((j + 1) * w + parts - 1) // parts
+                y[k, i, j] = np.mean(x[k, i0:i1, j0:j1])
+    return y
+
+
+@layer
 def tap(x: real["C T"], weight: Param[real["C 5"]]) -> real["C T"]:
     """What was before, with weights for each channel: nothing to carry from one to the next."""
     c, t = x.shape
@@ -70,7 +84,13 @@ def tap(x: real["C T"], weight: Param[real["C 5"]]) -> real["C T"]:
     return y
 '''
 
-SHAPES = {"blur": ["2 n m", "3 3"], "sharpen": ["n m", "5", ""], "triangle": ["m m", "", ""], "tap": ["n m", "5"]}
+SHAPES = {
+    "blur": ["2 n m", "3 3"],
+    "sharpen": ["n m", "5", ""],
+    "triangle": ["m m", "", ""],
+    "adaptive": ["2 n m"],
+    "tap": ["n m", "5"],
+}
 SIZES = [(0, 7), (1, 1), (2, 0), (3, 5), (40, 7), (70, 33), (5, 600), (2, 1024), (1, 1025), (3, 2200)]
 
 
@@ -106,6 +126,17 @@ def test_values_and_gradients(package, name, n, m):
 @pytest.mark.parametrize("m", [0, 1, 2, 9, 70])
 def test_rows_of_all_lengths(package, m):
     agrees(package.triangle, draw("triangle", 0, m, np.float64), np.random.default_rng(m), 1e-10, 3e-5, exact=False)
+
+
+@pytest.mark.parametrize("parts", [1, 3, 4])
+def test_ends_that_are_quotients(package, parts):
+    for n, m in ((3, 4), (7, 9), (40, 1100)):
+        (x,) = draw("adaptive", n, m, np.float64)
+        got, pullback = package.adaptive.vjp(x, parts=parts)
+        np.testing.assert_allclose(got, package.adaptive.reference(x, parts=parts), 1e-12)
+        way, dy = np.random.default_rng(n).standard_normal(x.shape), np.ones_like(got)
+        want = np.sum(dy * package.adaptive.reference(way, parts=parts))  # it is linear
+        np.testing.assert_allclose(np.sum(pullback(dy)[0] * way), want, 1e-9, 1e-9)
 
 
 @pytest.mark.parametrize("name", ["blur", "sharpen", "tap"])

@@ -15,6 +15,7 @@ into blocks itself, and joins what it has between two of them.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from ..dims import Dim, Facts, largest, maximum, minimum, nonnegative
@@ -94,10 +95,10 @@ class _State:
                 case If(_, then, orelse):
                     found = [self.trips(then, facts), self.trips(orelse, facts)]
                 case For(var, lo, hi, inner, parallel=False):
-                    each, times = self.trips(inner, {**facts, var: (lo, hi - 1)}), largest(hi - lo, facts)
-                    known = not times.symbols() & facts.keys() and not any(dim_loads(times))
-                    known = known and (innermost(stmt) or times.value is not None)  # many rows are a block of their own
-                    found = [each * times if known and each is not None else None]
+                    each, times = self.trips(inner, {**facts, var: (lo, hi - 1)}), _most(hi - lo, facts)
+                    if times is None or not (innermost(stmt) or times.value is not None):
+                        return None  # many rows are a block of their own
+                    found = [each * times if each is not None else None]
                 case _:
                     return None
             for trips in found:
@@ -173,6 +174,14 @@ class _State:
             return For(p, Dim.of(0), count, (join, block), "map", work=work(stmt, self.table))
 
         return tuple(cut(s) for s in body)
+
+
+def _most(dim: Dim, facts: Facts) -> Dim | None:
+    """The largest that it can be, whatever the loops outside are at."""
+    with suppress(ValueError):
+        most = largest(dim, facts)
+        return None if most.symbols() & facts.keys() or any(dim_loads(most)) else most
+    return None
 
 
 __all__ = ["carry"]

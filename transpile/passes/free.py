@@ -21,6 +21,7 @@ from ..ir import Buffer, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store, Whil
 from .contract import stored_first
 from .depend import Memory, conflict, directions, elsewhere
 from .select import selected
+from .strips import set_first
 from .tree import (
     Access,
     Body,
@@ -171,7 +172,9 @@ def _is_private(buffer: Buffer, loop: For, table: Mapping[str, Buffer], outside:
     else:
         body = _around(loop.body, buffer.name)
         begun = buffer.kind == "temp" and (
-            stored_first(body, buffer, set()) or (body is not loop.body and _on_each_way(body, buffer))
+            stored_first(body, buffer, set())
+            or (not buffer.shape and set_first(buffer.name, body))
+            or (body is not loop.body and _on_each_way(body, buffer))
         )
     return begun and not outside[buffer.name]
 

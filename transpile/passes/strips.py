@@ -16,10 +16,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ..dims import Atom, Dim, Facts, minimum, product
-from ..ir import Buffer, Check, Comment, Const, Expr, For, Int, Kernel, Load, Op, Stmt, Store
+from ..ir import Buffer, Check, Comment, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
 from .depend import injective
 from .products import step
-from .tree import Access, Body, Index, Names, accesses, buffers, dim_loads, map_places, parts, substitute, walk
+from .tree import (
+    Access,
+    Body,
+    Index,
+    Names,
+    accesses,
+    buffers,
+    dim_loads,
+    map_places,
+    own_accesses,
+    parts,
+    substitute,
+    walk,
+)
 
 STRIP = 64  # iterations: rows of them stay in the first cache
 
@@ -252,12 +265,27 @@ def _written(body: Body) -> set[str]:
 
 
 def set_first(name: str, body: Sequence[Stmt]) -> bool:
-    """Whether a variable is set before it is asked for or added to."""
+    """Whether a variable is set before it is asked for or added to, on each way."""
+    return _set(name, body, False) is not None
+
+
+def _set(name: str, body: Sequence[Stmt], known: bool) -> bool | None:
+    """Whether it is set behind the body, if it is (not) before; None where it is asked for and may not be."""
     for stmt in body:
-        touching = [a for a in accesses((stmt,)) if a.buffer == name]
-        if touching and isinstance(stmt, For):
-            return set_first(name, stmt.body)
-        if touching:
-            plain = isinstance(stmt, Store) and stmt.buffer == name and stmt.op is None
-            return plain and all(a.mode == "w" for a in touching)
-    return True
+        if not known and any(buffer == name and mode != "w" for buffer, _, mode in own_accesses(stmt)):
+            return None
+        match stmt:
+            case Store(buffer, op=None) if buffer == name:
+                known = True
+            case If(_, then, orelse):
+                ways = [_set(name, way, known) for way in (then, orelse)]
+                if None in ways:
+                    return None
+                known = all(ways)
+            case For(body=inner):
+                if (found := _set(name, inner, known)) is None:
+                    return None
+                known = found  # a loop that sets it runs, where it is asked for behind
+            case _ if not known and any(a.buffer == name for a in accesses((stmt,))):
+                return None
+    return known

@@ -123,13 +123,43 @@ class _Loop:
 
     def is_dull(self) -> bool:
         """Whether it would not run in vectors as it is: windows that are not written out, or overlap where they add."""
-        if not any(self.is_window(other) for other in self.inner):
+        if not any(self.is_window(other) or self.jumps(other) for other in self.inner):
             return False
         small = all((s.hi - s.lo).value is not None and (s.hi - s.lo).value <= MOST_TRIPS for s in self.inner)
         plain = all(isinstance(s, (Store, For, Comment)) for s in walk(self.loop.body))
         many = sum(isinstance(s, Store) for s in walk(self.loop.body)) * MOST_TRIPS > MOST_STATEMENTS
-        inside = {a.buffer for s in self.inner for a in accesses(s.body) if a.writes}
-        return not (small and plain and not many and inside <= self.own)
+        inside = {a.buffer for s in self.inner for a in accesses(s.body) if a.writes} - self.own
+        return not (small and plain and not many and all(self.are_apart(name) for name in inside))
+
+    def jumps(self, other: For) -> bool:
+        """Whether a short loop, which is too long to be written out, goes along no memory."""
+        mine = [step(a.index, self.state.table[a.buffer].shape, other.var) for a in accesses(other.body) if a.index]
+        short = MOST_TRIPS < ((other.hi - other.lo).value or 0) <= SHORT
+        return short and not {1, -1} & set(mine) and set(mine) != {0}
+
+    def are_apart(self, name: str) -> bool:
+        """Whether windows share no place of an array: they are as far from each other as they are wide, or each has one
+        place of its own."""
+        return any(self.width(name, axis) for axis in range(len(self.state.table[name].shape)))
+
+    def width(self, name: str, axis: int) -> bool:
+        """Whether that is so along an axis."""
+        places = [a.index for a in self.all if self.root(a.buffer) == self.root(name)]
+        if any(a.buffer != name for a in self.all if self.root(a.buffer) == self.root(name)):
+            return False
+        splits = [index[axis].split(self.loop.var) if index is not None else None for index in places]
+        found = [s for s in splits if s is not None]
+        if len(found) < len(places) or len({s.value for s, _ in found}) != 1 or not found[0][0].value:
+            return False
+        rests = {rest for _, rest in found}
+        for other in self.inner:
+            trips = (other.hi - other.lo).value
+            if trips is None or len(rests) * trips > SHORT * SHORT:
+                return not any(other.var in rest.symbols() for rest in rests) and len(rests) == 1
+            rests = {rest.subs({other.var: other.lo + k}) for rest in rests for k in range(max(trips, 1))}
+        apart = [(rest - next(iter(rests))).value for rest in rests]
+        known = [n for n in apart if n is not None]
+        return len(known) == len(apart) and max(known) - min(known) < abs(found[0][0].value)
 
     def may_be(self) -> bool:
         """Whether no iteration needs what another one leaves."""

@@ -32,7 +32,9 @@ def work(stmt: Stmt, table: Mapping[str, Buffer], facts: Facts | None = None) ->
             total += product(largest(extent, facts) for _, extent in stmt.axes) * 2
         case For(var, lo, hi, body):
             if stmt.work is not None:
-                return largest(stmt.work, facts)
+                with suppress(ValueError):
+                    return largest(stmt.work, facts)
+                return stmt.work.subs({name: Dim.of(UNKNOWN) for name in facts})
             length = hi - lo
             if any(isinstance(a, Atom) and a.kind == "load" for a in length.atoms()):
                 length = Dim.of(UNKNOWN)
