@@ -18,7 +18,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from ..dims import Dim, Facts, largest, maximum, minimum, nonnegative
+from ..dims import ANY, Dim, Facts, largest, maximum, minimum, nonnegative
 from ..ir import FLOATS, Buffer, Cast, Comment, Const, For, If, Int, Kernel, Load, Op, Stmt, Store
 from .accumulate import BLOCK, Place, innermost, redirected, still
 from .depend import Memory
@@ -121,7 +121,7 @@ class _State:
             for place in still(row, self.root):
                 buffer, index, _ = place
                 alone = touched[self.root[buffer]] == {(buffer, "add")} and self.table[buffer].dtype in FLOATS
-                if not alone or not index or any(d.symbols() & varying or any(dim_loads(d)) for d in index):
+                if not alone or any(d.symbols() & varying or any(dim_loads(d)) for d in index):
                     return []
                 shape = self.table[buffer].shape
                 if not all(nonnegative(i, facts) and nonnegative(n - 1 - i, facts) for i, n in zip(index, shape)):
@@ -180,7 +180,8 @@ def _most(dim: Dim, facts: Facts) -> Dim | None:
     """The largest that it can be, whatever the loops outside are at."""
     with suppress(ValueError):
         most = largest(dim, facts)
-        return None if most.symbols() & facts.keys() or any(dim_loads(most)) else most
+        loops = {name for name, bounds in facts.items() if bounds != ANY}
+        return None if most.symbols() & loops or any(dim_loads(most)) else most
     return None
 
 
