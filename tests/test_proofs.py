@@ -108,6 +108,17 @@ def test_bounds_of_extents(dim: Dim, bound: Dim) -> None:
         assert top.evaluate({"N": n, "s": s}) >= most
 
 
+def test_a_factor_that_is_the_same_in_each_iteration_stays() -> None:
+    """It is no bound of the other one, however often it is asked for."""
+    facts = {"i": (Dim.of(0), N - 1)}
+    dim = maximum(S, Dim.of(1)) * minimum(N, I + 3)
+    top = largest(dim, facts)
+    assert "i" not in top.symbols()
+    for n, s in itertools.product(range(1, 6), range(1, 4)):
+        most = max(dim.evaluate({"N": n, "s": s, "i": i}) for i in range(n))
+        assert most <= top.evaluate({"N": n, "s": s}) <= s * (n + 3)
+
+
 @pytest.mark.parametrize(
     ("text", "cast"),
     [

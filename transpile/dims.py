@@ -569,6 +569,8 @@ def _extreme_term(monomial: Monomial, c: int, facts: Facts, sign: int) -> Dim:
             if len({a for a in monomial if isinstance(a, Atom)}) == 0:
                 return _extreme(term, facts, sign)
             continue
+        if not Dim.of(atom).symbols() & variables:  # it is what it is
+            continue
         if nonnegative(others, facts):
             upwards = sign if c > 0 else -sign
             bound = _extreme_atom(atom, facts, upwards)

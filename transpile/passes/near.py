@@ -57,6 +57,7 @@ class _Angles:
     """What a loop takes sines of, as it is before the loop."""
 
     root: dict[str, str]
+    sums: set[str]  # what it adds up for who is behind it
     known: dict[str, Expr | None] = field(default_factory=dict)  # scalars of an iteration, None: dear
     written: set[str] = field(default_factory=set)  # arrays, so far
     found: dict[tuple[int, Op], Expr] = field(default_factory=dict)  # of a statement: what is asked -> its angle
@@ -67,14 +68,14 @@ class _Angles:
                 self.found[position, part] = angle
         if stmt.index == () and stmt.op is None:
             self.known[stmt.buffer] = self.before(stmt.value)
-        elif stmt.index == ():
+        elif stmt.index == () and stmt.buffer not in self.sums:
             self.known[stmt.buffer] = None
         else:
             self.written.add(self.root.get(stmt.buffer, stmt.buffer))
 
     def before(self, expr: Expr) -> Expr | None:
         """The expression without scalars that the iteration makes; None where it is dear, or reads what it writes."""
-        if any(self.known.get(x.buffer, x) is None for x in loads(expr)):
+        if any(self.known.get(x.buffer, x) is None or x.buffer in self.sums for x in loads(expr)):
             return None
         plain = map_expr(expr, lambda e: self.known.get(e.buffer) or e if isinstance(e, Load) else e)
         ops = [p for p in parts(plain) if isinstance(p, Op)]
@@ -96,7 +97,7 @@ class _State:
         size = (stmt.hi - stmt.lo).value
         if size is not None and size < 64:
             return (stmt,)
-        angles = _Angles(self.root)
+        angles = _Angles(self.root, _sums(stmt.body))
         for position, inner in enumerate(stmt.body):
             if isinstance(inner, Store):
                 angles.look(position, inner)
@@ -149,6 +150,12 @@ class _State:
         """With a variable of its own."""
         var = self.names.fresh(loop.var)
         return replace(loop, var=var, body=substitute(loop.body, {loop.var: Dim.of(var)}))
+
+
+def _sums(body: Body) -> set[str]:
+    """Variables that a loop only adds to."""
+    stores = [s for s in body if isinstance(s, Store) and not s.index]
+    return {s.buffer for s in stores if s.op} - {s.buffer for s in stores if not s.op}
 
 
 __all__ = ["near"]
