@@ -169,6 +169,87 @@ def otherwise(x: real["T"], w: Param[real["K"]]) -> real["T"]:
             else:
                 y[j] += t
     return y
+
+
+@layer
+def bilateral(x: real["H W"], sigma: Param[real]) -> real["H W"]:
+    """Variables that a branch makes for itself."""
+    h, w = x.shape
+    y = np.zeros((h, w))
+    for i in range(h):
+        for j in range(w):
+            total = 0.0
+            weight = 0.0
+            for a in range(3):
+                for b in range(5):
+                    if 0 <= i + a - 1 < h and 0 <= j + b - 2 < w:
+                        d = x[i + a - 1, j + b - 2] - x[i, j]
+                        e = np.exp(-sigma * d * d)
+                        weight += e
+                        total += e * x[i + a - 1, j + b - 2]
+            y[i, j] = total / weight
+    return y
+
+
+@layer
+def kept(x: real["H W"]) -> real["H W"]:
+    """A variable that a branch sets, and that is asked for whether it did or not."""
+    h, w = x.shape
+    y = np.zeros((h, w))
+    last = 0.5
+    for i in range(h):
+        for j in range(w):
+            for b in range(3):
+                if 0 <= j + b - 1 < w:
+                    if x[i, j + b - 1] > 0:
+                        last = x[i, j + b - 1]
+            y[i, j] = last * x[i, j]
+    return y
+
+
+@layer
+def across(x: real["C H W"], gain: Param[real["C"]]) -> real["C H W"]:
+    """A window over channels, which lie far from each other."""
+    c, h, w = x.shape
+    y = np.zeros((c, h, w))
+    for k in range(c):
+        for i in range(h):
+            for j in range(w):
+                s = 0.0
+                for a in range(5):
+                    if 0 <= k + a - 2 < c:
+                        s += x[k + a - 2, i, j] ** 2
+                y[k, i, j] = gain[k] * x[k, i, j] / np.sqrt(1.0 + 0.1 * s)
+    return y
+
+
+@layer
+def soft_pool(x: real["H W"]) -> real["H//2 W//2"]:
+    """Windows that share no place: each writes to its own."""
+    h, w = x.shape
+    y = np.zeros((h // 2, w // 2))
+    for i in range(h // 2):
+        for j in range(w // 2):
+            total = 0.0
+            weight = 0.0
+            for a in range(2):
+                for b in range(2):
+                    e = np.exp(x[2 * i + a, 2 * j + b])
+                    weight += e
+                    total += e * x[2 * i + a, 2 * j + b]
+            y[i, j] = total / weight
+    return y
+
+
+@layer
+def sharing_pool(x: real["H W"]) -> real["H//2 (W-1)//2"]:
+    """Windows of three, two apart: the gradient's share a place."""
+    h, w = x.shape
+    y = np.zeros((h // 2, (w - 1) // 2))
+    for i in range(h // 2):
+        for j in range((w - 1) // 2):
+            y[i, j] = np.max(x[2 * i : 2 * i + 2, 2 * j : 2 * j + 3])
+    return y
 '''
 
 SHAPES = {
@@ -182,6 +263,11 @@ SHAPES = {
     "between": ["n m"],
     "recurring": ["n m"],
     "otherwise": ["m", "4"],
+    "bilateral": ["n m", ""],
+    "kept": ["n m"],
+    "across": ["n 2 m", "n"],
+    "soft_pool": ["n m"],
+    "sharing_pool": ["n m"],
 }
 PARAMETERS = {
     ("depthwise", 1),
@@ -190,6 +276,8 @@ PARAMETERS = {
     ("delayed", 1),
     ("spread_out", 1),
     ("otherwise", 1),
+    ("bilateral", 1),
+    ("across", 1),
 }
 
 
@@ -228,14 +316,24 @@ def test_bits_do_not_hang_on_threads(package, name):
 
 @pytest.mark.parametrize("name", ["lp_pool", "depthwise", "convolution", "spread_out"])
 def test_gradients_run_along_memory(package, folder, name):
-    """A strip of a row at a time: loops over windows are outside of the loops in vectors."""
+    """A strip of a row at a time, or the whole row: loops over windows are outside of the loops in vectors."""
     for (layer, method), kernel in kernels_in(folder / "windows_of.py").items():
         if layer == name and method.startswith(("backward", "pullback")):
             strips = [s for s in walk(kernel.body) if isinstance(s, For) and s.var.startswith("strip")]
-            inner = [s for s in walk(tuple(strips)) if isinstance(s, For) and in_vectors(s)]
-            assert strips, method
+            rows = strips or [s for s in walk(kernel.body) if isinstance(s, For) and s.var.startswith("i_step")]
+            inner = [s for s in walk(tuple(rows)) if isinstance(s, For) and in_vectors(s)]
+            assert rows, method
             assert inner, method
             assert all((s.hi - s.lo).value is None for s in inner), "a short loop is innermost"
+
+
+@pytest.mark.parametrize(("name", "steps"), [("bilateral", 0), ("across", 0), ("soft_pool", 0), ("kept", 1)])
+def test_what_an_iteration_has_for_itself(package, folder, name, steps):
+    """Nothing is left in order but what hands something on."""
+    for (layer, method), kernel in kernels_in(folder / "windows_of.py").items():
+        if layer == name and method == "predict":
+            found = [s for s in walk(kernel.body) if isinstance(s, For) and s.kind == "seq"]
+            assert bool(found) == bool(steps)
 
 
 def test_source_reads_as_one_would_write_it() -> None:
