@@ -140,10 +140,10 @@ class _Loop:
     def are_apart(self, name: str) -> bool:
         """Whether windows share no place of an array: they are as far from each other as they are wide, or each has one
         place of its own."""
-        return any(self.width(name, axis) for axis in range(len(self.state.table[name].shape)))
+        return any(self.are_apart_along(name, axis) for axis in range(len(self.state.table[name].shape)))
 
-    def width(self, name: str, axis: int) -> bool:
-        """Whether that is so along an axis."""
+    def are_apart_along(self, name: str, axis: int) -> bool:
+        """Whether that can be told along an axis."""
         places = [a.index for a in self.all if self.root(a.buffer) == self.root(name)]
         if any(a.buffer != name for a in self.all if self.root(a.buffer) == self.root(name)):
             return False
@@ -153,9 +153,11 @@ class _Loop:
             return False
         rests = {rest for _, rest in found}
         for other in self.inner:
+            if not any(other.var in rest.symbols() for rest in rests):
+                continue
             trips = (other.hi - other.lo).value
             if trips is None or len(rests) * trips > SHORT * SHORT:
-                return not any(other.var in rest.symbols() for rest in rests) and len(rests) == 1
+                return False
             rests = {rest.subs({other.var: other.lo + k}) for rest in rests for k in range(max(trips, 1))}
         apart = [(rest - next(iter(rests))).value for rest in rests]
         known = [n for n in apart if n is not None]
