@@ -30,7 +30,7 @@ SHORTEST = 8  # iterations of a loop that is worth vectors
 
 def carry(kernel: Kernel) -> Kernel:
     state = _State(kernel)
-    body = state.body(kernel.body, Memory.of(kernel).facts, frozenset())
+    body = state.body(kernel.body, Memory.of(kernel).facts, False)
     return replace(kernel, body=body, buffers=(*kernel.buffers, *state.made))
 
 
@@ -63,23 +63,23 @@ class _Sum:
 
 class _State:
     def __init__(self, kernel: Kernel):
-        self.kernel, self.table, self.names = kernel, buffers(kernel), Names.of(kernel)
+        self.table, self.names = buffers(kernel), Names.of(kernel)
         self.root = Memory.of(kernel).root
         self.made: list[Buffer] = []
 
-    def body(self, body: Body, facts: Facts, around: frozenset[str]) -> Body:
-        """`around`: the variables of the loops outside. What runs at once is the outermost loop, and stays whole."""
+    def body(self, body: Body, facts: Facts, within: bool) -> Body:
+        """`within`: whether it is that of a loop. What runs at once is the outermost loop, which stays whole."""
         found: list[Stmt] = []
         for stmt in body:
             if not isinstance(stmt, For):
-                found.append(map_bodies(stmt, lambda inner: self.body(inner, facts, around)))
+                found.append(map_bodies(stmt, lambda inner: self.body(inner, facts, within)))
                 continue
             inside = {**facts, stmt.var: (stmt.lo, stmt.hi - 1)}
-            trips = self.trips(stmt.body, inside) if around and not innermost(stmt) else None
+            trips = self.trips(stmt.body, inside) if within and not innermost(stmt) else None
             if trips is not None and (places := self.places(stmt, facts)):
                 found += self.carried(stmt, trips, places, facts)
             else:
-                inner = self.body(stmt.body, inside, around | {stmt.var})
+                inner = self.body(stmt.body, inside, True)
                 found.append(replace(stmt, body=inner))
         return tuple(found)
 
