@@ -173,7 +173,7 @@ def _is_private(buffer: Buffer, loop: For, table: Mapping[str, Buffer], outside:
         body = _around(loop.body, buffer.name)
         begun = buffer.kind == "temp" and (
             stored_first(body, buffer, set())
-            or (not buffer.shape and set_first(buffer.name, body))
+            or (not buffer.shape and _is_of_a_branch(body, buffer.name))
             or (body is not loop.body and _on_each_way(body, buffer))
         )
     return begun and not outside[buffer.name]
@@ -187,6 +187,18 @@ def _on_each_way(body: Body, buffer: Buffer) -> bool:
         case [If(cond, then, orelse), *others] if not any(e.buffer == buffer.name for e in loads(cond)):
             ways = [w for w in (then, orelse) if any(a.buffer == buffer.name for a in accesses(w))]
             return (len(ways) == 2 or not others) and all(stored_first(w, buffer, set()) for w in ways)
+    return False
+
+
+def _is_of_a_branch(body: Body, name: str) -> bool:
+    """Whether one way of one branch, in whatever loops, is all that knows of a variable, and sets it first."""
+    touching = [s for s in body if any(a.buffer == name for a in accesses((s,)))]
+    match touching:
+        case [For(body=inner)]:
+            return _is_of_a_branch(inner, name)
+        case [If(cond, then, orelse)] if not any(e.buffer == name for e in loads(cond)):
+            ways = [w for w in (then, orelse) if any(a.buffer == name for a in accesses(w))]
+            return len(ways) == 1 and set_first(name, ways[0])
     return False
 
 
