@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from nets import built_from, kernels_in
-from thorough import agrees, same_bits
+from thorough import agrees, same_bits, sized
 
 from layerc.transpile.emit import function
 from layerc.transpile.ir import Const, For, If, Int, Load, Op, Stmt, Store
@@ -89,19 +89,13 @@ SHAPES = {
     "sharpen": ["n m", "5", ""],
     "triangle": ["m m", "", ""],
     "adaptive": ["2 n m"],
-    "tap": ["n m", "5"],
+    "tap": ["n m", "n 5"],
 }
 SIZES = [(0, 7), (1, 1), (2, 0), (3, 5), (40, 7), (70, 33), (5, 600), (2, 1024), (1, 1025), (3, 2200)]
 
 
 def draw(name: str, n: int, m: int, dtype: type, examples: int = 2) -> list[np.ndarray]:
-    rng = np.random.default_rng(n + 31 * m)
-    found = []
-    for position, text in enumerate(SHAPES[name]):
-        shape = tuple({"n": n, "m": m}[axis] if axis in "nm" else int(axis) for axis in text.split())
-        shape = (n, 5) if name == "tap" and position else shape
-        found.append(rng.standard_normal(shape if position else (examples, *shape)).astype(dtype))
-    return found
+    return sized(SHAPES[name], {"n": n, "m": m}, examples, dtype)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from nets import built_from, kernels_in
-from thorough import agrees, same_bits
+from thorough import agrees, same_bits, sized
 
 from layerc.transpile.ir import For, Store
 from layerc.transpile.passes.tree import in_vectors, walk
@@ -152,12 +152,7 @@ SHAPES = {
 
 
 def draw(name: str, examples: int, n: int, m: int, dtype: type) -> list[np.ndarray]:
-    rng = np.random.default_rng(n + 31 * m)
-    found = []
-    for position, text in enumerate(SHAPES[name]):
-        shape = tuple({"n": n, "m": m}[axis] if axis in "nm" else int(axis) for axis in text.split())
-        found.append(rng.standard_normal(shape if position else (examples, *shape)).astype(dtype))
-    return found
+    return sized(SHAPES[name], {"n": n, "m": m}, examples, dtype)
 
 
 @pytest.fixture(scope="module")

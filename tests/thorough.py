@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,3 +48,13 @@ def same_bits(layer: Any, values: Sequence[Any], counts: Sequence[int] = (1, 2, 
     finally:
         set_num_threads(before)
     assert all(np.array_equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))
+
+
+def sized(texts: Sequence[str], sizes: Mapping[str, int], examples: int, dtype: type) -> list[np.ndarray]:
+    """Values of such shapes ("2 n m"), the first one of so many examples."""
+    rng = np.random.default_rng(sum(31**k * size for k, size in enumerate(sizes.values())))
+    found = []
+    for position, text in enumerate(texts):
+        shape = tuple(sizes[axis] if axis in sizes else int(axis) for axis in text.split())
+        found.append(rng.standard_normal(shape if position else (examples, *shape)).astype(dtype))
+    return found
