@@ -107,8 +107,9 @@ def _stmt(stmt: Stmt, kernel: Kernel, memory: Memory) -> Stmt:
     found = replace(stmt, body=_body(stmt.body, kernel, inside))
     if stmt.kind != "seq":
         return found
-    for tried in (found, _with_choices(found, kernel, inside)):
-        if independent_iterations(tried, kernel, inside, stmt):
+    chosen = _with_choices(found, kernel, inside)
+    for tried, of_branches in ((found, False), (chosen, False), (found, True)):  # without branches, where that can be
+        if independent_iterations(tried, kernel, inside, stmt, of_branches):
             return _forwards(replace(tried, kind="map"))
     return found
 
@@ -130,15 +131,16 @@ def _forwards(loop: For) -> For:
     return replace(loop, body=substitute(loop.body, {loop.var: loop.lo + loop.hi - 1 - Dim.of(loop.var)}))
 
 
-def independent_iterations(loop: For, kernel: Kernel, memory: Memory, was: For) -> bool:
-    """`was`: what the loop is in the kernel, before what is inside changed."""
+def independent_iterations(loop: For, kernel: Kernel, memory: Memory, was: For, of_branches: bool) -> bool:
+    """`was`: what the loop is in the kernel, before what is inside changed. `of_branches`: whether a variable that only
+    one way of a branch knows of is an iteration's own."""
     table, private = buffers(kernel), set[str]()
     outside = Counter(a.buffer for a in accesses(kernel.body))
     outside.subtract(a.buffer for a in accesses(was.body))
     loop, memory = _with_known(loop, memory)
     first: dict[str, set[Access]] = {}
     for a in accesses(loop.body):
-        if a.buffer not in private and _is_private(table[a.buffer], loop, table, outside):
+        if a.buffer not in private and _is_private(table[a.buffer], loop, table, outside, of_branches):
             private.add(a.buffer)
         if a.buffer not in private:
             first.setdefault(memory.root[a.buffer], set()).add(a)
@@ -164,16 +166,18 @@ def _with_known(loop: For, memory: Memory) -> tuple[For, Memory]:
     return loop, replace(memory, facts={**memory.facts, **found})
 
 
-def _is_private(buffer: Buffer, loop: For, table: Mapping[str, Buffer], outside: Counter[str]) -> bool:
+def _is_private(
+    buffer: Buffer, loop: For, table: Mapping[str, Buffer], outside: Counter[str], of_branches: bool
+) -> bool:
     """Whether each iteration makes it anew. A list is what its length says: one that begins empty begins anew."""
     if buffer.kind == "list":
         lengths = [table[load.buffer] for load in dim_loads(buffer.shape[0])]
-        begun = all(_is_private(length, loop, table, outside) for length in lengths)
+        begun = all(_is_private(length, loop, table, outside, of_branches) for length in lengths)
     else:
         body = _around(loop.body, buffer.name)
         begun = buffer.kind == "temp" and (
             stored_first(body, buffer, set())
-            or (not buffer.shape and _is_of_a_branch(body, buffer.name))
+            or (of_branches and not buffer.shape and _is_of_a_branch(body, buffer.name))
             or (body is not loop.body and _on_each_way(body, buffer))
         )
     return begun and not outside[buffer.name]
