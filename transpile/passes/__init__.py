@@ -56,6 +56,7 @@ from .share import share
 from .slabs import slabs
 from .spent import spent
 from .split import split
+from .spread import spread
 from .steady import steady
 from .strands import strands
 from .strides import strides
@@ -107,6 +108,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("rechosen", chosen),  # ... of what other loops had made, too
     ("slabs", slabs),  # what waits for sums over a batch goes over one channel after the other
     ("split", split),  # what is dear is vectorised on its own
+    ("spread", spread),  # what belongs to a group of neighbours lies beside each of them
     ("jam", jam),  # rows of a product share what they load
     ("windows", windows),  # windows of a row are gone over outside of it
     ("lanes", lanes),  # scalar recurrences run sixteen examples at once

@@ -9,27 +9,39 @@ one. `x_flat` is the memory of `x`, in another shape.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..dims import Dim, product
-from ..ir import Buffer, Expr, For, Int, Kernel, Load, Stmt, Store
+from ..ir import Buffer, For, Int, Kernel, Stmt
 from .order import rebuild, stores
-from .tree import Body, Names, accesses, map_bodies, map_expr, own_exprs, parts, symbols
+from .tree import Body, Names, accesses, buffers, map_bodies, map_places, own_exprs, parts, symbols
 
-Digits = dict[str, tuple[int, int]]  # buffer -> the axes that are the run of loops (empty: it is not indexed by them)
+# buffer -> the axes that are the run of loops (empty: it is not indexed by them), and whether they are one already
+Digits = dict[str, tuple[int, int, bool]]
 
 
 def flatten(kernel: Kernel) -> Kernel:
-    state = _State(kernel)
+    state = Flat(kernel)
     body = state.body(kernel.body)
-    return replace(kernel, body=body, buffers=(*kernel.buffers, *state.made.values()))
+    return replace(kernel, body=body, buffers=state.buffers)
 
 
-class _State:
+class Flat:
+    """What nests of a kernel are as they become one loop, and the buffers that they see in other shapes."""
+
     def __init__(self, kernel: Kernel):
-        self.table = {b.name: b for b in kernel.buffers}
+        self.table = buffers(kernel)
         self.names = Names.of(kernel)
-        self.made: dict[tuple[str, tuple[int, int]], Buffer] = {}
+        self.uses = Counter(a.buffer for a in accesses(kernel.body))
+        self.single = {b.name for b in kernel.buffers if b.kind == "temp" and not b.alias}
+        self.single -= {b.alias for b in kernel.buffers if b.alias and self.uses[b.name]}
+        self.made: dict[tuple[str, tuple[int, int]], str] = {}
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        return tuple(self.table.values())
 
     def body(self, body: Body) -> Body:
         return tuple(self.stmt(s) for s in body)
@@ -38,61 +50,69 @@ class _State:
         if (nest := stores(stmt)) is not None:
             loops, inside = nest
             for length in range(len(loops), 1, -1):
-                run = loops[-length:]
-                if (digits := self.digits(run, inside)) is not None:
-                    n = For(self.names.fresh("n"), Dim.of(0), product(loop.hi for loop in run), (), "map")
-                    return rebuild([*loops[:-length], n], self.reshaped(inside, Dim.of(n.var), digits))
+                if (flat := self.nest(loops, length, inside)) is not None:
+                    return flat
         return map_bodies(stmt, self.body)
 
-    def digits(self, run: list[For], inside: Body) -> Digits | None:
-        """Where the loops' variables stand in every access, if always side by side, in order, over whole
-        axes."""
-        variables = [Dim.of(loop.var) for loop in run]
-        names = {loop.var for loop in run}
-        if any(loop.lo.terms or loop.hi.symbols() & names for loop in run):
+    def nest(self, loops: Sequence[For], length: int, inside: Body) -> Stmt | None:
+        """The nest with its last loops, as many as `length`, in one; None where there is a gap."""
+        run = loops[-length:]
+        if (found := digits(run, inside, self.table)) is None:
             return None
-        found: Digits = {}
-        for stmt in inside:
-            for expr in own_exprs(stmt):
-                if any(isinstance(p, Int) and symbols(p) & names for p in parts(expr)):
-                    return None
-        for a in accesses(inside):
-            index, shape = a.index or (), self.table[a.buffer].shape
-            used = [axis for axis, d in enumerate(index) if d.symbols() & names]
-            where = (used[0], used[-1] + 1) if used else (0, 0)
-            if used and [index[k] for k in range(*where)] != variables:
-                return None
-            if used and list(shape[where[0] + 1 : where[1]]) != [loop.hi for loop in run[1:]]:
-                return None
-            if (index and not used and a.mode == "w") or found.setdefault(a.buffer, where) != where:
-                return None
-        return found
+        n = For(self.names.fresh("n"), Dim.of(0), product(loop.hi for loop in run), (), "map")
+        return rebuild([*loops[:-length], n], self.reshaped(inside, Dim.of(n.var), found))
 
-    def reshaped(self, inside: Body, n: Dim, digits: Digits) -> Body:
+    def reshaped(self, inside: Body, n: Dim, found: Digits) -> Body:
+        own = Counter(a.buffer for a in accesses(inside))
+
         def place(name: str, index: tuple[Dim, ...]) -> tuple[str, tuple[Dim, ...]]:
-            first, last = digits[name]
+            first, last, flat = found[name]
             if first == last:
                 return name, index
-            return self.alias(name, first, last), (*index[:first], n, *index[last:])
+            index = (*index[:first], n, *index[last:])
+            return name if flat else self.alias(name, first, last, own[name] == self.uses[name]), index
 
-        def change(expr: Expr) -> Expr:
-            if isinstance(expr, Load):
-                name, index = place(expr.buffer, expr.index)
-                return Load(name, index, expr.dtype)
-            return expr
+        return map_places(inside, place)
 
-        found: list[Stmt] = []
-        for stmt in inside:
-            if isinstance(stmt, Store):
-                name, index = place(stmt.buffer, stmt.index)
-                stmt = Store(name, index, map_expr(stmt.value, change), stmt.op)
-            found.append(stmt)
-        return tuple(found)
-
-    def alias(self, name: str, first: int, last: int) -> str:
+    def alias(self, name: str, first: int, last: int, own: bool) -> str:
+        """The buffer in its flat shape; under its name, if it is this nest's `own`."""
         if (name, (first, last)) not in self.made:
             b = self.table[name]
             shape = (*b.shape[:first], product(b.shape[first:last]), *b.shape[last:])
-            flat = Buffer(self.names.fresh(f"{name}_flat"), b.dtype, shape, "temp", alias=b.alias or name)
-            self.made[(name, (first, last))] = self.table[flat.name] = flat
-        return self.made[(name, (first, last))].name
+            if own and name in self.single:
+                self.table[name] = replace(b, shape=shape)
+                self.made[(name, (first, last))] = name
+            else:
+                flat = Buffer(self.names.fresh(f"{name}_flat"), b.dtype, shape, "temp", alias=b.alias or name)
+                self.table[flat.name] = flat
+                self.made[(name, (first, last))] = flat.name
+        return self.made[(name, (first, last))]
+
+
+def digits(run: Sequence[For], inside: Body, table: Mapping[str, Buffer]) -> Digits | None:
+    """Where the loops' variables stand in every access, if always side by side, in order, over whole axes, or
+    counted along one axis."""
+    variables = [Dim.of(loop.var) for loop in run]
+    names = {loop.var for loop in run}
+    if any(loop.lo.terms or loop.hi.symbols() & names for loop in run):
+        return None
+    count = Dim.of(0)
+    for loop in run:
+        count = count * loop.hi + Dim.of(loop.var)
+    found: Digits = {}
+    for stmt in inside:
+        for expr in own_exprs(stmt):
+            if any(isinstance(p, Int) and symbols(p) & names for p in parts(expr)):
+                return None
+    for a in accesses(inside):
+        index, shape = a.index or (), table[a.buffer].shape
+        used = [axis for axis, d in enumerate(index) if d.symbols() & names]
+        flat = len(used) == 1 and index[used[0]] == count
+        where = (used[0], used[-1] + 1, flat) if used else (0, 0, False)
+        if used and not flat and [index[k] for k in range(*where[:2])] != variables:
+            return None
+        if used and not flat and list(shape[where[0] + 1 : where[1]]) != [loop.hi for loop in run[1:]]:
+            return None
+        if (index and not used and a.mode == "w") or found.setdefault(a.buffer, where) != where:
+            return None
+    return found

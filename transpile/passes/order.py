@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 
 from ..dims import Atom, Dim
 from ..ir import Comment, Const, For, Kernel, Stmt, Store
-from .tree import Body, accesses, buffers, map_bodies, walk
+from .tree import Body, accesses, buffers, dim_loads, map_bodies, walk
 
 UNIT, NEAR, STILL, FAR, NEVER = 1.0, 3.0, 0.5, 16.0, 1e9
+MOST_IN_GROUP = 64  # neighbours, where their number is known: of more, each is a row
 NEXT = 4  # elements that a vector of near ones is picked from: one of so many
 SUM_INSIDE = 1.5  # an accumulator that stands still: a reduction over the vector's lanes, dearer than a load
 
@@ -127,6 +128,15 @@ def _cost(inside: Body, loop: For, known: _Known) -> float:
         else:
             total += UNIT if abs(stride) == 1 else NEAR if abs(stride) <= NEXT else FAR
     return total
+
+
+def is_group(k: For, l: For) -> bool:
+    """Whether the inner loop goes over a part of a row, of which the outer one goes over all."""
+    if k.lo.value != 0 or l.lo.value != 0 or k.var in l.hi.symbols() or any((*dim_loads(k.hi), *dim_loads(l.hi))):
+        return False
+    if l.hi.value is not None:
+        return l.hi.value < MOST_IN_GROUP
+    return any(isinstance(atom, Atom) and atom.kind == "floordiv" for atom in l.hi.atoms())
 
 
 def is_window(inside: Body, var: str, variables: set[str]) -> bool:

@@ -21,7 +21,7 @@ from functools import partial
 from ..dims import Dim
 from ..ir import Buffer, Const, Expr, For, Kernel, Load, Op, Stmt, Store
 from .decide import deciding, decisions
-from .order import rebuild, stores
+from .order import is_group, rebuild, stores
 from .tree import (
     Body,
     Names,
@@ -41,12 +41,13 @@ from .tree import (
 
 def quotient(kernel: Kernel) -> Kernel:
     root = roots(kernel)
-    body = _body(kernel.body, None, root)
+    body = kernel.body
     if kernel.flush:
         nests = _Nests(kernel, root)
         body = nests.body(body)
         kernel = replace(kernel, buffers=(*kernel.buffers, *nests.made))
         root = roots(kernel)
+    body = _body(body, None, root)
     if kernel.flush and any(_is_quotient(part) for s in walk(body) if isinstance(s, Store) for part in parts(s.value)):
         exact = deciding(kernel)
         body = map_stmts(body, lambda stmt: (_rough(stmt, root, exact),))
@@ -133,10 +134,14 @@ class _Nests:
         return before, map_stmts(inside, one)
 
     def own(self, below: Expr, loops: list[For], changed: set[str]) -> list[For]:
-        """The loops that change the divisor, if the innermost is one, and one outside of it is not."""
+        """The loops that change the divisor, if the innermost is one, or goes over the neighbours of a group that has
+        one divisor, and one outside of it is not."""
         own = [loop for loop in loops if loop.var in symbols(below)]
         variables = {loop.var for loop in loops}
-        if not own or own[-1] is not loops[-1] or len(own) == len(loops) or isinstance(below, Const):
+        last = len(loops) - 1
+        if len(loops) > 2 and loops[-1].var not in symbols(below) and is_group(*loops[-2:]):
+            last -= 1
+        if not own or own[-1] is not loops[last] or len(own) == last + 1:
             return []
         if any(loop.lo != Dim.of(0) or loop.hi.symbols() & variables or any(dim_loads(loop.hi)) for loop in own):
             return []

@@ -21,7 +21,7 @@ from ..operations import flops
 from .copies import copies
 from .depend import Memory
 from .predicate import may_trap
-from .tree import Body, Names, loads, map_bodies, parts, symbols, written
+from .tree import Body, Names, descend, loads, map_bodies, parts, symbols, written
 
 Key = tuple[Expr, frozenset[tuple[str, int]]]
 
@@ -78,7 +78,7 @@ class _State:
                     known[expr] = self.temp(expr)
                     before.append(Store(known[expr], (), expr))
                 return Load(known[expr], (), dtype_of(expr))
-            return _descend(expr, lift)
+            return descend(expr, lift)
 
         kept: list[Stmt] = []
         for stmt in body:
@@ -118,15 +118,6 @@ class _State:
 
 def dtype_of(expr: Expr) -> str:
     return "i64" if isinstance(expr, Int) else expr.dtype
-
-
-def _descend(expr: Expr, f):  # type: ignore[no-untyped-def]
-    match expr:
-        case Op(op, args, dtype):
-            return Op(op, tuple(f(a) for a in args), dtype)
-        case Cast(value, dtype):
-            return Cast(f(value), dtype)
-    return expr
 
 
 def _with_exprs(stmt: Stmt, f):  # type: ignore[no-untyped-def]
@@ -219,8 +210,8 @@ class _Block:
             if key in self.names:
                 return Load(self.names[key], (), dtype_of(expr))
             if not self.wanted(key):
-                return _descend(expr, put)
-            inside = _descend(expr, put)
+                return descend(expr, put)
+            inside = descend(expr, put)
             name = self.names[key] = self.state.temp(expr)
             made.append(Store(name, (), inside))
             return Load(name, (), dtype_of(expr))
@@ -230,7 +221,7 @@ class _Block:
                 self.key(value) not in self.names and self.wanted(self.key(value)) and (buffer in self.state.made)
             ):
                 self.names[self.key(value)] = buffer  # it has a variable already
-                return replace(stmt, value=_descend(value, put))
+                return replace(stmt, value=descend(value, put))
             case Store(value=value):
                 return replace(stmt, value=put(value))
             case If(cond=cond) | Check(cond=cond):

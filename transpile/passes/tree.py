@@ -107,6 +107,16 @@ def map_expr(expr: Expr, f: Callable[[Expr], Expr]) -> Expr:
     return f(expr)
 
 
+def descend(expr: Expr, f: Callable[[Expr], Expr]) -> Expr:
+    """The expression with f of what it is made of."""
+    match expr:
+        case Op(op, args, dtype):
+            return Op(op, tuple(f(a) for a in args), dtype)
+        case Cast(value, dtype):
+            return Cast(f(value), dtype)
+    return expr
+
+
 def same(new: Sequence[object], old: Sequence[object]) -> bool:
     """Whether they hold the very same objects."""
     return len(new) == len(old) and all(a is b for a, b in zip(new, old, strict=True))
