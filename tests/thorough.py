@@ -13,16 +13,22 @@ STEP = 1e-6
 
 
 def agrees(
-    layer: Any, values: Sequence[Any], rng: np.random.Generator, tight: float, close: float, exact: bool = True
+    layer: Any,
+    values: Sequence[Any],
+    rng: np.random.Generator,
+    tight: float,
+    close: float,
+    exact: bool = True,
+    **options: Any,
 ) -> None:
     """Values within `tight` of the reference in float64, gradients within `close` of its central differences, each
     along a random direction. `exact`: predict and the forward of vjp agree in every bit; where one of them adds up in a
-    loop of its own and the other beside a product they need not."""
+    loop of its own and the other beside a product they need not. `options`: of the layer."""
     wide = [v.astype(float) if np.issubdtype(v.dtype, np.floating) else v for v in map(np.asarray, values)]
-    want = layer.reference(*wide)
-    y, pullback = layer.vjp(*values)
+    want = layer.reference(*wide, **options)
+    y, pullback = layer.vjp(*values, **options)
     np.testing.assert_allclose(y, want, tight, tight)
-    assert not exact or np.array_equal(y, layer(*values), equal_nan=True), "predict and vjp differ"
+    assert not exact or np.array_equal(y, layer(*values, **options), equal_nan=True), "predict and vjp differ"
     dy = rng.standard_normal(np.shape(want))
     gradients = pullback(dy.astype(np.asarray(y).dtype))
     gradients = list(gradients) if isinstance(gradients, (tuple, list)) else [gradients]
@@ -30,9 +36,8 @@ def agrees(
         if gradient is None:  # of integers
             continue
         way = rng.standard_normal(wide[position].shape)
-        ends = [
-            layer.reference(*(v + s * way if k == position else v for k, v in enumerate(wide))) for s in (STEP, -STEP)
-        ]
+        moved = [[v + s * way if k == position else v for k, v in enumerate(wide)] for s in (STEP, -STEP)]
+        ends = [layer.reference(*there, **options) for there in moved]
         np.testing.assert_allclose(np.sum(gradient * way), np.sum(dy * (ends[0] - ends[1])) / (2 * STEP), close, close)
 
 

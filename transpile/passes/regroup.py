@@ -201,7 +201,7 @@ def _place(loops: list[For]) -> Dim:
 
 
 def _retired(kernel: Kernel) -> Kernel:
-    """A temporary that is seen in one shape only has that shape."""
+    """A temporary that is seen in one shape only has that shape; others are forgotten."""
     used = {a.buffer for a in accesses(kernel.body)}
     table = buffers(kernel)
     shapes: dict[str, set[str]] = {}
@@ -216,6 +216,6 @@ def _retired(kernel: Kernel) -> Kernel:
     for b in kernel.buffers:
         if b.name in now:
             b = replace(b, shape=table[now[b.name]].shape)
-        if b.name not in fresh:
+        if b.name not in fresh and not (b.alias and b.name not in used):
             kept.append(b)
     return replace(kernel, body=rename_buffers(kernel.body, fresh), buffers=tuple(kept))
