@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import gcd
 
 from ..transpile.construct import value_of
 from ..transpile.dims import ZERO, Dim
@@ -67,8 +68,8 @@ def settled_stores(body: Sequence[Stmt]) -> set[tuple[str, Span]]:
 
 
 def written_once(body: Sequence[Stmt], varied: set[str]) -> set[str]:
-    """Arrays made constant and then written at a place of its own in every iteration, by one statement or by one on
-    each way of a branch."""
+    """Arrays made constant, each place of which at most one iteration of one statement writes then, or of one on each
+    way of a branch."""
     makers: dict[str, list[tuple[Stmt, int]]] = {}
     for stmt, depth in _with_depth(body, 0):
         if isinstance(stmt, Assign):
@@ -76,22 +77,41 @@ def written_once(body: Sequence[Stmt], varied: set[str]) -> set[str]:
     found = set()
     for name, made in makers.items():
         writes, _ = _accesses(name, body)
-        if len(made) != 1 or not writes or not _by_one_of(writes):
-            continue
         maker, depth = made[0]
         assert isinstance(maker, Assign)
-        loops = writes[0].loops[depth:]
-        items = writes[0].items
-        if items is not None and not flows(maker.value) & varied and apart(items, loops):
+        if len(made) == 1 and writes and not flows(maker.value) & varied and _once_each(writes, depth):
             found.add(name)
     return found
 
 
-def _by_one_of(writes: Sequence[Access]) -> bool:
-    """Whether an iteration writes one place once, whichever way it goes."""
-    first = writes[0]
-    same = all(w.plain and w.items == first.items and w.loops == first.loops for w in writes)
-    return same and all(_on_other_ways(a, b) for k, a in enumerate(writes) for b in writes[:k])
+def _once_each(writes: Sequence[Access], outside: int) -> bool:
+    """Whether no place is written twice. `outside`: how many of the loops around have an array of their own."""
+    alone = all(w.plain and w.items is not None and apart(w.items, w.loops[outside:]) for w in writes)
+    return alone and all(_never_both(a, b, outside) for k, a in enumerate(writes) for b in writes[:k])
+
+
+def _never_both(a: Access, b: Access, outside: int) -> bool:
+    """Whether one place is never written by both: they are on two ways of a branch, or their places are apart."""
+    if a.items == b.items and a.loops == b.loops and _on_other_ways(a, b):
+        return True
+    same = [form for loop in a.loops[:outside] for form in alike(loop, "write", "read")]
+    return all(
+        _never_equal(x, y) or contradictory([*x.forms, *y.forms, *same, *meeting(x, y)])
+        for x in cases(a, "write")
+        for y in cases(b, "read")
+    )
+
+
+def _never_equal(a: Case, b: Case) -> bool:
+    """Whether they differ along an axis by what no steps make up for: 2 * i and 2 * i + 1."""
+    for (low, high), (other, end) in zip(a.axes, b.axes, strict=False):
+        if low is not None and other is not None and low == high and other == end:
+            steps = [int(c) for form in (low, other) for v, c in form.items() if v is not None and c.denominator == 1]
+            rest = low.get(None, 0) - other.get(None, 0)
+            whole = len(steps) == sum(v is not None for form in (low, other) for v in form)
+            if whole and rest.denominator == 1 and (step := gcd(*steps)) > 1 and rest % step:
+                return True
+    return False
 
 
 def _on_other_ways(a: Access, b: Access) -> bool:
@@ -137,7 +157,17 @@ def meeting(a: Case, b: Case) -> list[Form]:
 def apart(items: Sequence[Item], loops: Sequence[For | While]) -> bool:
     """Whether no two iterations of these loops mean the same place."""
     counters = [loop.var for loop in loops if isinstance(loop, For)]
-    return len(counters) == len(loops) and all(place_of(items, var, counters) is not None for var in counters)
+    return len(counters) == len(loops) and all(_tells(items, var, counters) for var in counters)
+
+
+def _tells(items: Sequence[Item], var: str, counters: Sequence[str]) -> bool:
+    """Whether an axis is indexed by a multiple of var and none of the other counters."""
+    for item in of_axes(items):
+        index = value_of(item.index) if isinstance(item, At) else None
+        parts = index.split(var) if index is not None else None
+        if parts is not None and parts[0].value and not parts[1].symbols() & set(counters):
+            return True
+    return False
 
 
 def place_of(items: Sequence[Item] | None, var: str, counters: Sequence[str]) -> tuple[int, Dim] | None:

@@ -157,10 +157,12 @@ def _axis(x: Dim, y: Dim, var: str, inner: set[str], facts: Facts) -> frozenset[
         return NONE
     if nonnegative(step - 1 - apart, facts) and nonnegative(step - 1 + apart, facts):
         return frozenset({0})  # the rest is less than one step: it is a digit
-    if nonnegative(apart - 1, facts):
-        return frozenset({1})
-    if nonnegative(-apart - 1, facts):
-        return frozenset({-1})
+    reach = step * (facts[var][1] - facts[var][0]) if var in facts else None  # from the first iteration to the last
+    for sign, distance in ((1, apart), (-1, -apart)):
+        if reach is not None and nonnegative(distance - reach - 1, facts):
+            return NONE
+        if nonnegative(distance - 1, facts):
+            return frozenset({sign})
     return EVERY
 
 
