@@ -71,13 +71,12 @@ _CUMPROD = (
     f"{_BACK.format('dy * y')} / np.where(a == 0, 1, a))"
 )
 _FIRST = "first = (a == 0) & (np.cumsum(a == 0, axis=axis) == 1)"
-_UNSORT = "np.take_along_axis(dy, np.argsort(np.argsort(a, axis=axis, kind='stable'), axis=axis), axis=axis)"
 
 add(
     Row("cumsum", "np.cumsum", _AXIS, "body", _running, (_BACK.format("dy"),), body=bodies.cumsum, each="rest"),
     Row("cumprod", "np.cumprod", _AXIS, "body", _running, (_CUMPROD,), body=bodies.cumprod, each="rest", shared=_FIRST),
     Row("argsort", "np.argsort", _SORT, "body", _positions, ZERO, body=bodies.argsort, each="vector"),
-    Row("sort", "np.sort", _SORT, "compose", _same, (_UNSORT,), define="np.take_along_axis(a, np.argsort(a, axis=axis), axis=axis)"),
+    Row("sort", "np.sort", _SORT, "compose", _same, DEFINED, define="np.take_along_axis(a, np.argsort(a, axis=axis), axis=axis)"),
     Row("take", "np.take", "a, indices, axis: axis = None", "alias", _taken, DEFINED, define=_take),
     Row("take_along_axis", "np.take_along_axis", "a, indices, axis: axis = -1", "alias", _taken_along, DEFINED, define=_take_along),
 )
