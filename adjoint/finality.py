@@ -86,7 +86,7 @@ def written_once(body: Sequence[Stmt], varied: set[str]) -> set[str]:
 
 def _once_each(writes: Sequence[Access], outside: int) -> bool:
     """Whether no place is written twice. `outside`: how many of the loops around have an array of their own."""
-    alone = all(w.plain and w.items is not None and apart(w.items, w.loops[outside:]) for w in writes)
+    alone = all(w.plain and w.items is not None and _never_again(w, outside) for w in writes)
     return alone and all(_never_both(a, b, outside) for k, a in enumerate(writes) for b in writes[:k])
 
 
@@ -154,20 +154,14 @@ def meeting(a: Case, b: Case) -> list[Form]:
     return [f for f in found if f is not None]
 
 
-def apart(items: Sequence[Item], loops: Sequence[For | While]) -> bool:
-    """Whether no two iterations of these loops mean the same place."""
-    counters = [loop.var for loop in loops if isinstance(loop, For)]
-    return len(counters) == len(loops) and all(_tells(items, var, counters) for var in counters)
+def apart(items: Sequence[Item], shape: tuple[Dim, ...], loops: Sequence[For | While]) -> bool:
+    """Whether no two iterations of these loops mean the same place: y[2 * i], but not y[i - 3], which counts from the
+    end first."""
+    return _never_again(Access(tuple(items), shape, tuple(loops), (), 0), 0)
 
 
-def _tells(items: Sequence[Item], var: str, counters: Sequence[str]) -> bool:
-    """Whether an axis is indexed by a multiple of var and none of the other counters."""
-    for item in of_axes(items):
-        index = value_of(item.index) if isinstance(item, At) else None
-        parts = index.split(var) if index is not None else None
-        if parts is not None and parts[0].value and not parts[1].symbols() & set(counters):
-            return True
-    return False
+def _never_again(write: Access, outside: int) -> bool:
+    return settled(write, replace(write, position=write.position + 1), outside)
 
 
 def place_of(items: Sequence[Item] | None, var: str, counters: Sequence[str]) -> tuple[int, Dim] | None:

@@ -127,7 +127,7 @@ def _written_once(body: list[Stmt]) -> list[Stmt]:
             if found is None:
                 continue
             store, chain, always = found
-            if not chain or store.scatter or not apart(store.items, chain):
+            if not chain or store.scatter or not apart(store.items, store.base.type.shape, chain):
                 continue
             rest = _swap(done[position + 1 :], store, replace(store, op=None))
             maker = _empty(stmt.value) if always and _covers(store, chain) else stmt.value

@@ -91,10 +91,34 @@ def crossing(x: real["N"]) -> real["N"]:
         y[4 * i] = x[i] * x[i + 1]
         y[4 * i + 1] = x[i] ** 2
     return y
+
+
+@layer
+def from_the_end(x: real["N"]) -> real["N-3"]:
+    n = x.shape[0]
+    y = np.zeros(n - 3)
+    for i in range(n):
+        y[i - 3] = x[i] ** 2
+    return y
+
+
+@layer
+def from_the_end_in_steps(x: real["N"]) -> real["N"]:
+    n = x.shape[0]
+    y = np.zeros(n)
+    for i in range(n // 2 + 1):
+        y[2 * i - 2] = x[i] ** 2
+    return y
 """
 
 APART = ["rope", "rope2", "unhaar", "triple"]  # each place is written once
-MEETING = ["chained", "meets", "crossing"]  # ... or might, as far as one can tell, not be
+MEETING = [
+    "chained",
+    "meets",
+    "crossing",
+    "from_the_end",
+    "from_the_end_in_steps",
+]  # ... or might, as far as one can tell, not be
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +139,7 @@ def draw(name: str, n: int, dtype: type) -> list[np.ndarray]:
 @pytest.mark.parametrize("name", APART + MEETING)
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 9, 12, 64, 130])
 def test_values_and_gradients(package, name, n):
+    n += 3 * (name == "from_the_end")  # which leaves three out
     agrees(getattr(package, name), draw(name, n, np.float64), np.random.default_rng(n), 1e-12, 1e-5)
 
 
