@@ -19,13 +19,14 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from ..dims import Dim, minimum
-from ..ir import Buffer, Const, Expr, For, If, Kernel, Load, Op, Stmt, Store
+from ..ir import Buffer, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
 from ..operations import ROWS
 from .overwrite import overwrites
 from .tree import (
     Body,
     Names,
     accesses,
+    dim_loads,
     has,
     in_vectors,
     loads,
@@ -77,6 +78,9 @@ class _Angles:
         """The expression without scalars that the iteration makes; None where it is dear, or reads what it writes."""
         if any(self.known.get(x.buffer, x) is None or x.buffer in self.sums for x in loads(expr)):
             return None
+        looked_up = {load.buffer for x in loads(expr) for d in x.index for load in dim_loads(d)}
+        if not all(isinstance(self.known.get(name, Int(Dim.of(0))), (Int, Load)) for name in looked_up):
+            return None  # a place that is asked for is no place to ask at
         plain = map_expr(expr, lambda e: self.known.get(e.buffer) or e if isinstance(e, Load) else e)
         ops = [p for p in parts(plain) if isinstance(p, Op)]
         if any(ROWS[p.op].flops > 1 for p in ops) or len(ops) > CHEAP:
