@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from ..transpile import construct
 from ..transpile.construct import const
+from ..transpile.dims import Facts
 from ..transpile.operations import ROWS
 from ..transpile.program import (
     Assign,
@@ -42,6 +43,7 @@ class Cotangents:
     like: set[str]  # names whose shape may be taken from them: the arguments of the function
     lists: set[str]
     left: Mapping[str, Expr]  # list -> how many entries are left over in it, where any may be
+    facts: Facts  # the ranges of what may be negative
     out: list[Stmt]
     outer: Cotangents | None = None
     local: set[str] | None = None  # names that belong here; None: all
@@ -108,13 +110,21 @@ class Cotangents:
             for earlier, items, _ in writes[:k]:
                 variable = self._existing(earlier)
                 if variable is not None:
-                    held |= dict.fromkeys((r for t in terms for r in _reads(t, variable, items)), variable)
+                    held |= dict.fromkeys((r for t in terms for r in self._reads(t, variable, items)), variable)
         for read in held:
             held[read] = name = Name(self.fresh(f"{held[read].id}_part"), read.type)
             self.types[name.id] = read.type
             self.out.append(Assign(name.id, construct.call("copy", read) if read.type.rank else read))
         for _, _, terms in writes if held else ():
             terms[:] = [_with(t, held) for t in terms]
+
+    def _reads(self, expr: Expr, variable: Name, items: Sequence[Item] | None) -> list[Expr]:
+        """Where the variable is read that a write at these items (None: everywhere) may change."""
+        if isinstance(expr, Index) and expr.base == variable:
+            return [] if items is not None and are_apart(expr.items, items, self.facts) else [expr]
+        if expr == variable:
+            return [expr]
+        return [r for child in children(expr) for r in self._reads(child, variable, items)]
 
     def _existing(self, name: str) -> Name | None:
         """The variable of a name, if it has one."""
@@ -231,15 +241,6 @@ def _summed(terms: Sequence[Expr], type: Type) -> Expr:
     if result.type.dtype != type.dtype and not isinstance(result, Const):
         result = construct.cast(result, type.dtype)
     return simplify(result)
-
-
-def _reads(expr: Expr, variable: Name, items: Sequence[Item] | None) -> list[Expr]:
-    """Where the variable is read that a write at these items (None: everywhere) may change."""
-    if isinstance(expr, Index) and expr.base == variable:
-        return [] if items is not None and are_apart(expr.items, items) else [expr]
-    if expr == variable:
-        return [expr]
-    return [r for child in children(expr) for r in _reads(child, variable, items)]
 
 
 def _with(expr: Expr, held: Mapping[Expr, Name]) -> Expr:

@@ -13,7 +13,7 @@ from ..transpile import construct
 from ..transpile.backwards import backward_inputs, cotangents_of
 from ..transpile.clean import clean
 from ..transpile.construct import value_of
-from ..transpile.dims import ANY, Dim, Facts
+from ..transpile.dims import ANY, Dim, Facts, maximum, minimum
 from ..transpile.lines import lines_of
 from ..transpile.merge import merged_block
 from ..transpile.node import remembered
@@ -249,7 +249,7 @@ def _reversed(
     reverser.only_written = reverser.written_once - flowing
     inside, leaving = with_versions(statements, set(), reverser.versioned, types, reverser.version)
     returned = Return(tuple(_renamed(v, leaving) for v in final.values), final.span)
-    cotangents = Cotangents(types, reverser.fresh, reverser.like, reverser.lists, reverser.left, [])
+    cotangents = Cotangents(types, reverser.fresh, reverser.like, reverser.lists, reverser.left, reverser.facts, [])
     seeds, final = _seed(function, returned, reverser, cotangents)
     forward = reverser.block(inside, cotangents, {p.name for p in function.params})
     ends = _results(function, cotangents)
@@ -270,10 +270,10 @@ def _facts(function: Function) -> Facts:
             start, stop = value_of(stmt.start), value_of(stmt.stop)
             low, high = (start, stop) if stmt.step > 0 else (stop, start)
             inside = (0, -1) if stmt.step > 0 else (1, 0)
-            facts[stmt.var] = (
-                low + inside[0] if low is not None else ANY[0],
-                high + inside[1] if high is not None else ANY[1],
-            )
+            first = low + inside[0] if low is not None else ANY[0]
+            last = high + inside[1] if high is not None else ANY[1]
+            others = facts.get(stmt.var, (first, last))  # another loop may have the same counter
+            facts[stmt.var] = (minimum(first, others[0], facts), maximum(last, others[1], facts))
     return facts
 
 

@@ -175,7 +175,7 @@ class Reverser(Loops, Stores, Undo, Lists):
         entering = own & before
         inside, leaving = with_versions(body, entering, self.versioned, self.types, self.version)
         local = rebound(inside) | entering
-        inner = Cotangents(self.types, self.fresh, self.like, self.lists, self.left, [], cots, local)
+        inner = Cotangents(self.types, self.fresh, self.like, self.lists, self.left, self.facts, [], cots, local)
         mine = sorted(results & own)
         for name in mine:
             inner.pending[leaving.get(name, name)] = [cots.variable(name)]

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..transpile import construct
 from ..transpile.construct import const
-from ..transpile.dims import product
+from ..transpile.dims import Facts, product
 from ..transpile.program import (
     Assign,
     At,
@@ -90,18 +90,18 @@ class Stores:
 
     def _must_clear(self: Any, stmt: Store) -> bool:
         """Whether an overwritten place could still receive the cotangent of what it held before."""
-        return stmt.base.id not in self.written_once or not _reads_elsewhere(stmt)
+        return stmt.base.id not in self.written_once or not _reads_elsewhere(stmt, self.facts)
 
 
 def _whole(stmt: Store) -> bool:
     return all(isinstance(i, Slice) and i.start is None and i.stop is None and i.step == 1 for i in stmt.items)
 
 
-def _reads_elsewhere(stmt: Store) -> bool:
+def _reads_elsewhere(stmt: Store, facts: Facts) -> bool:
     """Whether the value reads the array, if at all, at places that are provably not the one written."""
     for expr in walk(stmt.value):
         if isinstance(expr, Index) and expr.base == stmt.base:
-            if not are_apart(expr.items, stmt.items):
+            if not are_apart(expr.items, stmt.items, facts):
                 return False
     whole = sum(isinstance(e, Name) and e.id == stmt.base.id for e in walk(stmt.value))
     return whole == sum(isinstance(e, Index) and e.base == stmt.base for e in walk(stmt.value))
