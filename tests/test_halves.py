@@ -109,16 +109,33 @@ def from_the_end_in_steps(x: real["N"]) -> real["N"]:
     for i in range(n // 2 + 1):
         y[2 * i - 2] = x[i] ** 2
     return y
+
+
+@layer
+def from_both_ends(x: real["N"]) -> real["N"]:
+    n = x.shape[0]
+    y = np.zeros_like(x)
+    for i in range(n // 3):
+        y[n // 2 + i + 1] += 0.5 * y[i - 1] + x[i - n + 1]
+        y[i - 1] += x[n // 2 + i + 1] * 2
+    return y
+
+
+@layer
+def steps_from_both_ends(x: real["N"]) -> real["N"]:
+    n = x.shape[0]
+    y = x * 0.5
+    for i in range(n // 3):
+        y[i + 1] += x[i - n // 2 - 1] ** 2
+        y[2 * i - n + 2] = x[i + 2] * 2
+        y[2 * i - 3] += 0.5 * y[2 * i] + x[2 * i]
+    return y
 """
 
 APART = ["rope", "rope2", "unhaar", "triple"]  # each place is written once
-MEETING = [
-    "chained",
-    "meets",
-    "crossing",
-    "from_the_end",
-    "from_the_end_in_steps",
-]  # ... or might, as far as one can tell, not be
+# ... or might, as far as one can tell, not be.
+MEETING = ["chained", "meets", "crossing", "from_the_end", "from_the_end_in_steps", "steps_from_both_ends"]
+ADDING = ["from_both_ends"]
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +153,7 @@ def draw(name: str, n: int, dtype: type) -> list[np.ndarray]:
     return sized(shapes, {"n": n, "h": n // 2}, 2, dtype)
 
 
-@pytest.mark.parametrize("name", APART + MEETING)
+@pytest.mark.parametrize("name", APART + MEETING + ADDING)
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 9, 12, 64, 130])
 def test_values_and_gradients(package, name, n):
     n = max(n, 6) if name == "from_the_end" else n  # which has three places less, and begins three before the end

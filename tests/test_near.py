@@ -32,6 +32,15 @@ def waves(x: real["N"], w: Param[real]) -> real[""]:
 
 
 @layer
+def before(x: real["N"]) -> real["N"]:
+    """The first angles are the last of x: where one is read is asked in the iteration."""
+    y = np.zeros_like(x)
+    for i in range(x.shape[0]):
+        y[2 * i - x.shape[0]] = np.sin(x[i - 2])
+    return y
+
+
+@layer
 def itself(x: real["N"]) -> real[""]:
     """Angles that hang on the sum so far are no angles of a strip."""
     s = 0.0
@@ -60,10 +69,12 @@ def draw(name: str, n: int, dtype: type, scale: float = 1.0) -> list[np.ndarray]
 
 
 @pytest.mark.parametrize("n", [1, 7, 64, 1023, 1025, 3000])
-@pytest.mark.parametrize("name", ["snake", "waves", "itself"])
+@pytest.mark.parametrize("name", ["snake", "waves", "itself", "before"])
 def test_values_and_gradients(package, name, n):
     if name == "itself" and n > 64:
         n = 64  # it is chaotic
+    if name == "before":
+        n += 1  # the first place is the second from the end
     agrees(getattr(package, name), draw(name, n, np.float64), np.random.default_rng(n), 1e-9, 3e-5)
 
 
