@@ -105,11 +105,10 @@ def _never_both(a: Access, b: Access, outside: int) -> bool:
 def _never_equal(a: Case, b: Case) -> bool:
     """Whether they differ along an axis by what no steps make up for: 2 * i and 2 * i + 1."""
     for (low, high), (other, end) in zip(a.axes, b.axes, strict=False):
-        if low is not None and other is not None and low == high and other == end:
-            steps = [int(c) for form in (low, other) for v, c in form.items() if v is not None and c.denominator == 1]
-            rest = low.get(None, 0) - other.get(None, 0)
-            whole = len(steps) == sum(v is not None for form in (low, other) for v in form)
-            if whole and rest.denominator == 1 and (step := gcd(*steps)) > 1 and rest % step:
+        distance = difference(low, other)
+        if distance is not None and low == high and other == end:
+            step = gcd(*(int(c) for v, c in distance.items() if v is not None))
+            if step > 1 and distance.get(None, 0) % step:
                 return True
     return False
 

@@ -79,8 +79,8 @@ class _Angles:
         if any(self.known.get(x.buffer, x) is None or x.buffer in self.sums for x in loads(expr)):
             return None
         looked_up = {load.buffer for x in loads(expr) for d in x.index for load in dim_loads(d)}
-        if not all(isinstance(self.known.get(name, Int(Dim.of(0))), (Int, Load)) for name in looked_up):
-            return None  # a place that is asked for is no place to ask at
+        if any(not isinstance(self.known[name], (Int, Load)) for name in looked_up & self.known.keys()):
+            return None  # a place that is worked out in the iteration: an index holds no such expression
         plain = map_expr(expr, lambda e: self.known.get(e.buffer) or e if isinstance(e, Load) else e)
         ops = [p for p in parts(plain) if isinstance(p, Op)]
         if any(ROWS[p.op].flops > 1 for p in ops) or len(ops) > CHEAP:

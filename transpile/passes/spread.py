@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ..dims import Dim, product
 from ..ir import Buffer, Expr, For, Kernel, Load, Stmt, Store
@@ -77,6 +78,11 @@ class _Rows:
     added: dict[tuple[str, Index, str], Buffer] = field(default_factory=dict)
 
     @property
+    def inside(self) -> Memory:
+        """What is known in a group, whatever the loops around."""
+        return self.memory.inside(self.loops[-2]).inside(self.loops[-1])
+
+    @property
     def place(self) -> Index:
         """The number of a neighbour in its row."""
         k, l = self.loops[-2:]
@@ -106,22 +112,26 @@ class _Rows:
 
     def is_steady(self, expr: Expr) -> bool:
         """Whether it may be asked for before the loops, of which there may be none."""
-        memory = self.memory.inside(self.loops[-2]).inside(self.loops[-1])
         return not any(
             may_trap(part)
-            or (isinstance(part, Load) and (memory.roots({part.buffer}) & self.changed or not memory.in_bounds(part)))
+            or (
+                isinstance(part, Load)
+                and (self.memory.roots({part.buffer}) & self.changed or not self.inside.in_bounds(part))
+            )
             for part in parts(expr)
         )
 
     def is_sum(self, stmt: Store, inside: Body) -> bool:
-        """Whether it adds to one place for a whole group, which nothing else touches."""
+        """Whether it adds to one place for a whole group, which nothing else touches, and is there without any loop."""
         if not stmt.op or not self.is_of_one({name for d in stmt.index for name in d.symbols()}):
             return False
         place, root = (stmt.buffer, stmt.index, stmt.op), self.memory.root[stmt.buffer]
         touching = {(a.buffer, a.index, a.mode) for a in accesses(inside) if self.memory.root[a.buffer] == root}
-        return touching == {place} and not any(load for d in stmt.index for load in dim_loads(d))
+        if touching != {place} or any(load for d in stmt.index for load in dim_loads(d)):
+            return False
+        return self.inside.in_bounds(Load(stmt.buffer, stmt.index, self.flat.table[stmt.buffer].dtype))
 
-    def row(self, known: dict, key: object, dtype: str) -> Buffer:
+    def row(self, known: dict[Any, Buffer], key: object, dtype: str) -> Buffer:
         if key not in known:
             extent = product(loop.hi for loop in self.loops[-2:])
             known[key] = Buffer(self.flat.names.fresh("row"), dtype, (extent,), "temp")

@@ -42,8 +42,8 @@ def argsort(a: Array, y: Array) -> None:
     stable, NaN last."""
     n = a.shape[0]
     run = 64
-    place = np.empty(64)
-    count = np.empty(64)
+    place = np.empty(run)
+    count = np.empty(run)
     for first in range(0, n, run):
         m = min(run, n - first)
         for i in range(m):
