@@ -107,16 +107,16 @@ def _stmt(stmt: Stmt, kernel: Kernel, memory: Memory) -> Stmt:
     found = replace(stmt, body=_body(stmt.body, kernel, inside))
     if stmt.kind != "seq":
         return found
-    chosen = _with_choices(found, kernel, inside)
-    for tried, of_branches in ((found, False), (chosen, False), (found, True)):  # without branches, where that can be
+    tries = [(found, False)]
+    if has(found.body, If):  # without branches, where that can be
+        tries += [(_with_choices(found, kernel, inside), False), (found, True)]
+    for tried, of_branches in tries:
         if independent_iterations(tried, kernel, inside, stmt, of_branches):
             return _forwards(replace(tried, kind="map"))
     return found
 
 
 def _with_choices(loop: For, kernel: Kernel, memory: Memory) -> For:
-    if not has(loop.body, If):
-        return loop
     uses = Counter(a.buffer for a in accesses(kernel.body))
     uses.update(b.name for b in kernel.buffers if b.kind not in ("temp", "list"))  # the caller's
     return replace(loop, body=selected(loop.body, memory, uses))
