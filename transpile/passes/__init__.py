@@ -62,6 +62,7 @@ from .strands import strands
 from .strides import strides
 from .summed import summed
 from .tables import tables
+from .tally import tally
 from .tidy import tidy
 from .turn import turn
 from .unroll import unroll
@@ -110,6 +111,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("split", split),  # what is dear is vectorised on its own
     ("spread", spread),  # what belongs to a group of neighbours lies beside each of them
     ("jam", jam),  # rows of a product share what they load
+    ("tally", tally),  # what counts few things counts in the numbers that it divides
     ("windows", windows),  # windows of a row are gone over outside of it
     ("lanes", lanes),  # scalar recurrences run sixteen examples at once
     ("contract", contract),  # what lives for one iteration needs no array

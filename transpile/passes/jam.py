@@ -23,6 +23,7 @@ from .depend import Memory
 from .fuse import fuse_body, fusible
 from .order import is_window
 from .tree import Access, Body, Names, accesses, map_bodies, rename_buffers, substitute, touched, walk, written
+from .unroll import MOST_TRIPS
 
 ROWS = 4
 MOST_STORES = 8  # in the body, before copying
@@ -142,7 +143,7 @@ def factor(loop: For, private: set[str], step: bool) -> int:
     if all(len(a.loops) <= 1 for a in inside) and _carries(loop, sums, step):
         return ROWS
     deep = _is_product if any(len(a.loops) > 1 for a in inside) else _is_dot
-    return ROWS if any(deep(a) and _reuses(loop, inside, a.loops[-1].var) for a in sums) else 1
+    return ROWS if any(deep(a) and not _is_short(a.loops[-1]) and _reuses(loop, inside, a.loops[-1].var) for a in sums) else 1
 
 
 def _is_plain(body: Body) -> bool:
@@ -156,6 +157,12 @@ def _carries(loop: For, sums: list[Access], step: bool) -> bool:
     """for k: for j: C[j] += ...; in a step of a recurrence, beside sums that stay in their row: S[k,j] += ..."""
     carry = [not _names(a, loop.var) and _names(a, a.loops[-1].var) for a in sums]
     return len(loop.body) == 1 and (any(carry) if step else all(carry))
+
+
+def _is_short(loop: For) -> bool:
+    """Whether it will be written out, so that what it loads is a few numbers."""
+    trips = (loop.hi - loop.lo).value
+    return trips is not None and trips <= MOST_TRIPS
 
 
 def _is_dot(a: Access) -> bool:

@@ -116,7 +116,8 @@ def _cost(inside: Body, loop: For, known: _Known) -> float:
     var, trips = loop.var, (loop.hi - loop.lo).value
     # One of known length is written out by `unroll`, and then another loop is innermost.
     stays = trips is None or not known.unrolls
-    total = NEVER if stays and is_window(inside, var, known.variables) else 0.0
+    window = is_window(inside, var, known.variables) or overlaps(inside, loop, known.variables)
+    total = NEVER if stays and window else 0.0
     for a in set(accesses(inside)):
         if a.buffer not in known.shapes:
             continue  # a register of each iteration
@@ -146,6 +147,19 @@ def is_window(inside: Body, var: str, variables: set[str]) -> bool:
     with_it = [s for s in seen if var in s]
     others = frozenset.intersection(*with_it) - {var} if with_it else frozenset()
     return any(other in s and var not in s for other in others for s in seen)
+
+
+def overlaps(inside: Body, loop: For, variables: set[str]) -> bool:
+    """Whether it goes over few places, of which the next iteration of another loop has some: a window, and its weights."""
+    trips = (loop.hi - loop.lo).value
+    if trips is None:
+        return False
+    for dim in {d for a in accesses(inside) for d in a.index or () if loop.var in d.symbols()}:
+        for other in dim.symbols() & variables - {loop.var}:
+            split = dim.split(other)
+            if split is not None and 0 < abs(split[0].value or 0) < trips:
+                return True
+    return False
 
 
 def _stride(index: tuple[Dim, ...], var: str, shape: tuple[Dim, ...]) -> int | None:

@@ -39,6 +39,7 @@ from .tree import (
 
 MOST_ROWS = 20  # that are written out
 NEAR = 8  # elements
+FARTHEST = 4  # elements from one place of a row to the next
 _OPS = (None, "add", "max", "min")
 
 
@@ -62,6 +63,16 @@ class _Range:
 
     lo: Dim
     hi: Dim
+
+
+@dataclass(frozen=True)
+class _Target:
+    """Places of an array that a row may go along: every `step`-th from `phase` on."""
+
+    buffer: str
+    outer: Index
+    step: int
+    phase: int
 
 
 @dataclass(frozen=True)
@@ -142,7 +153,8 @@ class _State:
         places = [a for a in accesses(loop.body) if a.index]
         if any(d.split(loop.var) is None for a in places for d in a.index or ()):
             return False
-        return all(stride(a.index or (), self.table[a.buffer].shape, loop.var).value in (0, 1) for a in places)
+        steps = [stride(a.index or (), self.table[a.buffer].shape, loop.var).value for a in places]
+        return all(s is not None and 0 <= s <= FARTHEST for s in steps)
 
     def is_beside(self, stmt: Stmt, stored: set[str]) -> bool:
         """Whether it is the row that what is added to begins with, or ends in."""
@@ -203,27 +215,36 @@ class _State:
         parts = [_Part(_Range(r.lo, r.hi), s) for r in loops for s in r.body if isinstance(s, Store)]  # as all are
         body, within = self.in_registers(parts, var, facts, told)
         ends = _hull([_Range(row.lo, row.hi) for row in loops], facts)
-        whole = For(var, ends.lo, ends.hi, _guarded(body, ends, var), "map")
-        return (whole,) if within else (If(share, (whole,), tuple(self.own(loop) for loop in loops)),)
+        apart = tuple(self.own(loop) for loop in loops)
+        if all(_phase(last, var)[0] == 1 for loop in loops for _, last in self.targets(loop, var)):
+            whole = For(var, ends.lo, ends.hi, _guarded(body, ends, var), "map")
+            return (whole,) if within else (If(share, (whole,), apart),)
+        pieces: list[Stmt] = []  # no masks go by steps: what all rows have is a loop without a branch
+        for where in (_Range(ends.lo, low), _Range(low, high), _Range(high, ends.hi)):
+            body, _ = self.in_registers(parts, var, facts, told)
+            all_there = _Range(low, high) == where
+            inside = tuple(p.stmt for p in body) if all_there else _guarded(body, ends, var)
+            pieces.append(self.own(For(var, where.lo, where.hi, inside, "map")))
+        return (If(share, tuple(pieces), apart),)
 
     def counted_from_targets(self, loops: list[For], var: str) -> list[For]:
         """By one variable that is at the same place of what is stored as that of other rows, where they walk along it:
         the middle one of the places, which what stands still is near, too."""
-        targets: dict[tuple[str, Index], list[Dim]] = {}
+        targets: dict[_Target, list[Dim]] = {}
         for loop in loops:
             for key, last in self.targets(loop, var):
                 targets.setdefault(key, []).append(last)
         return [self.counted(loop, var, {key: _middle(lasts) for key, lasts in targets.items()}) for loop in loops]
 
-    def targets(self, loop: For, var: str) -> list[tuple[tuple[str, Index], Dim]]:
-        """The rows that it stores to, and where."""
+    def targets(self, loop: For, var: str) -> list[tuple[_Target, Dim]]:
+        """The rows that it stores to, and where. Of a row of steps of two, the even and the odd places are apart."""
         stores = [s for s in loop.body if isinstance(s, Store)]
-        places = [((s.buffer, s.index[:-1]), s.index[-1].subs({loop.var: Dim.of(var)})) for s in stores]
-        return [(row, last) for row, last in places if var in last.symbols()]
+        places = [(s.buffer, s.index[:-1], s.index[-1].subs({loop.var: Dim.of(var)})) for s in stores]
+        return [(_Target(name, outer, *_phase(last, var)), last) for name, outer, last in places if var in last.symbols()]
 
-    def counted(self, loop: For, var: str, middle: dict[tuple[str, Index], Dim]) -> For:
-        shifts = [last - middle[row] for row, last in self.targets(loop, var)]
-        shift = next((s for s in shifts if s.value is not None), Dim.of(0))
+    def counted(self, loop: For, var: str, middle: dict[_Target, Dim]) -> For:
+        steps = [(last - middle[row]) // row.step for row, last in self.targets(loop, var)]
+        shift = next((s for s in steps if s.value is not None), Dim.of(0))
         body = substitute(loop.body, {loop.var: Dim.of(var) - shift})
         return replace(loop, var=var, lo=loop.lo + shift, hi=loop.hi + shift, body=body)
 
@@ -242,7 +263,7 @@ class _State:
                     return False
                 if mode == "r" and (there != index or not moves):
                     return False
-                if moves and there != index and not _other_row(there, index):
+                if moves and there != index and not _other_row(there, index) and not _in_turns(there, index, var):
                     return False
         return True
 
@@ -263,7 +284,10 @@ class _State:
         def alone(name: str, index: Index) -> bool:
             root = self.memory.root
             mine = [(n, i) for n, i in touched if root.get(n, n) == root.get(name, name)]
-            return all(n == name and i is not None and (i == index or _other_row(i, index)) for n, i in mine)
+            return all(
+                n == name and i is not None and (i == index or _other_row(i, index) or _in_turns(i, index, loop.var))
+                for n, i in mine
+            )
 
         return [
             place
@@ -362,6 +386,22 @@ def _choices(bound: Dim, kind: str) -> list[Dim]:
 def _other_row(a: Index, b: Index) -> bool:
     """Whether they are apart in another axis than the last."""
     return any((x - y).value not in (None, 0) for x, y in zip(a[:-1], b[:-1]))
+
+
+def _phase(last: Dim, var: str) -> tuple[int, int]:
+    """(the step, and which of the places within a step it is)."""
+    coefficient, rest = last.split(var) or (Dim.of(1), last)
+    step = coefficient.value or 1
+    return step, sum(c for monomial, c in rest.terms if not monomial) % step
+
+
+def _in_turns(a: Index, b: Index, var: str) -> bool:
+    """Whether one goes along other places of a row than the other does: the even and the odd ones, say."""
+    first, second = a[-1].split(var), b[-1].split(var)
+    if first is None or second is None or first[0] != second[0] or not first[0].value:
+        return False
+    apart = (first[1] - second[1]).value
+    return apart is not None and apart % first[0].value != 0
 
 
 def _middle(lasts: list[Dim]) -> Dim:

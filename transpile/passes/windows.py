@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from ..dims import Dim, Facts, maximum, minimum
-from ..ir import Buffer, Comment, Expr, For, If, Kernel, Op, Stmt, Store
+from ..ir import Buffer, Comment, Expr, For, If, Kernel, Load, Op, Stmt, Store
+from ..operations import flops
 from .depend import Memory, injective
 from .guards import margins
 from .products import step
@@ -29,6 +30,7 @@ from .tree import (
     Names,
     accesses,
     buffers,
+    descend,
     dim_loads,
     loads,
     map_bodies,
@@ -36,10 +38,12 @@ from .tree import (
     substitute,
     symbols,
     walk,
+    written,
 )
 from .unroll import MOST_STATEMENTS, MOST_TRIPS
 
 SHORT = 16  # iterations: a loop of no more is no loop to run in vectors
+LIGHT = 4  # operations that are not worth a row
 FARTHEST = 4  # elements from one iteration to the next, of which a vector is still worth gathering
 
 
@@ -60,6 +64,7 @@ class _Piece:
 class _State:
     def __init__(self, kernel: Kernel) -> None:
         self.table, self.names, self.kernel = buffers(kernel), Names.of(kernel), kernel
+        self.made: set[str] = set()  # variables for what the places of a window have alike
 
     def body(self, body: Body, facts: Facts) -> Body:
         return tuple(self.stmt(s, facts) for s in body)
@@ -71,8 +76,53 @@ class _State:
         inside = replace(stmt, body=self.body(stmt.body, facts))
         if inside.body != stmt.body:
             return inside
-        found = _Loop(self, stmt, facts)
-        return found.in_strips() if found.is_along_memory() and found.is_dull() and found.may_be() else stmt
+        known = dict(self.table)
+        found = _Loop(self, replace(stmt, body=self.lifted(stmt.body)), facts)
+        if found.is_along_memory() and found.is_dull() and found.may_be():
+            return found.in_strips()
+        self.table = known
+        return stmt
+
+    def lifted(self, body: Body) -> Body:
+        """With variables for what is dear and the same for all places of a window, which would have no row else."""
+        found: list[Stmt] = []
+        for stmt in body:
+            if isinstance(stmt, For) and (stmt.hi - stmt.lo).value:
+                before, inside = self.out_of(replace(stmt, body=self.lifted(stmt.body)))
+                found += [*before, replace(stmt, body=inside)]
+            else:
+                found.append(stmt)
+        return tuple(found)
+
+    def out_of(self, loop: For) -> tuple[list[Stmt], Body]:
+        """What its iterations make alike, and what is left in it."""
+        changed = {self.root(n) for n in written(loop.body)} - self.made
+        before: list[Stmt] = []
+
+        def alike(expr: Expr) -> bool:
+            return loop.var not in symbols(expr) and not any(self.root(x.buffer) in changed for x in loads(expr))
+
+        def lift(expr: Expr) -> Expr:
+            if not isinstance(expr, Op) or flops(expr.op) <= LIGHT or not alike(expr):
+                return descend(expr, lift)
+            made = next((s.buffer for s in before if isinstance(s, Store) and s.value == expr), None)
+            if made is None:
+                made = self.names.fresh("e")
+                self.made.add(made)
+                self.table[made] = Buffer(made, expr.dtype, (), "temp")
+                before.append(Store(made, (), expr))
+            return Load(made, (), expr.dtype)
+
+        inside: list[Stmt] = []
+        for stmt in loop.body:
+            if isinstance(stmt, Store) and stmt.buffer in self.made and alike(stmt.value):
+                before.append(stmt)
+            else:
+                inside.append(replace(stmt, value=lift(stmt.value)) if isinstance(stmt, Store) else stmt)
+        return before, tuple(inside)
+
+    def root(self, name: str) -> str:
+        return self.table[name].alias or name
 
 
 @dataclass
@@ -94,7 +144,7 @@ class _Loop:
             n
             for n in self.changed
             if table[n].kind == "temp" and not table[n].shape and not table[n].alias
-            if mine.count(n) == everywhere.count(n) and set_first(n, self.loop.body)
+            if (n in self.state.made or mine.count(n) == everywhere.count(n)) and set_first(n, self.loop.body)
         }
 
     # -- whether -------------------------------------------------------------------------------------------------
