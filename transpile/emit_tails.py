@@ -13,12 +13,14 @@ from .dims import Atom, Dim
 from .ir import FLOATS, Buffer, For, Int, Load, Op, Store
 from .operations import flops
 from .passes.depend import distinct
-from .passes.rows import moves_by_one
+from .passes.rows import step_of
 from .passes.tree import dim_loads, own_accesses, parts
 
 LANES = 16  # of the widest vectors: a length that is a multiple leaves nothing
 WORTH = 12  # flops of a body that is as dear as the masks; a sum is worth them always: its order is then the same in
 #             whatever loop it ends up, so that a forward and the forward of `vjp` round alike
+FARTHEST = 4  # elements from one iteration to the next that a part of a vector is still worth to be picked from
+PICKED = 8  # flops of a body for each place that is picked from one by one
 ABREAST = 4  # vectors that a sum fills at a time
 MOST_SUMS = 2
 _SELDOM = frozenset(("sin_far", "cos_far"))  # what runs is not worth the code
@@ -41,19 +43,24 @@ class Tail:
 
 def tail_of(loop: For, table: Mapping[str, Buffer], root: Mapping[str, str], real: str) -> Tail | None:
     """Of a vectorised loop, if its last iterations can be part of a vector: each array stands still or goes by one
-    element, and one that is stored is touched at one place only, or in several rows."""
+    element, or a few, and one that is stored is touched at one place only, or at places that are never one."""
     size = (loop.hi - loop.lo).value
     if size is not None and (size < LANES or size % LANES == 0):
         return None
-    part = part_of(loop, table, root, real)
+    part = part_of(loop, table, root, real, FARTHEST)
+    picked = sum(step_of(place.index, table[place.buffer].shape, loop.var) != 1 for place in part.places) if part else 0
+    if part and picked and (part.long or part.cost < WORTH + PICKED * picked):
+        return None
     sums = any(
         isinstance(s, Store) and s.op == "add" and not s.index and table[s.buffer].dtype in FLOATS for s in loop.body
     )
     return part if part and (part.cost >= WORTH or sums) else None
 
 
-def part_of(loop: For, table: Mapping[str, Buffer], root: Mapping[str, str], real: str) -> Tail | None:
-    """Of a vectorised loop, if a part of a vector can do iterations of it."""
+def part_of(
+    loop: For, table: Mapping[str, Buffer], root: Mapping[str, str], real: str, farthest: int = 1
+) -> Tail | None:
+    """Of a vectorised loop, if a part of a vector can do iterations of it that are at most so many elements apart."""
     body = [s for s in loop.body if isinstance(s, Store)]
     found = [part for s in body for part in parts(s.value)]
     cost = sum(flops(p.op) for p in found if isinstance(p, Op)) + sum(s.op is not None for s in body)
@@ -71,7 +78,7 @@ def part_of(loop: For, table: Mapping[str, Buffer], root: Mapping[str, str], rea
     if any(load.buffer in own for place in touched.values() for d in place.index for load in dim_loads(d)):
         return None  # each iteration works out where it is
     moving = [place for place in touched.values() if loop.var in place.free()]
-    if not all(_walks(place, loop.var, table[place.buffer], real) for place in moving) or not stored <= set(moving):
+    if not all(_walks(p, loop.var, table[p.buffer], real, farthest) for p in moving) or not stored <= set(moving):
         return None
     counts = any(isinstance(p, Int) and loop.var in p.dim.symbols() for p in found)
     return Tail(tuple(moving), frozenset(read), frozenset(stored), counts, cost, is_long(loop.hi))
@@ -102,9 +109,9 @@ def _touched(
     return found, read, stored
 
 
-def _walks(place: Load, var: str, buffer: Buffer, real: str) -> bool:
+def _walks(place: Load, var: str, buffer: Buffer, real: str, farthest: int) -> bool:
     kind = real if buffer.dtype == "real" else buffer.dtype
-    return _BYTES.get(kind) == _BYTES[real] and moves_by_one(place.index, buffer.shape, var)
+    return _BYTES.get(kind) == _BYTES[real] and 1 <= (step_of(place.index, buffer.shape, var) or 0) <= farthest
 
 
 def sums_up(loop: For, sums: set[str], table: Mapping[str, Buffer]) -> bool:

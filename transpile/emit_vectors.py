@@ -19,6 +19,7 @@ from .emit_tails import ABREAST, Tail, is_long, sums_up, waits
 from .emit_text import C_OPS, Speller, bare, extreme
 from .ir import For, Load, Stmt, Store
 from .passes.accumulate import neutral
+from .passes.rows import step_of
 from .passes.tree import Names
 
 _JOINED = ("add", "mul", "max", "min")  # parts.h joins the lanes
@@ -172,10 +173,12 @@ class Vectors:
             part = self.name(f"{place.buffer}_part")
             there = to.address(place.subs({self.loop.var: Dim.of(whole)}))
             to.put(f"{spell.ctype(place.dtype)} {part}[{self.lanes}] __attribute__((aligned(64)));")
+            step = step_of(place.index, spell.table[place.buffer].shape, self.loop.var)
+            take, give, by = ("some", "put", "") if step == 1 else ("pick", "lay", f" {step},")
             if place in tail.read:
-                to.put(f"lc_some_{kind}({part}, {there}, {rest});")
+                to.put(f"lc_{take}_{kind}({part}, {there},{by} {rest});")
             if place in tail.stored:
-                back.append(f"lc_put_{kind}({there}, {part}, {rest});")
+                back.append(f"lc_{give}_{kind}({there}, {part},{by} {rest});")
             lent[spell.place(place.buffer, place.index)] = f"{part}[lc_lane]"
         to.masked, to.mask = self.sums, f"lc_lane < {rest}"
         self.vector(whole, "lc_lane", own, lent, tail.counts, None if own else self.line)

@@ -90,6 +90,17 @@ LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n) { LC
 #endif
 #endif
 
+/* The first n lanes, from places that are some elements apart, and back to them; those between are left alone. */
+LC_USED static inline void LC_AS(lc_pick)(void *to, const void *from, int64_t step, int n)
+{
+    for (int l = 0; l < n; l++) memcpy((LC_REAL *)to + l, (const LC_REAL *)from + l * step, sizeof(LC_REAL));
+    for (int l = n; l < LC_AS(lc_wide); l++) memset((LC_REAL *)to + l, 0, sizeof(LC_REAL));
+}
+LC_USED static inline void LC_AS(lc_lay)(void *to, const void *from, int64_t step, int n)
+{
+    for (int l = 0; l < n; l++) memcpy((LC_REAL *)to + l * step, (const LC_REAL *)from + l, sizeof(LC_REAL));
+}
+
 /* What the lanes of a vector have accumulated, joined two by two. */
 #define LC_JOIN(name, OF) \
     LC_USED static inline LC_REAL LC_AS(name)(LC_REAL *p) \

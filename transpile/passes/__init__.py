@@ -22,6 +22,7 @@ from .deepen import deepen
 from .direct import direct
 from .distribute import distribute
 from .ease import ease
+from .elements import elements
 from .elide import elide
 from .ends import ends
 from .fills import fills
@@ -117,6 +118,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("contract", contract),  # what lives for one iteration needs no array
     ("elide", elide),  # what is made to be copied is made where the copy goes
     ("unroll", unroll),  # small windows are written out
+    ("elements", elements),  # ... and an array of which only known places are touched is so many variables
     ("reorder", reorder),  # ... so that the loop over windows runs along memory
     ("overlap", overlap),  # what windows add to one row is one loop
     ("strands", strands),  # rows that do not touch each other recur on their own

@@ -140,10 +140,11 @@ def factor(loop: For, private: set[str], step: bool) -> int:
     sums = [a for a in inside if a.mode == "add" and a.loops]
     if not sums:
         return 1
+    longer = [a for a in sums if not _is_short(a.loops[-1])]
     if all(len(a.loops) <= 1 for a in inside) and _carries(loop, sums, step):
         return ROWS
     deep = _is_product if any(len(a.loops) > 1 for a in inside) else _is_dot
-    return ROWS if any(deep(a) and not _is_short(a.loops[-1]) and _reuses(loop, inside, a.loops[-1].var) for a in sums) else 1
+    return ROWS if any(deep(a) and _reuses(loop, inside, a.loops[-1].var) for a in longer) else 1
 
 
 def _is_plain(body: Body) -> bool:

@@ -150,7 +150,7 @@ def is_window(inside: Body, var: str, variables: set[str]) -> bool:
 
 
 def overlaps(inside: Body, loop: For, variables: set[str]) -> bool:
-    """Whether it goes over few places, of which the next iteration of another loop has some: a window, and its weights."""
+    """Whether it goes over few places, of which the next iteration of another loop has some: windows, and weights."""
     trips = (loop.hi - loop.lo).value
     if trips is None:
         return False

@@ -19,7 +19,7 @@ from itertools import groupby
 
 from ..dims import Atom, Dim, Facts, maximum, minimum, nonnegative
 from ..ir import FLOATS, Buffer, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
-from .depend import Memory
+from .depend import Memory, distinct
 from .predicate import may_trap
 from .products import stride
 from .strips import STRIP
@@ -240,7 +240,9 @@ class _State:
         """The rows that it stores to, and where. Of a row of steps of two, the even and the odd places are apart."""
         stores = [s for s in loop.body if isinstance(s, Store)]
         places = [(s.buffer, s.index[:-1], s.index[-1].subs({loop.var: Dim.of(var)})) for s in stores]
-        return [(_Target(name, outer, *_phase(last, var)), last) for name, outer, last in places if var in last.symbols()]
+        return [
+            (_Target(name, outer, *_phase(last, var)), last) for name, outer, last in places if var in last.symbols()
+        ]
 
     def counted(self, loop: For, var: str, middle: dict[_Target, Dim]) -> For:
         steps = [(last - middle[row]) // row.step for row, last in self.targets(loop, var)]
@@ -263,7 +265,7 @@ class _State:
                     return False
                 if mode == "r" and (there != index or not moves):
                     return False
-                if moves and there != index and not _other_row(there, index) and not _in_turns(there, index, var):
+                if moves and there != index and not distinct(there, index, var):
                     return False
         return True
 
@@ -284,10 +286,7 @@ class _State:
         def alone(name: str, index: Index) -> bool:
             root = self.memory.root
             mine = [(n, i) for n, i in touched if root.get(n, n) == root.get(name, name)]
-            return all(
-                n == name and i is not None and (i == index or _other_row(i, index) or _in_turns(i, index, loop.var))
-                for n, i in mine
-            )
+            return all(n == name and i is not None and (i == index or distinct(i, index, loop.var)) for n, i in mine)
 
         return [
             place
@@ -383,25 +382,11 @@ def _choices(bound: Dim, kind: str) -> list[Dim]:
     return [bound]
 
 
-def _other_row(a: Index, b: Index) -> bool:
-    """Whether they are apart in another axis than the last."""
-    return any((x - y).value not in (None, 0) for x, y in zip(a[:-1], b[:-1]))
-
-
 def _phase(last: Dim, var: str) -> tuple[int, int]:
     """(the step, and which of the places within a step it is)."""
     coefficient, rest = last.split(var) or (Dim.of(1), last)
     step = coefficient.value or 1
     return step, sum(c for monomial, c in rest.terms if not monomial) % step
-
-
-def _in_turns(a: Index, b: Index, var: str) -> bool:
-    """Whether one goes along other places of a row than the other does: the even and the odd ones, say."""
-    first, second = a[-1].split(var), b[-1].split(var)
-    if first is None or second is None or first[0] != second[0] or not first[0].value:
-        return False
-    apart = (first[1] - second[1]).value
-    return apart is not None and apart % first[0].value != 0
 
 
 def _middle(lasts: list[Dim]) -> Dim:

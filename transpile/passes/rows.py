@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..dims import ONE, ZERO, Dim, minimum, nonnegative
+from ..dims import ZERO, Dim, minimum, nonnegative
 from ..ir import FLOATS, Buffer, For, Kernel, Load, Op, Stmt, Store
 from .tree import Body, Names, in_vectors, map_stmts, own_accesses, substitute
 
@@ -116,7 +116,12 @@ def extreme_of(stmt: Stmt, loop: For, table: Mapping[str, Buffer]) -> Load | Non
 
 def moves_by_one(index: tuple[Dim, ...], shape: tuple[Dim, ...], var: str) -> bool:
     """Whether the next element in memory is that of the next iteration."""
-    if not index or len(index) != len(shape):
-        return False
+    return step_of(index, shape, var) == 1
+
+
+def step_of(index: tuple[Dim, ...], shape: tuple[Dim, ...], var: str) -> int | None:
+    """How many elements of its row an iteration is from the next; None where that is not known, or it is in another."""
+    if not index or len(index) != len(shape) or any(var in dim.symbols() for dim in index[:-1]):
+        return None
     last = index[-1].split(var)
-    return last is not None and last[0] == ONE and not any(var in dim.symbols() for dim in index[:-1])
+    return last[0].value if last is not None else None

@@ -15,16 +15,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..ir import Cast, Const, Expr, For, Int, Kernel, Load, Stmt, Store, While
+from .share import dtype_of
 from .tree import Body, accesses, bodies, map_all, map_stmts, own_exprs, parts, read_from_dims, walk
 
 MOST = 2**20  # things
 
 
 def tally(kernel: Kernel) -> Kernel:
-    variables = {b.name for b in kernel.buffers if b.kind == "temp" and b.dtype == "i64" and not b.shape and not b.alias}
-    variables -= {b.alias for b in kernel.buffers} | read_from_dims(kernel)
+    integers = [b for b in kernel.buffers if b.kind == "temp" and b.dtype == "i64" and not b.shape and not b.alias]
+    variables = {b.name for b in integers} - {b.alias for b in kernel.buffers} - read_from_dims(kernel)
     touched = Counter(a.buffer for a in accesses(kernel.body))
-    asked = Counter(x.value.buffer for s in walk(kernel.body) for e in own_exprs(s) for x in parts(e) if _is_asked(x))
+    asked = Counter(_asked(part) for s in walk(kernel.body) for e in own_exprs(s) for part in parts(e))
     found: set[str] = set()
     for name, rest in _begun(kernel.body):
         mine = Counter(a.mode for a in accesses(rest) if a.buffer == name)
@@ -51,11 +52,12 @@ def _most(body: Body, name: str) -> int | None:
         counts: list[int | None] = [_most(inner, name) for inner in bodies(stmt)]
         match stmt:
             case Store(buffer, _, Cast(value), "add") if buffer == name:
-                counts = [1 if not isinstance(value, Int) and value.dtype == "bool" else None]
+                counts = [1 if dtype_of(value) == "bool" else None]
             case Store(buffer) if buffer == name:
                 return None
             case For(lo=lo, hi=hi) if counts != [0]:
-                counts = [None if n is None or (hi - lo).value is None else n * (hi - lo).value for n in counts]
+                trips = (hi - lo).value
+                counts = [None if n is None or trips is None else n * trips for n in counts]
             case While() if counts != [0]:
                 return None
         if None in counts:
@@ -66,7 +68,8 @@ def _most(body: Body, name: str) -> int | None:
 
 def _counted(kernel: Kernel, names: set[str]) -> Kernel:
     def expr(e: Expr) -> Expr:
-        return Load(e.value.buffer, (), "real") if _is_asked(e) and e.value.buffer in names else e
+        name = _asked(e)
+        return Load(name, (), "real") if name in names else e
 
     def stmt(s: Stmt) -> tuple[Stmt, ...]:
         match s:
@@ -84,9 +87,12 @@ def _is_zero(value: Expr) -> bool:
     return value == Const(0, "i64") or (isinstance(value, Int) and value.dim.value == 0)
 
 
-def _is_asked(expr: Expr) -> bool:
-    """Whether it is a variable as a real number."""
-    return isinstance(expr, Cast) and expr.dtype == "real" and isinstance(expr.value, Load) and not expr.value.index
+def _asked(expr: Expr) -> str:
+    """The variable that it is as a real number; "" where it is anything else."""
+    match expr:
+        case Cast(Load(name, ()), "real"):
+            return name
+    return ""
 
 
 __all__ = ["tally"]
