@@ -4,6 +4,7 @@ import ast
 import importlib.util
 import sys
 import textwrap
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +63,9 @@ def layers_of(path: Path, *names: str) -> str:
     return "\n\n\n".join(texts) + "\n"
 
 
+@cache
 def kernels_in(path: Path) -> dict[tuple[str, str], Kernel]:
-    """(layer, method) -> its kernel after all passes, for a layer file."""
+    """(layer, method) -> its kernel after all passes, for a layer file, which is compiled once."""
     return {(p.layer.name, p.method): p.kernel for p in compile_module(read_module(path)).parts}
 
 

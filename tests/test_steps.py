@@ -155,6 +155,11 @@ def package(folder):
     return built_from(folder, "steps_of", TEXT)
 
 
+@pytest.fixture(scope="module")
+def kernels(package, folder):
+    return kernels_in(folder / "steps_of.py")
+
+
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("m", [0, 1, 3, 5, 8, 13, 18, 66, 131, 134])
 def test_values_and_gradients(package, name, m):
@@ -205,9 +210,9 @@ def rows(kernel) -> list[For]:
         ("upsampled", "predict", 16),
     ],
 )
-def test_one_loop_has_all_windows_and_no_branch(package, folder, name, method, windows):
+def test_one_loop_has_all_windows_and_no_branch(kernels, name, method, windows):
     """Nothing but that lets gcc take even and odd places from vectors, and lay them together again."""
-    kernel = kernels_in(folder / "steps_of.py")[name, method]
+    kernel = kernels[name, method]
     sums = [
         sum(isinstance(s, Store) and s.op == "add" for s in row.body)
         for row in rows(kernel)
@@ -227,15 +232,15 @@ def test_parts_of_vectors(package, m):
         np.testing.assert_allclose(pullback(np.ones_like(y))[0], pull(np.ones_like(wide))[0], 2e-6, 2e-6)
 
 
-def test_what_a_window_makes_has_a_variable_for_each_place(package, folder):
+def test_what_a_window_makes_has_a_variable_for_each_place(kernels):
     """gcc has no vectors for an array of an iteration."""
-    kernel = kernels_in(folder / "steps_of.py")["softest", "backward"]
+    kernel = kernels["softest", "backward"]
     assert not [b.name for b in kernel.buffers if b.kind == "temp" and b.shape and not b.alias]
 
 
-def test_how_many_share_is_counted_in_numbers_of_vectors(package, folder):
+def test_how_many_share_is_counted_in_numbers_of_vectors(kernels):
     """... and divides once, not once for each place of a window."""
-    kernel = kernels_in(folder / "steps_of.py")["largest", "backward"]
+    kernel = kernels["largest", "backward"]
     assert not [b.name for b in kernel.buffers if b.dtype == "i64"]
     exprs = [p for s in walk(kernel.body) for e in own_exprs(s) for p in parts(e)]
     assert sum(isinstance(p, Op) and p.op == "divide" for p in exprs) == 1

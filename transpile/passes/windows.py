@@ -76,12 +76,10 @@ class _State:
         inside = replace(stmt, body=self.body(stmt.body, facts))
         if inside.body != stmt.body:
             return inside
-        known = dict(self.table)
-        found = _Loop(self, replace(stmt, body=self.lifted(stmt.body)), facts)
-        if found.is_along_memory() and found.is_dull() and found.may_be():
-            return found.in_strips()
-        self.table = known
-        return stmt
+        found = _Loop(self, stmt, facts)
+        if not (found.is_along_memory() and found.is_dull() and found.may_be()):
+            return stmt
+        return _Loop(self, replace(stmt, body=self.lifted(stmt.body)), facts).in_strips()
 
     def lifted(self, body: Body) -> Body:
         """With variables for what is dear and the same for all places of a window, which would have no row else."""
