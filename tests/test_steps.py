@@ -118,6 +118,18 @@ def softest(x: real["H W"]):
 
 
 @layer
+def overlapping(x: real["H W"]):
+    """... by three that share a row and a column: what divides is used several times."""
+    h, w = x.shape
+    y = np.zeros(((h - 3) // 2 + 1, (w - 3) // 2 + 1))
+    for i in range(y.shape[0]):
+        for j in range(y.shape[1]):
+            e = np.exp(x[2 * i : 2 * i + 3, 2 * j : 2 * j + 3])
+            y[i, j] = np.sum(e * x[2 * i : 2 * i + 3, 2 * j : 2 * j + 3]) / np.sum(e)
+    return y
+
+
+@layer
 def every_third(x: real["T"]) -> real["T"]:
     """What is between stays as it is."""
     y = x * x
@@ -136,9 +148,18 @@ SHAPES = {
     "lowest": ["m"],
     "told": ["m", "3"],
     "softest": ["n m"],
+    "overlapping": ["n m"],
     "every_third": ["m"],
 }
-LEAST = {"largest": 3, "blurred": 3, "strided": 5, "apart": 9, "lowest": 3, "told": 3}  # elements of a row
+LEAST = {
+    "largest": 3,
+    "overlapping": 3,
+    "blurred": 3,
+    "strided": 5,
+    "apart": 9,
+    "lowest": 3,
+    "told": 3,
+}  # elements of a row
 
 
 def draw(name: str, examples: int, n: int, m: int, dtype: type) -> list[np.ndarray]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from ..dims import ONE, ZERO, Dim
+from ..dims import ONE, ZERO, Atom, Dim
 from ..ir import Buffer, Comment, Expr, For, Kernel, Load, Product, Stmt, Store, While
 from .tidy import drop_idle
 from .tree import (
@@ -197,11 +197,14 @@ def stored_first(body: Body, buffer: Buffer, dropped: set[int]) -> bool:
 
 
 def over(index: Dim, extent: Dim, ranges: Mapping[str, tuple[Dim, Dim]]) -> str | None:
-    """The loop variable with which an index takes all values from 0 to the extent once, upwards or downwards."""
+    """The loop variable with which an index takes all values from 0 to the extent once, upwards or downwards. An axis
+    that cannot have fewer than no elements has as many as the loop."""
     for name in sorted(index.symbols() & ranges.keys()):
         (lo, hi), v = ranges[name], Dim.of(name)
         upwards = (index - v + lo, index - v + hi)
         downwards = (index + v - hi + 1, index + v - lo + 1)
         if (ZERO, extent) in (upwards, downwards):
             return name
+    if isinstance(atom := extent.symbol, Atom) and atom.kind == "max" and ZERO in atom.args:
+        return next((over(index, a, ranges) for a in atom.args if isinstance(a, Dim) and a != ZERO), None)
     return None

@@ -9,14 +9,14 @@ that adds to it could not be one with that which fills it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import takewhile
 
 from ..dims import Dim
-from ..ir import Buffer, Check, Kernel, Stmt
-from .contract import stored_first
+from ..ir import Buffer, Check, For, Kernel, Stmt
+from .contract import over, stored_first
 from .order import filled
 from .tree import Access, Body, accesses, buffers, dim_loads, has, map_bodies, roots, touched
 
@@ -59,10 +59,25 @@ def _leaves(name: str, root: Mapping[str, str], stmt: Stmt) -> bool:
 
 
 def stores_all(stmt: Stmt, touching: Sequence[Access], buffer: Buffer, still: Mapping[int, Dim]) -> bool:
-    """Whether a statement, which touches a buffer there, stores into all of it and reads nothing: at these places along
-    the axes that stand still."""
+    """Whether a statement, which touches a buffer there, stores into all of it before it reads any: at these places
+    along the axes that stand still. Where each iteration of a loop has a slice of its own, it is asked of the slice."""
+    if len(touching) > 1 and isinstance(stmt, For):
+        for axis, own in _slices(stmt, touching, buffer):
+            first = next(s for s in stmt.body if buffer.name in touched((s,)))
+            inside = [a for a in accesses((first,)) if a.buffer == buffer.name]
+            return axis not in still and stores_all(first, inside, buffer, {**still, axis: own})
     alike = len(touching) == 1 and touching[0].buffer == buffer.name and _stores(touching[0], still)
     return alike and stored_first((stmt,), buffer, set(still))
+
+
+def _slices(loop: For, touching: Sequence[Access], buffer: Buffer) -> Iterator[tuple[int, Dim]]:
+    """An axis along which each iteration has a place of its own, and all of them have all, and that place."""
+    if any(a.buffer != buffer.name or a.index is None for a in touching):
+        return
+    for axis, extent in enumerate(buffer.shape):
+        own = {a.index[axis] for a in touching if a.index is not None}
+        if len(own) == 1 and over(place := own.pop(), extent, {loop.var: (loop.lo, loop.hi)}) == loop.var:
+            yield axis, place
 
 
 def _stores(access: Access, still: Mapping[int, Dim]) -> bool:

@@ -12,12 +12,14 @@ one place comes in another order.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from ..dims import Dim, Facts, maximum, minimum
+from ..dims import Dim, Facts, maximum, minimum, product
 from ..ir import Buffer, Comment, Expr, For, If, Kernel, Load, Op, Stmt, Store
 from ..operations import flops
+from .contract import stored_first
 from .depend import Memory, injective
 from .guards import margins
 from .products import step
@@ -63,7 +65,8 @@ class _Piece:
 
 class _State:
     def __init__(self, kernel: Kernel) -> None:
-        self.table, self.names, self.kernel = buffers(kernel), Names.of(kernel), kernel
+        self.table, self.names = buffers(kernel), Names.of(kernel)
+        self.uses = Counter(a.buffer for a in accesses(kernel.body))
         self.made: set[str] = set()  # variables for what the places of a window have alike
 
     def body(self, body: Body, facts: Facts) -> Body:
@@ -76,10 +79,12 @@ class _State:
         inside = replace(stmt, body=self.body(stmt.body, facts))
         if inside.body != stmt.body:
             return inside
-        found = _Loop(self, stmt, facts)
+        uses = Counter(a.buffer for a in accesses(stmt.body))
+        alone = {name for name, count in uses.items() if count == self.uses[name]}
+        found = _Loop(self, stmt, facts, alone)
         if not (found.is_along_memory() and found.is_dull() and found.may_be()):
             return stmt
-        return _Loop(self, replace(stmt, body=self.lifted(stmt.body)), facts).in_strips()
+        return _Loop(self, replace(stmt, body=self.lifted(stmt.body)), facts, alone | self.made).in_strips()
 
     def lifted(self, body: Body) -> Body:
         """With variables for what is dear and the same for all places of a window, which would have no row else."""
@@ -122,12 +127,19 @@ class _State:
     def root(self, name: str) -> str:
         return self.table[name].alias or name
 
+    def is_shared(self, name: str) -> bool:
+        """Whether it goes by another name, too."""
+        return any(name != b.name and self.root(name) == self.root(b.name) for b in self.table.values())
+
 
 @dataclass
 class _Loop:
+    """`alone`: what is touched in this loop only."""
+
     state: _State
     loop: For
     facts: Facts
+    alone: set[str]
     inner: list[For] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -136,14 +148,31 @@ class _Loop:
         self.all = list(accesses(self.loop.body))
         self.changed = {a.buffer for a in self.all if a.writes} | {self.root(a.buffer) for a in self.all if a.writes}
         table = self.state.table
-        everywhere = [a.buffer for a in accesses(self.state.kernel.body)]
-        mine = [a.buffer for a in self.all]
+        self.saved = {n: kept for n in sorted(self.changed & self.alone) if (kept := self.axes_of(n))}
         self.own = {
             n
-            for n in self.changed
+            for n in self.changed & self.alone
             if table[n].kind == "temp" and not table[n].shape and not table[n].alias
-            if (n in self.state.made or mine.count(n) == everywhere.count(n)) and set_first(n, self.loop.body)
+            if set_first(n, self.loop.body)
         }
+
+    def axes_of(self, name: str) -> tuple[int, ...]:
+        """The axes of what an iteration has for itself in an array, of few places: what a reverse saves of a window's
+        steps. None where it is anything else."""
+        buffer, inner = self.state.table[name], {s.var for s in self.inner}
+        places = [a.index for a in self.all if a.buffer == name and a.index is not None]
+        if buffer.kind != "temp" or self.state.is_shared(name):
+            return ()
+        axes = [{place[axis] for place in places} for axis in range(len(buffer.shape))]
+        kept = tuple(k for k, found in enumerate(axes) if any(d.symbols() & inner for d in found))
+        fixed = [next(iter(found)) for k, found in enumerate(axes) if k not in kept and len(found) == 1]
+        splits = [d.split(self.loop.var) for d in fixed]
+        own = all(s is not None and s[0].value in (0, 1) for s in splits)
+        apart = not any(self.loop.var in d.symbols() for k in kept for d in axes[k])
+        few = 0 < (product(buffer.shape[k] for k in kept).value or 0) <= SHORT * SHORT
+        if not (kept and own and apart and few and len(fixed) + len(kept) == len(axes)):
+            return ()
+        return kept if stored_first(self.loop.body, buffer, set(range(len(axes))) - set(kept)) else ()
 
     # -- whether -------------------------------------------------------------------------------------------------
     def is_along_memory(self) -> bool:
@@ -151,7 +180,9 @@ class _Loop:
         loop, extent = self.loop, (self.loop.hi - self.loop.lo).value
         if loop.kind != "map" or loop.parallel or (extent is not None and extent < STRIP // 4):
             return False
-        places = [(a.index, self.state.table[a.buffer].shape) for a in self.all if a.index]
+        places = [
+            (a.index, self.state.table[a.buffer].shape) for a in self.all if a.index and a.buffer not in self.saved
+        ]
         steps = {step(i, s, loop.var) for i, s in places}
         if not steps & {1, -1} or any(s is None or abs(s) > FARTHEST for s in steps):
             return False
@@ -176,7 +207,7 @@ class _Loop:
         small = all((s.hi - s.lo).value is not None and (s.hi - s.lo).value <= MOST_TRIPS for s in self.inner)
         plain = all(isinstance(s, (Store, For, Comment)) for s in walk(self.loop.body))
         many = sum(isinstance(s, Store) for s in walk(self.loop.body)) * MOST_TRIPS > MOST_STATEMENTS
-        inside = {a.buffer for s in self.inner for a in accesses(s.body) if a.writes} - self.own
+        inside = {a.buffer for s in self.inner for a in accesses(s.body) if a.writes} - self.own - self.saved.keys()
         return not (small and plain and not many and all(self.are_apart(name) for name in inside))
 
     def jumps(self, other: For) -> bool:
@@ -252,7 +283,7 @@ class _Loop:
 
     def is_apart(self, access: Access) -> bool:
         """Whether iterations write to places of their own, or all add to one place and nothing asks for it."""
-        if access.buffer in self.own:
+        if access.buffer in self.own or access.buffer in self.saved:
             return True
         if access.index is None or any(True for d in access.index for _ in dim_loads(d)):
             return False
@@ -276,7 +307,8 @@ class _Loop:
         rows = self.rows(list(_leaves(tree)))
 
         def place(name: str, index: Index) -> tuple[str, Index]:
-            return (rows[name], (Dim.of(loop.var) - start,)) if name in rows else (name, index)
+            kept = tuple(index[axis] for axis in self.saved.get(name, ()))
+            return (rows[name], (*kept, Dim.of(loop.var) - start)) if name in rows else (name, index)
 
         def emit(node: _Piece | For | If) -> Stmt:
             if not isinstance(node, _Piece):
@@ -354,6 +386,10 @@ class _Loop:
                 found[name] = self.state.names.fresh(f"{name}_row")
                 table = self.state.table
                 table[found[name]] = Buffer(found[name], table[name].dtype, (Dim.of(STRIP),), "temp")
+        for name, kept in self.saved.items():
+            found[name] = self.state.names.fresh(f"{name}_row")
+            shape = (*(self.state.table[name].shape[axis] for axis in kept), Dim.of(STRIP))
+            self.state.table[found[name]] = Buffer(found[name], self.state.table[name].dtype, shape, "temp")
         return found
 
 
