@@ -353,9 +353,9 @@ def test_what_is_right_beside_a_mistake_passes(bad):
 
 
 def test_one_element_in_a_large_array_is_found_fast(bad):
-    started = time.perf_counter()
+    started = time.process_time()  # of this process: a machine may do other things beside it
     report = bad.slightly.check((256, 768), observations=2)
-    assert time.perf_counter() - started < 30
+    assert time.process_time() - started < 30
     assert re.search(r"worst at \[\d, 7, 5\]", row(report, "gradient of x").note), str(report)
 
 

@@ -99,7 +99,7 @@ class _State:
 
     def out_of(self, loop: For) -> tuple[list[Stmt], Body]:
         """What its iterations make alike, and what is left in it."""
-        changed = {self.root(n) for n in written(loop.body)} - self.made
+        changed = {self.root(n) for n in written(loop.body)}
         before: list[Stmt] = []
 
         def alike(expr: Expr) -> bool:
@@ -120,6 +120,7 @@ class _State:
         for stmt in loop.body:
             if isinstance(stmt, Store) and stmt.buffer in self.made and alike(stmt.value):
                 before.append(stmt)
+                changed.discard(stmt.buffer)
             else:
                 inside.append(replace(stmt, value=lift(stmt.value)) if isinstance(stmt, Store) else stmt)
         return before, tuple(inside)
