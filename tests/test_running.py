@@ -79,6 +79,23 @@ def carried(x: real["R T"], w: Param[real["3"]]) -> real["T"]:
             for k in range(3):
                 y[t] = np.sin(y[t] * w[k]) + x[r, t + k]
     return y
+
+
+@layer
+def counting(x: real["H W"]):
+    """Sizes that are the larger of two, windows in them, and a count of what is in each: much to be proven."""
+    h, n = x.shape
+    y = np.zeros((max((h - 2) // 1 + 1, 0), max((n - 5) // 1 + 1, 0)))
+    for i in range(y.shape[0]):
+        for j in range(y.shape[1]):
+            m = np.max(x[1 * i : 1 * i + 2, 1 * j : 1 * j + 5])
+            c = 0
+            for a in range(2):
+                for b in range(5):
+                    if x[1 * i + a, 1 * j + b] <= m:
+                        c += 1
+            y[i, j] = m * m / c + c * x[1 * i, 1 * j]
+    return y
 '''
 
 SHAPES = {
@@ -87,6 +104,7 @@ SHAPES = {
     "bordered": ["n m"],
     "two": ["m", "5"],
     "carried": ["n m", "3"],
+    "counting": ["n m"],
 }
 LEAST = {"dilated": 2, "multiplied": 2, "two": 4}  # elements of a row
 

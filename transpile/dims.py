@@ -332,6 +332,7 @@ def product(dims: Iterable[Dim]) -> Dim:
 
 Facts = Mapping[str, tuple[Dim, Dim]]  # symbol -> (lowest, highest) value; a symbol without a fact is an extent, >= 0
 ANY = (Dim.of(-(2**62)), Dim.of(2**62))  # what is known of a configuration integer
+MOST_ASKED = 1000  # questions of a proof: those that are found ask some hundred, and others may go on for ever
 
 
 def nonnegative(dim: Dim, facts: Facts | None = None) -> bool:
@@ -350,6 +351,8 @@ class _Proof:
 
     def holds(self, dim: Dim) -> bool:
         if dim not in self.asked:
+            if len(self.asked) == MOST_ASKED:
+                return False
             self.asked[dim] = False
             self.asked[dim] = self._tried(dim)
         return self.asked[dim]
