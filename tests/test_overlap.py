@@ -136,6 +136,34 @@ def wide_window(x: real["H W"], w: Param[real["5 5"]]) -> real["H W"]:
                     if 0 <= i + a - 2 < h and 0 <= j + b - 2 < n:
                         y[i, j] += x[i + a - 2, j + b - 2] * w[a, b]
     return y
+
+
+@layer
+def capped(x: real["H W"], w: Param[real["3"]]) -> real["H"]:
+    """A row's sum first, and then the largest of it and of what a window has: one place for both."""
+    h, n = x.shape
+    y = np.zeros(h)
+    for i in range(h):
+        for j in range(n):
+            y[i] += x[i, j] * w[0]
+        for k in range(3):
+            for j in range(n - 2):
+                y[i] = max(y[i], x[i, j + k] * w[k])
+    return y
+
+
+@layer
+def floored(x: real["H W"], w: Param[real["5"]]) -> real["H"]:
+    """... and the other way round."""
+    h, n = x.shape
+    y = np.ones(h)
+    for i in range(h):
+        for k in range(3):
+            for j in range(n - 2):
+                y[i] += x[i, j + k] * w[k]
+        for j in range(n - 2):
+            y[i] = min(y[i], x[i, j + 1])
+    return y
 '''
 
 SHAPES = {
@@ -148,6 +176,8 @@ SHAPES = {
     "guarded": ["m", "4"],
     "long_window": ["m", "9"],
     "wide_window": ["n m", "5 5"],
+    "capped": ["n m", "3"],
+    "floored": ["n m", "5"],
 }
 
 

@@ -19,7 +19,7 @@ def elements(kernel: Kernel) -> Kernel:
     aliased = {n for b in kernel.buffers if b.alias for n in (b.name, b.alias)}
     small = {b.name: b for b in kernel.buffers if b.kind == "temp" and b.shape and _size(b) <= MOST}
     found = [a for a in accesses(kernel.body) if a.buffer in small]
-    loose = {a.buffer for a in found if a.index is None or any(d.value is None for d in a.index)}
+    loose = {a.buffer for a in found if a.index is None or not _is_known(a.index, small[a.buffer])}
     names, made = Names.of(kernel), dict[tuple[str, Index], Buffer]()
     for name, place in dict.fromkeys((a.buffer, a.index) for a in found):
         if place is not None and name not in loose | aliased:
@@ -36,6 +36,10 @@ def _size(buffer: Buffer) -> int:
     for dim in buffer.shape:
         size *= MOST + 1 if dim.value is None else dim.value
     return size
+
+
+def _is_known(place: Index, buffer: Buffer) -> bool:
+    return all(0 <= (-1 if d.value is None else d.value) < (n.value or 0) for d, n in zip(place, buffer.shape))
 
 
 def _digits(place: Index) -> str:

@@ -213,19 +213,20 @@ class _State:
             low, high = maximum(low, loop.lo, facts), minimum(high, loop.hi, facts)
         share = Op("less_equal", (Int(low), Int(high)), "bool")
         parts = [_Part(_Range(r.lo, r.hi), s) for r in loops for s in r.body if isinstance(s, Store)]  # as all are
-        body, within = self.in_registers(parts, var, facts, told)
         ends = _hull([_Range(row.lo, row.hi) for row in loops], facts)
         apart = tuple(self.own(loop) for loop in loops)
-        if all(_phase(last, var)[0] == 1 for loop in loops for _, last in self.targets(loop, var)):
-            whole = For(var, ends.lo, ends.hi, _guarded(body, ends, var), "map")
-            return (whole,) if within else (If(share, (whole,), apart),)
-        pieces: list[Stmt] = []  # no masks go by steps: what all rows have is a loop without a branch
-        for where in (_Range(ends.lo, low), _Range(low, high), _Range(high, ends.hi)):
-            body, _ = self.in_registers(parts, var, facts, told)
-            all_there = _Range(low, high) == where
-            inside = tuple(p.stmt for p in body) if all_there else _guarded(body, ends, var)
-            pieces.append(self.own(For(var, where.lo, where.hi, inside, "map")))
-        return (If(share, tuple(pieces), apart),)
+
+        def whole() -> tuple[For, bool]:
+            body, within = self.in_registers(parts, var, facts, told)
+            return For(var, ends.lo, ends.hi, _guarded(body, ends, var), "map"), within
+
+        if all(target.step == 1 for loop in loops for target, _ in self.targets(loop, var)):
+            loop, within = whole()
+            return (loop,) if within else (If(share, (loop,), apart),)
+        # No masks go by steps: what all rows have is a loop without a branch. (Loops outside are told by `apart`.)
+        every = tuple(p.stmt for p in self.in_registers(parts, var, facts, told)[0])
+        begin, end = replace(whole()[0], hi=low), replace(whole()[0], lo=high)
+        return (If(share, (self.own(begin), For(var, low, high, every, "map"), self.own(end)), apart),)
 
     def counted_from_targets(self, loops: list[For], var: str) -> list[For]:
         """By one variable that is at the same place of what is stored as that of other rows, where they walk along it:
@@ -252,12 +253,14 @@ class _State:
 
     def may_join(self, loops: list[For], var: str) -> bool:
         """Whether iterations of different rows meet only where they are of one place, or all add to one."""
-        stored = {(s.buffer, s.index) for loop in loops for s in loop.body if isinstance(s, Store)}
+        stored = {(s.buffer, s.index, s.op) for loop in loops for s in loop.body if isinstance(s, Store)}
         touched = {(a.buffer, a.index, a.mode) for loop in loops for a in accesses(loop.body)}
         if not self.are_near([(name, index) for name, index, _ in touched if index], var):
             return False
-        for name, index in stored:
+        for name, index, op in stored:
             moves = any(var in d.symbols() for d in index)
+            if not moves and op is None:
+                return False
             for other, there, mode in touched:
                 if self.memory.root.get(name, name) != self.memory.root.get(other, other):
                     continue
@@ -265,6 +268,8 @@ class _State:
                     return False
                 if mode == "r" and (there != index or not moves):
                     return False
+                if not moves and mode != op:
+                    return False  # sums and extremes do not change places
                 if moves and there != index and not distinct(there, index, var):
                     return False
         return True

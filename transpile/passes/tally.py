@@ -57,7 +57,7 @@ def _most(body: Body, name: str) -> int | None:
                 return None
             case For(lo=lo, hi=hi) if counts != [0]:
                 trips = (hi - lo).value
-                counts = [None if n is None or trips is None else n * trips for n in counts]
+                counts = [None if n is None or trips is None else n * max(trips, 0) for n in counts]
             case While() if counts != [0]:
                 return None
         if None in counts:

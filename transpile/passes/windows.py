@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 from ..dims import Dim, Facts, maximum, minimum, product
 from ..ir import Buffer, Comment, Expr, For, If, Kernel, Load, Op, Stmt, Store
 from ..operations import flops
-from .contract import stored_first
 from .depend import Memory, injective
+from .fills import stores_all
 from .guards import margins
 from .products import step
 from .ranges import conjuncts
@@ -39,6 +39,7 @@ from .tree import (
     map_places,
     substitute,
     symbols,
+    touched,
     walk,
     written,
 )
@@ -90,7 +91,7 @@ class _State:
         """With variables for what is dear and the same for all places of a window, which would have no row else."""
         found: list[Stmt] = []
         for stmt in body:
-            if isinstance(stmt, For) and (stmt.hi - stmt.lo).value:
+            if isinstance(stmt, For) and ((stmt.hi - stmt.lo).value or 0) > 0:
                 before, inside = self.out_of(replace(stmt, body=self.lifted(stmt.body)))
                 found += [*before, replace(stmt, body=inside)]
             else:
@@ -159,7 +160,7 @@ class _Loop:
 
     def axes_of(self, name: str) -> tuple[int, ...]:
         """The axes of what an iteration has for itself in an array, of few places: what a reverse saves of a window's
-        steps. None where it is anything else."""
+        steps; none where it is anything else."""
         buffer, inner = self.state.table[name], {s.var for s in self.inner}
         places = [a.index for a in self.all if a.buffer == name and a.index is not None]
         if buffer.kind != "temp" or self.state.is_shared(name):
@@ -173,7 +174,9 @@ class _Loop:
         few = 0 < (product(buffer.shape[k] for k in kept).value or 0) <= SHORT * SHORT
         if not (kept and own and apart and few and len(fixed) + len(kept) == len(axes)):
             return ()
-        return kept if stored_first(self.loop.body, buffer, set(range(len(axes))) - set(kept)) else ()
+        still = {k: next(iter(found)) for k, found in enumerate(axes) if k not in kept}
+        first = next(s for s in self.loop.body if name in touched((s,)))
+        return kept if stores_all(first, [a for a in accesses((first,)) if a.buffer == name], buffer, still) else ()
 
     # -- whether -------------------------------------------------------------------------------------------------
     def is_along_memory(self) -> bool:
