@@ -48,13 +48,15 @@ def tail_of(loop: For, table: Mapping[str, Buffer], root: Mapping[str, str], rea
     if size is not None and (size < LANES or size % LANES == 0):
         return None
     part = part_of(loop, table, root, real, FARTHEST)
-    picked = sum(step_of(place.index, table[place.buffer].shape, loop.var) != 1 for place in part.places) if part else 0
-    if part and picked and (part.long or part.cost < WORTH + PICKED * picked or _adds_up(loop)):
+    if part is None:
+        return None
+    picked = sum(step_of(place.index, table[place.buffer].shape, loop.var) != 1 for place in part.places)
+    if picked and (part.long or part.cost < WORTH + PICKED * picked or _adds_up(loop)):
         return None
     sums = any(
         isinstance(s, Store) and s.op == "add" and not s.index and table[s.buffer].dtype in FLOATS for s in loop.body
     )
-    return part if part and (part.cost >= WORTH or sums) else None
+    return part if part.cost >= WORTH or sums else None
 
 
 def _adds_up(loop: For) -> bool:

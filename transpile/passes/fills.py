@@ -61,13 +61,19 @@ def _leaves(name: str, root: Mapping[str, str], stmt: Stmt) -> bool:
 def stores_all(stmt: Stmt, touching: Sequence[Access], buffer: Buffer, still: Mapping[int, Dim]) -> bool:
     """Whether a statement, which touches a buffer there, stores into all of it before it reads any: at these places
     along the axes that stand still. Where each iteration of a loop has a slice of its own, it is asked of the slice."""
-    if len(touching) > 1 and isinstance(stmt, For):
-        for axis, own in _slices(stmt, touching, buffer):
-            first = next(s for s in stmt.body if buffer.name in touched((s,)))
-            inside = [a for a in accesses((first,)) if a.buffer == buffer.name]
-            return axis not in still and stores_all(first, inside, buffer, {**still, axis: own})
+    if len(touching) > 1:
+        return isinstance(stmt, For) and any(
+            axis not in still and stores_slice(stmt, buffer, {**still, axis: own})
+            for axis, own in _slices(stmt, touching, buffer)
+        )
     alike = len(touching) == 1 and touching[0].buffer == buffer.name and _stores(touching[0], still)
     return alike and stored_first((stmt,), buffer, set(still))
+
+
+def stores_slice(loop: For, buffer: Buffer, still: Mapping[int, Dim]) -> bool:
+    """The same of what an iteration does first with its slice."""
+    first = next(s for s in loop.body if buffer.name in touched((s,)))
+    return stores_all(first, [a for a in accesses((first,)) if a.buffer == buffer.name], buffer, still)
 
 
 def _slices(loop: For, touching: Sequence[Access], buffer: Buffer) -> Iterator[tuple[int, Dim]]:
@@ -88,4 +94,4 @@ def _stores(access: Access, still: Mapping[int, Dim]) -> bool:
     return all(any(loop.var in d.symbols() for d in access.index) for loop in access.loops)
 
 
-__all__ = ["fills", "stores_all"]
+__all__ = ["fills", "stores_all", "stores_slice"]

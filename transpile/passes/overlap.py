@@ -36,10 +36,10 @@ from .tree import (
     substitute,
     symbols,
 )
+from .windows import FARTHEST
 
 MOST_ROWS = 20  # that are written out
 NEAR = 8  # elements
-FARTHEST = 4  # elements from one place of a row to the next
 _OPS = (None, "add", "max", "min")
 
 
@@ -143,7 +143,8 @@ class _State:
         return found
 
     def is_row(self, loop: Stmt) -> bool:
-        """Whether it is a loop along memory, of an extent that is not known, that stores or accumulates."""
+        """Whether it is a loop along memory, or by few elements, of an extent that is not known, that stores or
+        accumulates."""
         if not isinstance(loop, For) or loop.kind != "map" or loop.parallel:
             return False
         if (loop.hi - loop.lo).value is not None or any(any(dim_loads(d)) for d in (loop.lo, loop.hi)):

@@ -20,7 +20,7 @@ from ..dims import Dim, Facts, maximum, minimum, product
 from ..ir import Buffer, Comment, Expr, For, If, Kernel, Load, Op, Stmt, Store
 from ..operations import flops
 from .depend import Memory, injective
-from .fills import stores_all
+from .fills import stores_slice
 from .guards import margins
 from .products import step
 from .ranges import conjuncts
@@ -39,7 +39,6 @@ from .tree import (
     map_places,
     substitute,
     symbols,
-    touched,
     walk,
     written,
 )
@@ -175,8 +174,7 @@ class _Loop:
         if not (kept and own and apart and few and len(fixed) + len(kept) == len(axes)):
             return ()
         still = {k: next(iter(found)) for k, found in enumerate(axes) if k not in kept}
-        first = next(s for s in self.loop.body if name in touched((s,)))
-        return kept if stores_all(first, [a for a in accesses((first,)) if a.buffer == name], buffer, still) else ()
+        return kept if stores_slice(self.loop, buffer, still) else ()
 
     # -- whether -------------------------------------------------------------------------------------------------
     def is_along_memory(self) -> bool:
@@ -300,7 +298,7 @@ class _Loop:
         return access.mode != "w" and all(a.mode == access.mode for a in others)
 
     def root(self, name: str) -> str:
-        return self.state.table[name].alias or name
+        return self.state.root(name)
 
     # -- how -----------------------------------------------------------------------------------------------------
     def in_strips(self) -> For:
