@@ -10,18 +10,28 @@
 gcc does neither around `omp simd` and OpenMP regions as well as one would think, and a load inside a select
 keeps it from being branch-free; so loads there are made before, if they are proven to be in range. An
 unproven load is never moved.
+
+What is dear, and told by the counter of a short loop alone, is a row of that loop, made before the loop around it.
+
+    for j: for l in 0..16: m[j,l] /= p[l]    ->    for l in 0..16: e[l] = 1 / p[l]
+                                                   for j: for l in 0..16: m[j,l] *= e[l]
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
-from ..ir import Buffer, Cast, Check, Const, Expr, For, If, Int, Kernel, Load, Op, Scalar, Stmt, Store
+from ..dims import Dim
+from ..ir import FLOATS, Buffer, Cast, Check, Const, Expr, For, If, Int, Kernel, Load, Op, Scalar, Stmt, Store
 from ..operations import flops
+from .alike import MANY_LANES
 from .copies import copies
 from .depend import Memory
 from .predicate import may_trap
-from .tree import Body, Names, descend, loads, map_bodies, parts, symbols, written
+from .tree import Body, Names, accesses, descend, loads, map_bodies, map_expr, parts, subst_expr, symbols, written
+
+LIGHT = 4  # operations that are not worth a row
 
 Key = tuple[Expr, frozenset[tuple[str, int]]]
 
@@ -44,10 +54,10 @@ class _State:
         self.names = Names.of(kernel)
         self.made: dict[str, Buffer] = {}
 
-    def temp(self, value: Expr) -> str:
+    def temp(self, value: Expr, shape: tuple[Dim, ...] = ()) -> str:
         base = f"{value.buffer}v" if isinstance(value, Load) else "e"
         name = self.names.fresh(base)
-        self.made[name] = self.table[name] = Buffer(name, dtype_of(value), (), "temp")
+        self.made[name] = self.table[name] = Buffer(name, dtype_of(value), shape, "temp")
         return name
 
     def body(self, body: Body, memory: Memory) -> Body:
@@ -90,9 +100,50 @@ class _State:
             ):
                 before.append(stmt)
                 changed.discard(stmt.buffer)
+            elif isinstance(stmt, For) and stmt.kind == "map" and 0 < _trips(stmt) <= MANY_LANES:
+                row, left = self.beside(stmt, steady, memory)
+                before += row
+                kept += left
+                changed -= written(row)
             else:
                 kept.append(_with_exprs(stmt, lift))
         return tuple(before), tuple(kept)
+
+    def beside(self, short: For, steady: Callable[[Expr], bool], memory: Memory) -> tuple[Body, Body]:
+        """Rows of what is dear in a short loop, and told by its counter alone; and what is left of it."""
+        if all(isinstance(s, Store) and s.buffer in self.made and s.index and steady(s.value) for s in short.body):
+            return (short,), ()
+        told: dict[str, Expr] = {}  # of its variables, those that its counter tells
+        known: dict[Expr, str] = {}
+        here = Dim.of(short.var)
+
+        def in_full(expr: Expr) -> Expr:
+            return map_expr(expr, lambda e: told.get(e.buffer, e) if isinstance(e, Load) else e)
+
+        def lift(expr: Expr) -> Expr:
+            full = in_full(expr)
+            if not (isinstance(full, Op) and full.dtype in FLOATS and short.var in symbols(full)):
+                return descend(expr, lift)
+            if not (steady(full) and self.is_safe(full, memory.inside(short))):
+                return descend(expr, lift)
+            if full not in known:
+                known[full] = self.temp(full, (short.hi,))
+            return Load(known[full], (here,), full.dtype)
+
+        kept: list[Stmt] = []
+        for stmt in short.body:
+            if isinstance(stmt, Store) and stmt.buffer in self.made and not stmt.index and steady(in_full(stmt.value)):
+                told[stmt.buffer] = in_full(stmt.value)
+                kept.append(stmt)
+            else:
+                kept.append(_with_exprs(stmt, lift))
+        if all(_effort(value) <= LIGHT for value in known):
+            return (), (short,)
+        made = replace(short, var=self.names.fresh(short.var))
+        there = Dim.of(made.var)
+        row = (Store(name, (there,), subst_expr(value, {short.var: there})) for value, name in known.items())
+        made = replace(made, body=_Block(self, memory.inside(made)).run(tuple(row)))
+        return (made,), (replace(short, body=_without(told.keys(), tuple(kept))),)
 
     def is_work(self, expr: Expr) -> bool:
         """Worth a variable: an operation, or memory; not a number or a variable."""
@@ -114,6 +165,25 @@ class _State:
             if may_trap(part):
                 return False
         return True
+
+
+def _trips(loop: For) -> int:
+    return (loop.hi.value or 0) if loop.lo == Dim.of(0) else 0
+
+
+def _effort(expr: Expr) -> int:
+    return sum(flops(part.op) for part in parts(expr) if isinstance(part, Op))
+
+
+def _without(names: Collection[str], body: Body) -> Body:
+    """Without those of these variables that nothing reads any more."""
+    kept: list[Stmt] = []
+    read: set[str] = set()
+    for stmt in reversed(body):
+        if not (isinstance(stmt, Store) and stmt.buffer in names and stmt.buffer not in read):
+            kept.insert(0, stmt)
+            read |= {a.buffer for a in accesses((stmt,)) if not a.writes}
+    return tuple(kept)
 
 
 def dtype_of(expr: Expr) -> str:
