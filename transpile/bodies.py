@@ -12,7 +12,7 @@ from . import construct
 from .aliasing import HiddenWrite, hidden_writes, mistakes_of
 from .choices import without_unread
 from .errors import Mistake, Reporter, Suppressed, span_of
-from .functions import FunctionChecker
+from .functions import Agreements, FunctionChecker
 from .lists import Key, Plan
 from .program import (
     Assign,
@@ -108,21 +108,27 @@ class _Body:
         return found
 
     def _checked(self, reporter: Reporter, chosen: set[str]) -> FunctionChecker:
-        """Types the statements: again, as long as that finds out more about how long its lists become."""
+        """Types the statements: again, as long as that finds out more about how long its lists become, or which extents
+        agree."""
         plans: dict[Key, Plan] = {}
+        agreed: Agreements = {}
+        may_agree = True
         overwritten: set[str] = set()
         changeable = [p for p in [*self.params, *self.fields] if p.role not in ("param", "config")]
         changeable = [p for p in changeable if p in self.params or p.role == "state"]
         for last in (False, False, False, False, False, True):
             scratch = Reporter(reporter.sources)
-            checker = FunctionChecker(self.source, scratch, Fresh(), self.node, plans, chosen)
+            checker = FunctionChecker(self.source, scratch, Fresh(), self.node, plans, chosen, agreed)
             checker.methods = self.methods
             _enter(checker, self.source, self.node, self.params, self.fields, overwritten)
-            checker.block(self.node.body)
+            with checker.agreed_in(self.node.body):
+                checker.block(self.node.body)
             through_views = {p.name for p in changeable} & stored(tuple(checker.out))
-            if (checker.found == plans and not through_views) or last:
+            may_agree = may_agree and not (agreed and scratch.mistakes)  # else as it is written
+            more = dict(checker.agreeing) if may_agree and not scratch.mistakes else {}
+            if (checker.found == plans and not through_views and more == agreed) or last:
                 break
-            plans = dict(checker.found)
+            plans, agreed = dict(checker.found), more
             overwritten |= through_views
         for mistake in scratch.mistakes:
             reporter.add(mistake)
@@ -223,7 +229,8 @@ def _reserve(checker: FunctionChecker, params: list[Parameter], source: Source) 
             checker.facts[param.name] = construct.any_config(param.name)
     for param in params:
         for dim in param.type.shape:
-            checker.fresh.used |= dim.symbols()
+            checker.sizes |= dim.symbols()
+    checker.fresh.used |= checker.sizes
 
 
 __all__ = ["check_function", "entering"]

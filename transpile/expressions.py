@@ -58,6 +58,7 @@ class Expressions(Atoms, Operators, Calls, Binding, Subscripts, SpecialCalls):
     facts: dict[str, tuple[Dim, Dim]]
     constants_seen: tuple[str, ...] = ()
     called_at: Span = NOWHERE
+    agreed: Mapping[Dim, Dim] = {}
     again: dict[int, Value] = {}  # noqa: RUF012 (the checker's own) values of nodes, for who asks for them next
 
     def emit(self, stmt: Stmt) -> None:
@@ -65,6 +66,9 @@ class Expressions(Atoms, Operators, Calls, Binding, Subscripts, SpecialCalls):
 
     def require(self, cond: Expr, message: str, node: Any) -> None:
         """What NumPy would raise a ValueError for. The text of a derivative asks nothing: the forward has."""
+
+    def agree(self, dim: Dim, plain: Dim, node: Any) -> None:
+        """Two extents, D - D // 2 and D // 2, that are one where a division leaves no remainder; else a ValueError."""
 
     def keep(self, mistake: Mistake) -> None:
         """Called with a mistake where there may be more: the checker of functions goes on."""

@@ -7,12 +7,13 @@ control flow joins, the versions meet again in one name: the one a loop carries,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import gast
 
+from . import construct
 from .assignments import Assignments
 from .carried import Carried
 from .choices import Choices
@@ -60,6 +61,9 @@ from .values import (
 from .views import Views
 from .writes import Writes
 
+# Of a block: extents, what they are as well, and where that is asked.
+Agreements = dict[Key, dict[Dim, tuple[Dim, Any]]]
+
 
 class FunctionChecker(
     Assignments,
@@ -76,8 +80,8 @@ class FunctionChecker(
     Draws,
     Expressions,
 ):
-    """Types one function of a layer. `plans`: what an earlier typing found out about its lists; `chosen`:
-    names of which it matters which array they are."""
+    """Types one function of a layer. `plans`: what an earlier typing found out about its lists;
+    `agreements`: and about extents; `chosen`: names of which it matters which array they are."""
 
     def __init__(
         self,
@@ -87,6 +91,7 @@ class FunctionChecker(
         function: Any = None,
         plans: Mapping[Key, Plan] | None = None,
         chosen: Collection[str] = (),
+        agreements: Agreements | None = None,
     ) -> None:
         self.reporter = reporter
         self.fresh = fresh
@@ -94,6 +99,10 @@ class FunctionChecker(
         self.facts: dict[str, tuple[Dim, Dim]] = {}
         self.held: list[Dim] = []  # not negative here: assertions before say so
         self.out: list[Stmt] = []
+        self.agreements: Agreements = dict(agreements or {})
+        self.agreeing: Agreements = {}  # what this typing finds
+        self.block_of: Key | None = None  # the block that is checked
+        self.sizes: set[str] = set()  # the extents of arguments
         self.own_node = function
         self.states: dict[str, Type] = {}  # State fields, which may be assigned
         self.methods: dict[str, tuple[Source, Any]] = {}  # those of its class, which it may call
@@ -187,19 +196,21 @@ class FunctionChecker(
         env, lists = self.env, self.lists
         self.env, self.lists = dict(env), dict(lists)
         try:
-            with self.aside() as statements:
+            with self.aside(nodes) as statements:
                 self.block(nodes)
             return statements, self.env, self.lists
         finally:
             self.env, self.lists = env, lists
 
     @contextmanager
-    def aside(self) -> Iterator[list[Stmt]]:
-        """Takes the statements emitted meanwhile, of a block that may not run: what it asserts holds only inside."""
+    def aside(self, nodes: Sequence[Any] = ()) -> Iterator[list[Stmt]]:
+        """Takes the statements emitted meanwhile, of a block that may not run (`nodes`: all of it): what it asserts
+        holds only inside."""
         out, held = self.out, self.held
         self.out, self.held = [], [*held]
         try:
-            yield self.out
+            with self.agreed_in(nodes):
+                yield self.out
         finally:
             self.out, self.held = out, held
 
@@ -293,6 +304,27 @@ class FunctionChecker(
         if not any(isinstance(s, Assert) and s.cond == cond for s in self.out):
             self.emit(Assert(cond, message, self.span(node), "ValueError"))
             self.held += at_least(cond)
+
+    def agree(self, dim: Dim, plain: Dim, node: Any) -> None:
+        message = f"operands could not be broadcast together: {dim} against {plain}"
+        self.require(construct.call("equal", construct.dim(dim), construct.dim(plain)), message, node)
+        if self.block_of is not None and (dim - plain).symbols() <= self.sizes:
+            self.agreeing.setdefault(self.block_of, {}).setdefault(dim, (plain, node))
+
+    @contextmanager
+    def agreed_in(self, nodes: Sequence[Any]) -> Iterator[None]:
+        """Extents that an earlier typing found to be one, or the block fails, are one for all slices in it. Without
+        nodes: what may run, or not, in the middle of a statement."""
+        outside, agreed = self.block_of, self.agreed
+        self.block_of = (*self.path, id(nodes[0])) if nodes else None
+        found = self.agreements.get(self.block_of, {}) if self.block_of else {}
+        for dim, (plain, node) in found.items():
+            self.agree(dim, plain, node)
+        self.agreed = {**agreed, **{dim: plain for dim, (plain, _) in found.items()}}
+        try:
+            yield
+        finally:
+            self.block_of, self.agreed = outside, agreed
 
     def _expression(self, node: Any, value: Any) -> None:
         if isinstance(value, gast.Constant):  # a docstring, or `...`

@@ -57,7 +57,7 @@ class Iteration:
             self.env = dict(self.env)
             self.facts[var] = bounds_of(loop)
             try:
-                with self.aside() as inside:
+                with self.aside(node.body) as inside:
                     if direct:
                         self.env[node.target.id] = counter
                     else:

@@ -187,16 +187,22 @@ class Operators:
             return args
         rank = max(map(len, shapes))
         columns = [[s[k - rank + len(s)] for s in shapes if k - rank + len(s) >= 0] for k in range(rank)]
-        plain = {d: min(c, key=lambda e: len(e.terms)) for c in columns for d in c if _half_of(d, c)}
-        if not plain:
-            return args
-        fitted: list[Expr] = []
-        for arg in args:
-            shape = tuple(plain.get(d, d) for d in arg.type.shape)
-            fitted.append(
-                arg if shape == arg.type.shape else self.apply(ROWS["reshape"], [arg], {"shape": shape}, node)
-            )
-        return fitted
+        plain = {d: min(c, key=_length) for c in columns for d in c if any(_agree(d, e) for e in c)}
+        return [self._seen_as(arg, [plain.get(d, d) for d in arg.type.shape], node) for arg in args]
+
+    def like_halves(self: Any, value: Expr, place: Sequence[Dim], node: Any) -> Expr:
+        """A value that goes to a place of this shape: y[D // 2 :] takes what has D // 2 elements, and two halves are as
+        long as D."""
+        axes = list(zip(value.type.shape[::-1], place[::-1], strict=False))[::-1]
+        inner = [p if _agree(d, p) else d for d, p in axes]
+        return self._seen_as(value, [*value.type.shape[: value.type.rank - len(inner)], *inner], node)
+
+    def _seen_as(self: Any, arg: Expr, shape: Sequence[Dim], node: Any) -> Expr:
+        """An array with extents that are its own where divisions leave no remainder."""
+        for own, other in zip(arg.type.shape, shape, strict=True):
+            if own != other:
+                self.agree(*sorted((own, other), key=_length, reverse=True), node)
+        return arg if arg.type.shape == tuple(shape) else construct.call("reshape", arg, shape=tuple(shape))
 
     def no_lists(self: Any, operands: list[Any]) -> None:
         for operand in operands:
@@ -336,9 +342,13 @@ class Operators:
         raise NotImplementedError
 
 
-def _half_of(dim: Dim, others: Sequence[Dim]) -> bool:
-    """Whether an extent equals another of these just where a division leaves no remainder."""
-    return any(len(d.terms) < len(dim.terms) and not without_remainder(dim - d).terms for d in others)
+def _agree(dim: Dim, other: Dim) -> bool:
+    """Whether two extents differ, but not where divisions leave no remainder."""
+    return dim != other and not without_remainder(dim - other).terms
+
+
+def _length(dim: Dim) -> tuple[int, int]:
+    return len(dim.terms), len(str(dim))
 
 
 __all__ = ["Operators"]

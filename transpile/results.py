@@ -74,6 +74,8 @@ def results_of(
                 f'the result "{annotation.text}" has two groups of axes: nobody could tell where the second begins',
                 'name the axes of the arguments: real["N M"] for real["*S"]',
             )
+        if expr.type.rank == annotation.type.rank:
+            expr = checker.like_halves(expr, annotation.type.shape, where)
         outputs.append(_fitted(source, where, name, annotation, expr))
         if any(_open(annotation)):  # what came is what it is from now on
             found = zip(_open(annotation), annotation.type.shape, expr.type.shape, strict=True)

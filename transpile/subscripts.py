@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import gast
@@ -129,7 +130,8 @@ class Subscripts:
         step = 1
         if node.step is not None:
             step = self._static_int(node.step)
-        return construct.slice_of(bounds[0], bounds[1], step, extent, self.proofs(node))
+        item = construct.slice_of(bounds[0], bounds[1], step, extent, self.proofs(node))
+        return replace(item, extent=self.agreed.get(item.extent, item.extent))
 
     def proofs(self: Any, node: Any) -> Proofs:
         """What is known at a slice. A bound of unknown sign is checked at run time: a negative one means another

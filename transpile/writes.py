@@ -114,6 +114,7 @@ class Writes:
         if op == "subtract":
             value = construct.cast(value, array.type.dtype) if value.type.dtype == "bool" else value
             value, op = construct.call("negative", value), "add"
+        value = self.like_halves(value, part.type.shape, node)
         self._fits(part, value, node)
         if value.type.is_float and not array.type.is_float:
             raise self.fail(

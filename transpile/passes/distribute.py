@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
-from ..dims import ZERO, Dim, Facts, minimum, nonnegative
+from ..dims import ZERO, Dim, Facts, minimum, nonnegative, product, without_remainder
 from ..ir import Buffer, Check, Const, For, Grow, If, Int, Kernel, Load, Op, Stmt, Store, While
 from .asked import asked_before
 from .inline import inline_summands
@@ -36,6 +36,7 @@ from .tree import (
     Names,
     accesses,
     bodies,
+    buffers,
     dim_loads,
     has,
     map_bodies,
@@ -83,16 +84,17 @@ class _Loops:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel  # its buffers are those of the loops distributed so far
         self.names = Names.of(kernel)
+        self.root = roots(kernel)
         self.aliased = {n for b in kernel.buffers if b.alias for n in (b.name, b.alias)}
-        self.fixed = self.aliased | read_from_dims(kernel)
+        self.fixed = _of_other_sizes(kernel, self.root) | read_from_dims(kernel)
         self.uses = Counter(a.buffer for a in accesses(kernel.body))
 
     def over_batch(self) -> Kernel:
         batch, body = Dim.of(self.kernel.batch or ""), list[Stmt]()
         for stmt in self.kernel.body:
             if isinstance(stmt, For) and stmt.kind == "map" and stmt.hi == batch:
-                own = self.own(stmt) - self.aliased
-                sums = _sums(stmt.body, {b.name: b for b in self.kernel.buffers if b.name in own})
+                own = self.own(stmt)
+                sums = _sums(stmt.body, {b.name: b for b in self.kernel.buffers if b.name in own - self.aliased})
                 loop = replace(stmt, body=_totalled(stmt.body, sums))
                 body += self.distributed(_Many(loop, batch, batch, {}), own, into_maps=False) or (stmt,)
             else:
@@ -137,30 +139,37 @@ class _Loops:
         return (For(strip, ZERO, strips, made),)
 
     def own(self, loop: For) -> set[str]:
-        """What nothing outside of the loop touches."""
+        """What nothing outside of the loop touches, by whatever name."""
         inside = Counter(a.buffer for a in accesses((loop,)))
-        return {b.name for b in self.kernel.buffers if 0 < inside[b.name] == self.uses[b.name]}
+        elsewhere = {self.root[n] for n, count in self.uses.items() if inside[n] < count}
+        return self.of_memory(inside) - self.of_memory(elsewhere)
+
+    def of_memory(self, names: Iterable[str]) -> set[str]:
+        """All names of the memory that these are names of."""
+        memory = {self.root.get(n, n) for n in names}
+        return {n for n, root in self.root.items() if root in memory}
 
     def distributed(self, many: _Many, own: set[str], into_maps: bool = True) -> Body | None:
         """None where there is no such product, or what would have to be kept for all of them is too much."""
         loop, table = many.loop, {b.name: b for b in self.kernel.buffers}
         if has(loop.body, Grow) or not _in_order(loop):
             return None
-        private = {n for n in own if table[n].kind in ("temp", "list")}
+        private = {n for n in own if table[self.root[n]].kind in ("temp", "list")}
         # The loop as it would be with an axis for it in every temporary shows which statements are products.
-        wide = _by_rows(loop.body, loop, private)
+        wide = _by_rows(loop.body, loop, private - self.fixed)
         found = _Products(
-            State.of(self.widened(many, private)), replace(many, loop=replace(loop, body=wide)), into_maps
+            State.of(self.widened(many, private - self.fixed)), replace(many, loop=replace(loop, body=wide)), into_maps
         )
         targets = found.targets(wide)
         if not targets:
             return None
-        once = _alike(loop, private - self.fixed, roots(self.kernel))
+        once = _alike(loop, private - self.fixed - self.aliased, self.root)
         pieces = list(_pieces(loop.body, wide, found, targets, once))
-        steps = {n for step in _steps(pieces) for n in touched((step,))} & private
-        shared = {n for n in private if sum(n in touched(p) for p in _runs(pieces)) > 1 and n not in once} | steps
+        steps = {n for step in _steps(pieces) for n in self.of_memory(touched((step,)))} & private
+        uses = Counter(n for p in _runs(pieces) for n in self.of_memory(touched(p)))
+        shared = {n for n in private if uses[n] > 1 and n not in once} | steps
         if shared & self.fixed or any(
-            table[n].kind == "list" or len(table[n].shape) > (2 if n in steps else 1) for n in shared
+            table[n].kind == "list" or len(table[self.root[n]].shape) > (2 if n in steps else 1) for n in shared
         ):
             return None
         self.kernel = self.widened(many, shared)
@@ -188,6 +197,17 @@ class _Loops:
         """The kernel with an axis for the loop as the first of some temporaries."""
         wide = tuple(replace(b, shape=(many.most, *b.shape)) if b.name in names else b for b in self.kernel.buffers)
         return replace(self.kernel, buffers=wide)
+
+
+def _of_other_sizes(kernel: Kernel, root: Mapping[str, str]) -> set[str]:
+    """Names of memory whose names are not all of as many elements: none of them can have an axis more."""
+    table = buffers(kernel)
+    odd = {
+        root[b.name]
+        for b in kernel.buffers
+        if without_remainder(product(b.shape) - product(table[root[b.name]].shape)) != ZERO
+    }
+    return {n for n in table if root[n] in odd}
 
 
 def _sums(body: Body, private: Mapping[str, Buffer]) -> dict[str, str]:
