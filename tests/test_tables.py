@@ -100,6 +100,61 @@ def beyond(x: real["C T"]) -> real["C T"]:
                 if k + 1 < c and j + b < t:
                     y[k, j] += np.exp(np.sin(x[k + 1, j + b]))
     return y
+
+
+@layer
+def basis(x: real["N"], c: Param[real["M N 5"]]) -> real["M"]:
+    """Of a variable of the iteration, and of a counter."""
+    m, n, _ = c.shape
+    y = np.zeros(m)
+    for i in range(m):
+        for j in range(n):
+            for k in range(5):
+                t = (x[j] - 0.5 * k) / 0.6
+                y[i] += c[i, j, k] * np.exp(-t * t)
+    return y
+
+
+@layer
+def later(x: real["T"]) -> real["T"]:
+    """The variable is asked for before it is set: of the iteration before; and behind the loops."""
+    t = x.shape[0]
+    y = np.zeros(t)
+    u = 0.3
+    for i in range(3):
+        for j in range(t):
+            y[j] += i * np.exp(np.sin(u))
+            u = x[j] * 0.5
+            y[j] += np.exp(np.sin(u) + 1.0)
+    return y * np.exp(np.sin(u))
+
+
+@layer
+def triangle(x: real["T"]) -> real["T"]:
+    """A counter whose loop hangs on another one, and one that does not begin at 0."""
+    t = x.shape[0]
+    y = np.zeros(t)
+    for i in range(t):
+        for j in range(i):
+            y[i] += np.exp(np.sin(x[j]) - 0.1 * j)
+        for k in range(1, 4):
+            y[i] += np.exp(np.cos(x[t - 1]) - 0.1 * k)
+    return y
+
+
+@layer
+def chained(x: real["T"], w: Param[real["4"]]) -> real["T"]:
+    """Variables of variables; one of them hangs on what changes."""
+    t = x.shape[0]
+    y = np.zeros(t)
+    for i in range(3):
+        for j in range(t):
+            for k in range(4):
+                a = x[j] * w[k]
+                b = np.tanh(a) - 0.2 * k
+                d = b + y[j]
+                y[j] += 0.1 * np.exp(-b * b) + 0.1 * np.sin(np.exp(-d * d))
+    return y
 '''
 
 SHAPES = {
@@ -108,8 +163,10 @@ SHAPES = {
     "columns": ["n m", "m"],
     "two_arrays": ["m", "m"],
     "beyond": ["n m"],
+    "basis": ["m", "n m 5"],
+    "chained": ["m", "4"],
 }
-PARAMETERS = {("soft_pool", 1), ("columns", 1)}
+PARAMETERS = {("soft_pool", 1), ("columns", 1), ("basis", 1), ("chained", 1)}
 NAMES = [line[4 : line.index("(")] for line in TEXT.split("\n") if line.startswith("def ")]
 
 
@@ -155,5 +212,9 @@ def test_which_have_tables(package, folder):
         "columns": 2,
         "two_arrays": 1,
         "changing": 1,
+        "basis": 2,  # of the quotient, too
+        "triangle": 1,  # of the sine, which no counter changes
+        "chained": 2,
     }
+    assert {tuple(map(str, shape)) for shape in found["basis"]} == {("N", "5")}
     assert [str(d) for d in found["lp_pool"][0]] == ["H", "W"]

@@ -37,6 +37,7 @@ from .tree import (
     accesses,
     bodies,
     buffers,
+    degree,
     dim_loads,
     has,
     map_bodies,
@@ -169,7 +170,7 @@ class _Loops:
         uses = Counter(n for p in _runs(pieces) for n in self.of_memory(touched(p)))
         shared = {n for n in private if uses[n] > 1 and n not in once} | steps
         if shared & self.fixed or any(
-            table[n].kind == "list" or len(table[self.root[n]].shape) > (2 if n in steps else 1) for n in shared
+            table[n].kind == "list" or degree(table[n]) > (2 if n in steps else 1) for n in shared
         ):
             return None
         self.kernel = self.widened(many, shared)

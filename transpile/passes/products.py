@@ -20,6 +20,7 @@ from ..ir import FLOATS, Buffer, Comment, Const, For, Kernel, Load, Op, Product,
 from .order import perfect, rebuild
 from .tree import Body, accesses, buffers, map_bodies, roots
 
+SHORT = 16  # an axis known to be shorter is one only where there is no other
 FEW = 4  # an axis known to be shorter is no axis of a product
 SMALL = 512  # multiplications: a product known to have fewer stays a nest
 
@@ -87,9 +88,9 @@ class State:
         ):
             return None
         target = Load(buffer, index, dtype)
-        row = self.axis(loops, left, target, right)
-        column = self.axis(loops, right, target, left)
-        depth = self.axis(loops, left, right, target)
+        row = self.axis(loops, left, target, right, target)
+        column = self.axis(loops, right, target, left, target)
+        depth = self.axis(loops, left, right, target, target)
         if row is None or column is None or depth is None:
             return None
         if self.is_along(target, row.var) and not self.is_along(target, column.var):
@@ -103,10 +104,13 @@ class State:
         target, left, right = (load.subs(moved) for load in (target, left, right))
         return rest, Product(buffer, target.index, left, right, axes[0], axes[1], axes[2], "add")
 
-    def axis(self, loops: list[For], one: Load, other: Load, without: Load) -> For | None:
-        """The innermost loop that two of three places name, best one that runs along memory."""
+    def axis(self, loops: list[For], one: Load, other: Load, without: Load, target: Load) -> For | None:
+        """The innermost loop that two of three places name, best one that runs along memory; where both are read, one
+        that is not known to be short."""
         named = one.free() & other.free() - without.free()
         found = [x for x in loops if x.var in named]
+        if without is target:
+            found = [x for x in found if not 0 < ((x.hi - x.lo).value or 0) < SHORT] or found
         along = [x for x in found if any(self.is_along(place, x.var) for place in (one, other))]
         best = along or found
         return best[-1] if best else None

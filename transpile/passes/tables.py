@@ -5,13 +5,16 @@
             y[i,j] += pow(x[i + a, j + b], p)                for a in 0..3: for b in 0..3: y[i,j] += t[i + a, j + b]
 
 An expression of one element of each array, at the same place i + a, j + b in all of them, is a function of that place:
-here four loops ask for what two axes hold. So is exp(c[j]) in loops over i and j. Only what is dear has a table.
+here four loops ask for what two axes hold. So is exp(c[j]) in loops over i and j, and exp(-t * t) where t is a variable
+of an iteration, t = x[j] - k, in loops over i, j and k. Only what is dear has a table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from ..dims import Dim
 from ..ir import Buffer, Cast, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
@@ -19,8 +22,9 @@ from ..operations import flops
 from .depend import Memory
 from .order import rebuild
 from .predicate import harmless
-from .tree import Body, Names, bodies, dim_loads, loads, map_all, map_bodies, map_expr, parts, roots, written
+from .tree import Body, Names, accesses, bodies, dim_loads, loads, map_all, map_bodies, map_expr, parts, roots, written
 
+EMPTY: Mapping[str, Expr] = MappingProxyType({})
 DEAR = 10  # flops: a function of the mathematical library
 
 
@@ -32,10 +36,11 @@ def tables(kernel: Kernel) -> Kernel:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """An expression in a nest, the places that it is a function of with the extents of their axes, and the loops
-    around it."""
+    """An expression in a nest; what it is in full, without variables of an iteration; the places that this is a
+    function of, with the extents of their axes; and the loops around it."""
 
     expr: Expr
+    full: Expr
     axes: dict[Dim, Dim]
     loops: tuple[For, ...]
 
@@ -48,6 +53,7 @@ class _State:
     def __post_init__(self) -> None:
         self.names, self.root = Names.of(self.kernel), roots(self.kernel)
         self.memory = Memory.of(self.kernel)
+        self.uses = Counter(a.buffer for a in accesses(self.kernel.body))
 
     def body(self, body: Body, around: tuple[For, ...]) -> Body:
         found: list[Stmt] = []
@@ -68,7 +74,7 @@ class _State:
         for found in self.candidates((stmt,), around, len(around), changed):
             if found.expr in known or not self.belongs(found, len(around)):
                 continue
-            key = _at(found.expr, {d: Dim.of(f"axis {k}") for k, d in enumerate(found.axes)})
+            key = _at(found.full, {d: Dim.of(f"axis {k}") for k, d in enumerate(found.axes)})
             if key not in filled:
                 made = self.table(found, around)
                 if made is None:
@@ -85,7 +91,7 @@ class _State:
     def table(self, found: _Candidate, around: tuple[For, ...]) -> tuple[str, Stmt] | None:
         """Its name, and the loops that fill it: for every place that there is."""
         fresh = {d: self.names.fresh("r") for d in found.axes}
-        value = _at(found.expr, {d: Dim.of(v) for d, v in fresh.items()})
+        value = _at(found.full, {d: Dim.of(v) for d, v in fresh.items()})
         loops = [For(fresh[d], Dim.of(0), extent, (), "map") for d, extent in found.axes.items()]
         memory = self.memory
         for loop in (*around, *loops):
@@ -101,48 +107,68 @@ class _State:
     def belongs(self, found: _Candidate, level: int) -> bool:
         """Whether the loops from here inwards ask for a place more often than those further in would."""
         further = range(level + 1, len(found.loops))
-        inner = [_again(c, k) for k in further if (c := self.candidate(found.expr, found.loops, k)) is not None]
+        inner = [_again(c, k) for k in further if (c := self.candidate(found.expr, found.full, found.loops, k))]
         return _again(found, level) > max(inner, default=0)
 
-    def candidates(self, body: Body, loops: tuple[For, ...], level: int, changed: set[str]) -> Iterator[_Candidate]:
+    def candidates(
+        self, body: Body, loops: tuple[For, ...], level: int, changed: set[str], told: Mapping[str, Expr] = EMPTY
+    ) -> Iterator[_Candidate]:
         """The dear expressions of a nest that the loops from `level` inwards name in places only, of what it does not
-        change."""
-        for stmt in body:
+        change. `told`: variables that stand for such, too."""
+        told = dict(told)
+        for k, stmt in enumerate(body):
             if isinstance(stmt, Store):
-                yield from self.of_expr(stmt.value, loops, level, changed)
+                yield from self.of_expr(stmt.value, loops, level, changed, told)
+                if self.is_own(stmt, body[k:]):
+                    told[stmt.buffer] = _in_full(stmt.value, told)
             if isinstance(stmt, If) and any(True for _ in loads(stmt.cond)):
                 continue  # perhaps seldom asked for
             inner = (*loops, stmt) if isinstance(stmt, For) else loops
             for block in bodies(stmt):
-                yield from self.candidates(block, inner, level, changed)
+                yield from self.candidates(block, inner, level, changed, told)
 
-    def of_expr(self, expr: Expr, loops: tuple[For, ...], level: int, changed: set[str]) -> Iterator[_Candidate]:
+    def is_own(self, stmt: Store, rest: Body) -> bool:
+        """Whether it sets a variable that is set nowhere else, and nothing reads but what follows it."""
+        if stmt.index or stmt.op is not None or self.root[stmt.buffer] != stmt.buffer:
+            return False
+        following = [a for a in accesses(rest) if a.buffer == stmt.buffer]
+        return len(following) == self.uses[stmt.buffer] and sum(a.writes for a in following) == 1
+
+    def of_expr(
+        self, expr: Expr, loops: tuple[For, ...], level: int, changed: set[str], told: Mapping[str, Expr]
+    ) -> Iterator[_Candidate]:
         if sum(flops(e.op) for e in parts(expr) if isinstance(e, Op)) < DEAR:
             return
-        found = self.candidate(expr, loops, level)
-        stays = not any(self.root[x.buffer] in changed for x in loads(expr))
+        full = _in_full(expr, told)
+        found = self.candidate(expr, full, loops, level)
+        stays = not any(self.root[x.buffer] in changed for x in loads(full))
         if found is not None and stays and _again(found, level):
             yield found
         elif isinstance(expr, Op):
             for arg in expr.args:
-                yield from self.of_expr(arg, loops, level, changed)
+                yield from self.of_expr(arg, loops, level, changed, told)
         elif isinstance(expr, Cast):
-            yield from self.of_expr(expr.value, loops, level, changed)
+            yield from self.of_expr(expr.value, loops, level, changed, told)
 
-    def candidate(self, expr: Expr, loops: tuple[For, ...], level: int) -> _Candidate | None:
-        variables = {loop.var for loop in loops[level:]}
+    def candidate(self, expr: Expr, full: Expr, loops: tuple[For, ...], level: int) -> _Candidate | None:
+        own = {loop.var: loop for loop in loops[level:]}
         axes: dict[Dim, Dim] = {}
-        for part in parts(expr):
-            if isinstance(part, Int) and part.dim.symbols() & variables:
-                return None
+        for part in parts(full):
+            if isinstance(part, Int):
+                for var in sorted(part.dim.symbols() & own.keys()):
+                    loop, counter = own[var], Dim.of(var)
+                    if loop.lo != Dim.of(0) or loop.hi.symbols() & own.keys() or any(dim_loads(loop.hi)):
+                        return None
+                    if axes.setdefault(counter, loop.hi) != loop.hi:
+                        return None
             if not isinstance(part, Load):
                 continue
             for dim, extent in zip(part.index, self.memory.shape[part.buffer], strict=True):
                 if any(True for _ in dim_loads(dim)):
                     return None
-                if dim.symbols() & variables and axes.setdefault(dim, extent) != extent:
+                if dim.symbols() & own.keys() and axes.setdefault(dim, extent) != extent:
                     return None
-        return _Candidate(expr, axes, loops) if axes else None
+        return _Candidate(expr, full, axes, loops) if any(isinstance(p, Load) for p in parts(full)) and axes else None
 
 
 def _again(found: _Candidate, level: int) -> int:
@@ -170,11 +196,18 @@ def _overlap(place: Dim, loops: Sequence[For]) -> bool:
 
 def _at(expr: Expr, places: dict[Dim, Dim]) -> Expr:
     """The expression of an element at other places."""
+    counters = {str(d.symbol): new for d, new in places.items() if isinstance(d.symbol, str)}
 
     def moved(e: Expr) -> Expr:
+        if isinstance(e, Int):
+            return Int(e.dim.subs(counters))
         return Load(e.buffer, tuple(places.get(d, d) for d in e.index), e.dtype) if isinstance(e, Load) else e
 
     return map_expr(expr, moved)
+
+
+def _in_full(expr: Expr, told: Mapping[str, Expr]) -> Expr:
+    return map_expr(expr, lambda e: told.get(e.buffer, e) if isinstance(e, Load) else e)
 
 
 def _type(expr: Expr) -> str:
