@@ -127,6 +127,41 @@ LAYERS = {
         [(4, 5)],
         [()],
     ),
+    "orthogonal": (
+        """
+        @layer
+        def f(a: real["D D"]) -> real["D D"]:
+            n = a.shape[0]
+            q = np.zeros((n, n))
+            for j in range(n):
+                v = 0.2 * a[:, j]
+                v[j] += 2.0
+                for k in range(j):
+                    v = v - np.sum(q[:, k] * v) * q[:, k]
+                q[:, j] = v / np.sqrt(np.sum(v * v))
+            return q
+        """,
+        [(5, 5)],
+        [],
+    ),
+    "powers": (
+        """
+        @layer
+        def f(x: real["D"]) -> real["D"]:
+            d = x.shape[0]
+            y = np.zeros(d)
+            for i in range(d):
+                h = 1.0
+                for k in range(i + 1):
+                    h = np.sin(h * x[k]) + 0.1 * h
+                    for m in range(k):
+                        h = h + 0.1 * np.tanh(h) * x[m]
+                y[i] = h
+            return y
+        """,
+        [(5,)],
+        [],
+    ),
     "per_channel": (
         """
         @layer

@@ -24,7 +24,7 @@ from FEWEST on, as sixteen: lanes behind the last example repeat it, and neither
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import takewhile
@@ -195,15 +195,15 @@ def _recurrences(nest: For) -> int:
 
 def _worth(state: Together) -> Dim | None:
     """More than 0 where lanes are faster, and add as exactly; None where nothing is known."""
-    good = [_flag(MOST_BYTES - sum((product(b.shape) * 8 for b in state.made), Dim.of(0)))]
     alone, together = Dim.of(0), Dim.of(0)
     try:
+        counted = _ranges(walk(state.loop.body))
+        room = sum((largest(product(b.shape), counted) * 8 for b in state.made), Dim.of(0))
+        good = [_flag(MOST_BYTES - room)]
         for stmt, loops in _nested(state.loop.body):
             if loops and loops[-1].kind == "map" and _looks_up_rows(stmt, loops[-1].var):
                 return None
-            facts: dict[str, tuple[Dim, Dim]] = {}
-            for loop in loops:
-                facts[loop.var] = (largest(loop.lo, facts), largest(loop.hi - 1, facts))
+            facts = _ranges(loops)
             times = [largest(loop.hi - loop.lo, facts) for loop in loops]
             effort = product(times) * work(stmt, state.table)
             in_map = bool(loops) and loops[-1].kind == "map"
@@ -223,6 +223,14 @@ def _worth(state: Together) -> Dim | None:
     told = product(dict.fromkeys(good))
     inside = {state.loop.var, *(s.var for s in walk(state.loop.body) if isinstance(s, For))}
     return None if told.symbols() & inside else told
+
+
+def _ranges(body: Iterable[Stmt]) -> dict[str, tuple[Dim, Dim]]:
+    """How far the counters of loops go at most, the outer ones first."""
+    facts: dict[str, tuple[Dim, Dim]] = {}
+    for loop in (s for s in body if isinstance(s, For)):
+        facts[loop.var] = (largest(loop.lo, facts), largest(loop.hi - 1, facts))
+    return facts
 
 
 def _looks_up_rows(stmt: Store, var: str) -> bool:
