@@ -45,6 +45,7 @@ from .outward import outward
 from .overlap import overlap
 from .past import past
 from .periods import periods
+from .pieces import pieces
 from .products import products
 from .quotient import quotient
 from .ranges import ranges
@@ -104,6 +105,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("direct", direct),  # a product is computed where its values go
     ("spent", spent),  # what nothing reads any more is not stored
     ("bounds", bounds),  # what a branch asks of a counter is where its loop goes
+    ("pieces", pieces),  # what is written piece by piece is not cleared
     ("layout", layout),  # the axes of a private matrix lie as its loops like best
     ("order", order),  # the innermost loop runs along memory
     ("fuse", fuse),  # what runs over one space is one loop
