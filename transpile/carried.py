@@ -114,7 +114,7 @@ class Carried:
             for path, variable in leaves(value):
                 name = getattr(variable.own if isinstance(variable, Choice) else variable, "id", None)
                 after = now.get(path, Broken())
-                if name is not None and is_array(after) and not all(map(self._lies_in_order, self._shown_as(after))):
+                if name is not None and is_array(after) and not all(map(self._in_order, self._shown_as(after))):
                     found.add(name)
         more = found - self.unordered
         self.unordered |= found

@@ -71,7 +71,7 @@ class Choices:
         name = Name(self.fresh("view"), self._type(choice), None, self.span(node))
         self._one_of(choice, lambda k: [Assign(name.id, self.as_expr(choice.options[k], node), self.span(node))], node)
         self.shown_by[name.id] = choice
-        if not all(map(self._lies_in_order, self._shown_as(choice))):
+        if not all(map(self._in_order, self._shown_as(choice))):
             self.unordered.add(name.id)
         return name
 
@@ -237,7 +237,7 @@ class Choices:
         if choice.own is None:
             return made
         if any(k == last and v != View(choice.own, None) for k, v in zip(numbers, shown, strict=True)):
-            if not all(map(self._lies_in_order, self._shown_as(value))):
+            if not all(map(self._in_order, self._shown_as(value))):
                 self.unordered.add(choice.own.id)
             own = Name(self.fresh(plain(choice.own.id)), choice.own.type, None, span)
             made.read += self._content(value, [k == last for k in numbers], own, node)

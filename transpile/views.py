@@ -70,6 +70,11 @@ def root_of(expr: Expr) -> str | None:
                 return None
 
 
+def _picks(expr: Index) -> bool:
+    """Whether it makes an array of elements that it picks, and shows none."""
+    return any(isinstance(i, (Gather, Mask)) for i in expr.items)
+
+
 class Views:
     """Mixed into the checker of functions. `unordered`: arrays that may not lie in C order under NumPy."""
 
@@ -82,8 +87,8 @@ class Views:
         match expr:
             case Name():
                 return True
-            case Index(base=base, items=items):
-                return not any(isinstance(i, (Gather, Mask)) for i in items) and self._shows(base)
+            case Index(base=base):
+                return not _picks(expr) and self._shows(base)
             case Call(op="reshape" | "ravel", args=(base,)):
                 return self._in_order(base) and self._shows(base)
             case Call(op=op, args=(base,)) if op in _BACK or op in _READ_ONLY:
@@ -95,7 +100,7 @@ class Views:
         match expr:
             case Name(id=id):
                 return id not in self.unordered
-            case Index(base=base, items=items):
+            case Index(base=base, items=items) if not _picks(expr):
                 rest = [i for i in zip(items, construct.item_extents(base, items)) if not isinstance(i[0], NewAxis)]
                 while rest and isinstance(rest[0][0], At):
                     rest.pop(0)
@@ -104,20 +109,25 @@ class Views:
                 return whole and (first is None or _steps(first)) and self._in_order(base)
             case Call(op=op, args=(base,)) if op in _RESHAPING:
                 return self._in_order(base)
-        return False
+            case Call(op=op) if op in _BACK or op in _READ_ONLY:
+                return False
+        return self._is_made_in_order(expr)
 
     def _note_order(self: Any, name: str, value: Expr) -> None:
-        if not self._lies_in_order(value):
+        if not self._in_order(value):
             self.unordered.add(name)
 
-    def _lies_in_order(self: Any, value: Expr) -> bool:
-        """Whether an array surely does. NumPy gives a result the order of its operands."""
-        if self._shows(value):
-            return self._in_order(value)
-        return not any(
-            part.op in _REORDERING if isinstance(part, Call) else isinstance(part, Name) and part.id in self.unordered
-            for part in walk(value)
-        )
+    def _is_made_in_order(self: Any, value: Expr) -> bool:
+        """The same of what is computed: NumPy gives a result the order of its operands."""
+        for part in walk(value):
+            match part:
+                case Name(id=id) if id in self.unordered:
+                    return False
+                case Call(op=op) if op in _REORDERING:
+                    return False
+                case Index(items=(first, *_)) if _picks(part) and not isinstance(first, Gather):
+                    return False  # x[:, j]: NumPy goes along j first
+        return True
 
     def _root_mutated(self: Any, expr: Expr) -> bool:
         """Whether a name that is written into shows the same array."""
@@ -184,6 +194,9 @@ class Views:
             moved = None if scatter else _moved(array, items, value) or _element(array, items, value)
             if moved is not None:
                 return array.args[0], *moved
+        elif isinstance(array, Call) and array.op in ("reshape", "ravel") and root_of(array) is not None:
+            why = "this may be a copy: of what does not lie in one piece, or in this order, NumPy reshapes a copy"
+            raise self.fail(node, "unsupported", why, "take the copy before: b = b.copy()")
         else:
             raise self.fail(node, "unsupported", "this writes into a temporary array", "give the array a name first")
         name = self.fresh("view")

@@ -82,6 +82,24 @@ def types(x: real["N"], s: real[""], k: i64["N"], m: bool_["N"]):
 
 
 @layer
+def copies(x: real["T D"], j: i64["D"]):
+    """What NumPy reshapes is a copy here: nothing of what is written to it arrives."""
+    b = np.tanh(x)[:, 1:]
+    b.reshape(-1)[0] = 9.0  # E unsupported: may be a copy
+    c = np.tanh(x)[::-1]
+    c.reshape(-1)[...] += 2.0  # E unsupported: may be a copy
+    d = np.flip(np.tanh(x), 0)
+    d.reshape(-1)[0] = 9.0  # E unsupported: may be a copy
+    e = x[:, j]
+    e.reshape(-1)[0] = 9.0  # E unsupported: may be a copy
+    f = np.tanh(x[:, j])
+    f.reshape(-1)[0] = 9.0  # E unsupported: may be a copy
+    g = np.split(np.tanh(x), [2], axis=1)[1]
+    g.reshape(-1)[0] = 9.0  # E unsupported: may be a copy
+    return b
+
+
+@layer
 def shapes(x: real["N"], y: real["M"], a: real["N M"], k: i64[""]):
     b = x + y  # E shape: do not broadcast
     c = x @ y  # E shape: N and M
