@@ -155,6 +155,19 @@ def chained(x: real["T"], w: Param[real["4"]]) -> real["T"]:
                 d = b + y[j]
                 y[j] += 0.1 * np.exp(-b * b) + 0.1 * np.sin(np.exp(-d * d))
     return y
+
+
+@layer
+def pairs(x: real["T"], w: Param[real["3"]]) -> real["T"]:
+    """Of two elements of one array, and of an element and a weight: each pair is come to once."""
+    t = x.shape[0]
+    y = np.zeros(t)
+    for i in range(t):
+        for a in range(3):
+            if i + a < t:
+                d = x[i + a] - x[i]
+                y[i] += np.exp(-d * d) + np.exp(-((x[i + a] - 0.5 * x[i]) ** 2)) + np.sin(np.exp(x[i + a] * w[a]))
+    return y
 '''
 
 SHAPES = {
@@ -165,8 +178,9 @@ SHAPES = {
     "beyond": ["n m"],
     "basis": ["m", "n m 5"],
     "chained": ["m", "4"],
+    "pairs": ["m", "3"],
 }
-PARAMETERS = {("soft_pool", 1), ("columns", 1), ("basis", 1), ("chained", 1)}
+PARAMETERS = {("soft_pool", 1), ("columns", 1), ("basis", 1), ("chained", 1), ("pairs", 1)}
 NAMES = [line[4 : line.index("(")] for line in TEXT.split("\n") if line.startswith("def ")]
 
 

@@ -168,6 +168,9 @@ class _State:
                     return None
                 if dim.symbols() & own.keys() and axes.setdefault(dim, extent) != extent:
                     return None
+        named = Counter(var for dim in axes for var in dim.symbols() & own.keys())
+        if any(count > 1 for count in named.values()):
+            return None  # of a pair, x[i + a] and x[i], all pairs would have places
         return _Candidate(expr, full, axes, loops) if any(isinstance(p, Load) for p in parts(full)) and axes else None
 
 
