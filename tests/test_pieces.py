@@ -62,6 +62,20 @@ def ones(x: real["2*D"]) -> real["2*D"]:
 
 
 @layer
+def partly(x: real["2*D"]) -> real["2*D"]:
+    """Only the front of it is cleared."""
+    d = x.shape[0] // 2
+    y = np.cos(x)
+    for i in range(2):
+        y[i] = 0.0
+    for i in range(d):
+        y[i] += np.sin(x[i])
+    for i in range(d, 2 * d):
+        y[i] += x[i] * x[i]
+    return y
+
+
+@layer
 def uneven(x: real["N"], z: real["M"]) -> real["N"]:
     """As many as another array has, from the front; then the rest: of none, or less."""
     n, m = x.shape[0], z.shape[0]
@@ -117,6 +131,7 @@ SHAPES = {
     "gap": [(9,)],
     "overlaps": [(8,)],
     "ones": [(6,)],
+    "partly": [(6,)],
     "uneven": [(5,), (3,)],
     "crossed": [(5,)],
     "twice": [(4, 4)],

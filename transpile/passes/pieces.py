@@ -54,6 +54,10 @@ class _State:
     def in_pieces(self, loops: Sequence[For], store: Store, after: Body, nothing: Sequence[Dim]) -> Body | None:
         """What follows, which stores into pieces of what is filled until that is whole; None where it does not."""
         buffer, still = self.table[store.buffer], _still(loops, store)
+        ranges = {loop.var: (loop.lo, loop.hi) for loop in loops}
+        places = zip(store.index, buffer.shape, strict=True)
+        if any(over(d, n, ranges) is None for axis, (d, n) in enumerate(places) if axis not in still):
+            return None  # what is not filled has other values
         found: dict[Dim, tuple[Dim, int]] = {}
         axes: set[int] = set()
         for position, later in enumerate(after):
