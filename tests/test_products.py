@@ -334,11 +334,17 @@ def test_sums_that_are_no_products_stay_nests():
     for term in (
         lambda a, b, i, j, l: a[i, l] - b[l, j],
         lambda a, b, i, j, l: a[i, l] * a[i, l],
-        lambda a, b, i, j, l: zoo.op("exp", a[i, l]) * b[l, j],
     ):
         assert not products(passes.run(_nest(term), "products"))
     few = _nest(lambda a, b, i, j, l: a[i, l] * b[l, j], extent=3)
     assert not products(passes.run(few, "products")), "three steps are no depth"
+
+
+def test_what_is_computed_of_each_row_is_an_operand():
+    kernel = passes.run(_nest(lambda a, b, i, j, l: zoo.op("exp", a[i, l]) * b[l, j]), "products")
+    (product,) = products(kernel)
+    (operand,) = (b for b in kernel.buffers if b.name == product.left.buffer)
+    assert operand.kind == "temp" and len(operand.shape) == 2
 
 
 def test_what_stands_between_keeps_the_zeros():

@@ -26,6 +26,7 @@ from .elements import elements
 from .elide import elide
 from .ends import ends
 from .fills import fills
+from .fission import fission
 from .flatten import flatten
 from .fold import fold
 from .free import free
@@ -93,6 +94,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("counted", counted),  # what is dear, and told by counters alone, has a table
     ("once", once),  # what no example changes is made before the loop over them
     ("summed", summed),  # what is linear in what each example leaves is made of the sum
+    ("fission", fission),  # what is a product of matrices for all iterations of a loop stands alone in it
     ("distribute", distribute),  # a vector times a matrix, for all examples or rows, is a matrix product
     ("products", products),  # sums of products are matrix products
     ("deepen", deepen),  # the gradient of what all steps share is one product

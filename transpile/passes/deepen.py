@@ -1,4 +1,5 @@
-"""Gradients of what all steps share are one product, whose depth are the steps.
+"""Gradients of what all steps share are one product, whose depth are the steps; a loop around a product is a part of
+one of its axes.
 
     for t seq:                                             for t seq:
         d[k,j] = ...                                           d_all[t,k,j] = ...
@@ -11,10 +12,12 @@
         d[t,k,j] = ...                                         d[t,k,j] = ...
         dx[t,k,i] = product d[t,k,j] w[i,j] for k, i, j -> dx_flat[n,i] = product d_flat[n,j] w[i,j] for n, i, j
 
+    for k: d[b,k,j] = product dy[b,i] c[i,k,j] for b, j, i  ->  d_flat[b,n] = product dy[b,i] c_flat[i,n] for b, n, i
+
 A product of a few rows spends its time with what it adds to; a deep one does not, and threads share it. A temporary of
 one step gets an axis for the steps, where the kernel has arrays as large as that anyway; an operand that numbers steps
-and depth in another order than the other one is copied, a row at a time. The order of roundings changes, so this is for
-gradients.
+and depth in another order than the other one is copied, a row at a time. The order of roundings changes: what is done
+to steps is for gradients.
 """
 
 from __future__ import annotations
@@ -43,8 +46,6 @@ from .tree import (
 
 
 def deepen(kernel: Kernel) -> Kernel:
-    if not kernel.flush:
-        return kernel
     state = _State(kernel)
     body = state.body(kernel.body)
     used = touched(body)
@@ -54,7 +55,7 @@ def deepen(kernel: Kernel) -> Kernel:
 
 class _State:
     def __init__(self, kernel: Kernel) -> None:
-        self.table = {b.name: b for b in kernel.buffers}
+        self.deep, self.table = kernel.flush, {b.name: b for b in kernel.buffers}
         self.names, self.root = Names.of(kernel), roots(kernel)
         self.several = {n for n, count in Counter(self.root.values()).items() if count > 1}  # memory with several names
         self.uses = Counter(a.buffer for a in accesses(kernel.body))
@@ -63,8 +64,9 @@ class _State:
 
     def body(self, body: Body) -> Body:
         found: list[Stmt] = []
-        apart = [new for stmt in body for new in self.out_of(stmt)]
-        for stmt in self.summed(apart):
+        if self.deep:
+            body = tuple(self.summed([new for stmt in body for new in self.out_of(stmt)]))
+        for stmt in body:
             deep = stmt if isinstance(stmt, Product) else self.joined(stmt)
             if deep is None:
                 found.append(map_bodies(stmt, self.body))
@@ -142,13 +144,12 @@ class _State:
             return None
         if left in inside and not self.is_of_steps(stmt.left, loop, rest):
             return None
-        n, rows = self.names.fresh(stmt.rows[0]), replace(stmt, depth=stmt.rows)
         target = Load(stmt.buffer, stmt.index, self.table[stmt.buffer].dtype)
-        to, of = (self.place(p, loop, rows, n) for p in (target, stmt.left))
-        if to is None or of is None or to[1] != of[1]:
+        kept = self.along(loop, stmt, "rows", (target, stmt.left), stmt.right)
+        if kept is None:
             return None
-        axis = (n, loop.hi * stmt.rows[1])
-        whole = replace(stmt, buffer=to[0].buffer, index=to[0].index, left=of[0], rows=axis)
+        (to, of), axis = kept
+        whole = replace(stmt, buffer=to.buffer, index=to.index, left=of, rows=axis)
         return replace(loop, body=rest), [whole]
 
     def moved(self, loop: For, stmt: Product) -> tuple[For, list[Stmt]] | None:
@@ -263,45 +264,66 @@ class _State:
         """How an operand numbers the steps, if that and depth are neighbouring axes, and 1 if depth is the first."""
         for axis, dim in enumerate(place.index):
             if loop.var in dim.symbols():
-                found = self.pair(place, loop, stmt, axis)
+                found = self.pair(place, loop, stmt.depth, axis)
                 return None if found is None else (dim, int(found < axis))
         return None
 
-    def pair(self, place: Load, loop: For, whole: Product, axis: int) -> int | None:
-        """The axis of the depth, if it is the neighbour of the one that the loop runs along, both go over all there is,
+    def pair(self, place: Load, loop: For, beside: tuple[str, Dim], axis: int) -> int | None:
+        """The axis `beside`, if it is the neighbour of the one that the loop runs along, both go over all there is,
         and no other one names either."""
         shape = self.table[place.buffer].shape
         if over(place.index[axis], shape[axis], {loop.var: (loop.lo, loop.hi)}) != loop.var:
             return None
-        depth, extent = whole.depth
+        var, extent = beside
         for other in (axis - 1, axis + 1):
-            if 0 <= other < len(shape) and (place.index[other], shape[other]) == (Dim.of(depth), extent):
+            if 0 <= other < len(shape) and (place.index[other], shape[other]) == (Dim.of(var), extent):
                 rest = [d for k, d in enumerate(place.index) if k not in (axis, other)]
-                return None if {loop.var, depth} & _symbols(rest) else other
+                return None if {loop.var, var} & _symbols(rest) else other
         return None
 
-    # -- loop and depth are one axis -----------------------------------------------------------------------------
+    # -- loop and axis are one -----------------------------------------------------------------------------------
     def joined(self, stmt: Stmt) -> Product | None:
-        """A loop that holds nothing but a product that is added, as part of its depth."""
+        """A loop that holds nothing but a product, as part of one of its axes; of its depth, where it is added."""
         match _alone(stmt):
-            case (loop,), Product(op="add") as whole if loop.var not in _symbols(whole.index):
+            case (loop,), whole if self.deep or loop.kind == "map":
                 pass
             case _:
                 return None
-        n = self.names.fresh(whole.depth[0])
-        left, right = (self.place(p, loop, whole, n) for p in (whole.left, whole.right))
-        if left is None or right is None or left[1] != right[1]:
-            return None
-        extent = (loop.hi - loop.lo) * whole.depth[1]
-        return replace(whole, left=left[0], right=right[0], depth=(n, extent))
+        target = Load(whole.buffer, whole.index, self.table[whole.buffer].dtype)
+        if whole.op == "add" and (kept := self.along(loop, whole, "depth", (whole.left, whole.right), target)):
+            (left, right), axis = kept
+            return replace(whole, left=left, right=right, depth=axis)
+        if kept := self.along(loop, whole, "rows", (target, whole.left), whole.right):
+            (target, left), axis = kept
+            return replace(whole, buffer=target.buffer, index=target.index, left=left, rows=axis)
+        if kept := self.along(loop, whole, "columns", (target, whole.right), whole.left):
+            (target, right), axis = kept
+            return replace(whole, buffer=target.buffer, index=target.index, right=right, columns=axis)
+        return None
 
-    def place(self, place: Load, loop: For, whole: Product, n: str) -> tuple[Load, tuple[bool, bool]] | None:
-        """The operand with both axes as one; whether the loop runs along it upwards, and is the first of the two."""
+    def along(
+        self, loop: For, whole: Product, name: str, places: tuple[Load, Load], other: Load
+    ) -> tuple[tuple[Load, Load], tuple[str, Dim]] | None:
+        """Two places with a loop and an axis as one, and that axis, if both number them alike, and the other place does
+        not know the loop."""
+        if loop.var in _symbols(other.index):
+            return None
+        var, extent = getattr(whole, name)
+        n = self.names.fresh(var)
+        one, two = (self.place(p, loop, (var, extent), n) for p in places)
+        if one is None or two is None or one[1] != two[1]:
+            return None
+        return (one[0], two[0]), (n, (loop.hi - loop.lo) * extent)
+
+    def place(
+        self, place: Load, loop: For, beside: tuple[str, Dim], n: str
+    ) -> tuple[Load, tuple[bool, bool]] | None:
+        """The place with both axes as one; whether the loop runs along it upwards, and is the first of the two."""
         b = self.table[place.buffer]
         for axis, dim in enumerate(place.index):
             if loop.var not in dim.symbols():
                 continue
-            if (other := self.pair(place, loop, whole, axis)) is None:
+            if (other := self.pair(place, loop, beside, axis)) is None:
                 return None
             first = min(axis, other)
             shape = (*b.shape[:first], b.shape[first] * b.shape[first + 1], *b.shape[first + 2 :])

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
+from math import inf
 from typing import TypeGuard
 
 from ..dims import ZERO, Dim, Facts, minimum, nonnegative, product, without_remainder
@@ -91,16 +92,21 @@ class _Loops:
         self.uses = Counter(a.buffer for a in accesses(kernel.body))
 
     def over_batch(self) -> Kernel:
-        batch, body = Dim.of(self.kernel.batch or ""), list[Stmt]()
-        for stmt in self.kernel.body:
-            if isinstance(stmt, For) and stmt.kind == "map" and stmt.hi == batch:
-                own = self.own(stmt)
-                sums = _sums(stmt.body, {b.name: b for b in self.kernel.buffers if b.name in own - self.aliased})
-                loop = replace(stmt, body=_totalled(stmt.body, sums))
-                body += self.distributed(_Many(loop, batch, batch, {}), own, into_maps=False) or (stmt,)
-            else:
-                body.append(stmt)
-        return replace(self.kernel, body=tuple(body))
+        body = tuple(new for s in self.kernel.body for new in (self.is_over_batch(s) and self.of_examples(s)) or (s,))
+        return replace(self.kernel, body=body)
+
+    def is_over_batch(self, stmt: Stmt) -> TypeGuard[For]:
+        whole = self.kernel.batch is not None and isinstance(stmt, For) and stmt.hi == Dim.of(self.kernel.batch)
+        return whole and stmt.kind == "map"
+
+    def of_examples(self, loop: For, into: float = inf) -> Body | None:
+        """Around products in what is made of an example, in its recurrences, too, and in loops of `into` statements."""
+        own = self.own(loop)
+        if into < inf or any(isinstance(s, For) and s.kind == "seq" for s in loop.body):
+            totals = sums(loop.body, {b.name: b for b in self.kernel.buffers if b.name in own - self.aliased})
+            loop = replace(loop, body=_totalled(loop.body, totals))
+        least = loop.hi if into == inf else Dim.of(FEW)  # small matrices stay in loops that people wrote
+        return self.distributed(_Many(loop, least, loop.hi, {}), own, into)
 
     def over_rows(self) -> Kernel:
         body = self.body(self.kernel.body, {})
@@ -110,14 +116,16 @@ class _Loops:
         return tuple(new for stmt in body for new in self.stmt(stmt, facts))
 
     def stmt(self, stmt: Stmt, facts: Facts) -> Body:
-        """The outer ones of loops first."""
+        """The outer ones of loops first; examples where there are products for none of their loops."""
+        whole = self.is_over_batch(stmt)
         if isinstance(stmt, For):
-            whole = self.kernel.batch is not None and stmt.hi == Dim.of(self.kernel.batch)
             if stmt.kind == "map" and not whole and len(stmt.body) > 1:
                 if (strips := self.in_strips(stmt, facts)) is not None:
                     return strips
             facts = {**facts, stmt.var: (stmt.lo, stmt.hi - 1)}
-        return (map_bodies(stmt, lambda inner: self.body(inner, facts)),)
+        new = map_bodies(stmt, lambda inner: self.body(inner, facts))
+        made = self.of_examples(stmt, into=2) if whole and new == stmt else None
+        return (new,) if made is None else made
 
     def in_strips(self, loop: For, facts: Facts) -> Body | None:
         """A loop of the user, distributed; where it is not known to be short, in each strip of it."""
@@ -150,7 +158,7 @@ class _Loops:
         memory = {self.root.get(n, n) for n in names}
         return {n for n, root in self.root.items() if root in memory}
 
-    def distributed(self, many: _Many, own: set[str], into_maps: bool = True) -> Body | None:
+    def distributed(self, many: _Many, own: set[str], into: float = 1) -> Body | None:
         """None where there is no such product, or what would have to be kept for all of them is too much."""
         loop, table = many.loop, {b.name: b for b in self.kernel.buffers}
         if has(loop.body, Grow) or not _in_order(loop):
@@ -159,7 +167,7 @@ class _Loops:
         # The loop as it would be with an axis for it in every temporary shows which statements are products.
         wide = _by_rows(loop.body, loop, private - self.fixed)
         found = _Products(
-            State.of(self.widened(many, private - self.fixed)), replace(many, loop=replace(loop, body=wide)), into_maps
+            State.of(self.widened(many, private - self.fixed)), replace(many, loop=replace(loop, body=wide)), into
         )
         targets = found.targets(wide)
         if not targets:
@@ -211,7 +219,7 @@ def _of_other_sizes(kernel: Kernel, root: Mapping[str, str]) -> set[str]:
     return {n for n in table if root[n] in odd}
 
 
-def _sums(body: Body, private: Mapping[str, Buffer]) -> dict[str, str]:
+def sums(body: Body, private: Mapping[str, Buffer]) -> dict[str, str]:
     """What an example only adds up, from 0, for all of it to be added to a sum of all examples -> that one."""
     found: dict[str, str] = {}
     for position, stmt in enumerate(body):
@@ -228,20 +236,18 @@ def _sums(body: Body, private: Mapping[str, Buffer]) -> dict[str, str]:
     return found
 
 
-def _totalled(body: Body, sums: Mapping[str, str]) -> Body:
-    """What the steps of a recurrence add to the example's own sums they add to those of all: so each step does it for
-    all examples in one product."""
-    if not any(isinstance(s, For) and s.kind == "seq" for s in body):
-        return body
+def _totalled(body: Body, totals: Mapping[str, str]) -> Body:
+    """What the steps of a loop add to the example's own sums they add to those of all: so each step does it for all
+    examples in one product."""
 
     def is_about(stmt: Stmt) -> bool:
         match perfect(stmt)[1] if isinstance(stmt, For) else (stmt,):
-            case [Store(total, _, Load(own), "add")] if sums.get(own) == total:
+            case [Store(total, _, Load(own), "add")] if totals.get(own) == total:
                 return True
-        return bool(sums) and _clears(stmt, set(sums))
+        return bool(totals) and _clears(stmt, set(totals))
 
     kept = tuple(s for s in body if not is_about(s))
-    return map_places(kept, lambda name, index: (sums.get(name, name), index))
+    return map_places(kept, lambda name, index: (totals.get(name, name), index))
 
 
 @dataclass(frozen=True)
@@ -255,9 +261,9 @@ class _Step:
 class _Products:
     """Which statements of the loop are products of matrices, were it around each of them alone."""
 
-    def __init__(self, state: State, many: _Many, into_maps: bool) -> None:
+    def __init__(self, state: State, many: _Many, least: float) -> None:
         self.state, self.many, self.loop = state, many, many.loop
-        self.into_maps = into_maps
+        self.least = least  # statements in a map for the loop to go into it, as into any recurrence
 
     def made(self, stmt: Stmt) -> str | None:
         """The buffer of the product that a statement is for all of them, and is not for one."""
@@ -274,7 +280,7 @@ class _Products:
 
     def recurs(self, stmt: Stmt) -> TypeGuard[For]:
         """Whether it is a loop of as many steps for each of them."""
-        if not isinstance(stmt, For) or (stmt.kind != "seq" and not self.into_maps):
+        if not isinstance(stmt, For) or (stmt.kind != "seq" and len(stmt.body) < self.least):
             return False
         return self.loop.var not in stmt.lo.symbols() | stmt.hi.symbols()
 

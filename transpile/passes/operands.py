@@ -1,7 +1,10 @@
-"""What an outer product multiplies has a name: a product of matrices wants arrays.
+"""What an outer product multiplies has a name, and what a matrix is multiplied by: a product of matrices wants arrays.
 
     for i: for j: dw[i,j] += (f[i] * h[i]) * d[j]    ->    for i: p[i] = f[i] * h[i]
                                                            for i: for j: dw[i,j] += p[i] * d[j]
+
+    for i: for k: y[i] += w[i,k] * sin(x[k])         ->    for k: p[k] = sin(x[k])
+                                                           for i: for k: y[i] += w[i,k] * p[k]
 
 Where no product comes of it, `inline` computes what is cheap where it is used, as before.
 """
@@ -47,7 +50,8 @@ class _State:
         yield map_bodies(stmt, self.body)
 
     def row(self, one: Expr, other: Expr, store: Store, loops: list[For]) -> For | None:
-        """The loop that a computed operand runs along, if it is the only one and the other operand does not know it."""
+        """The loop that a computed operand runs along, if it is the only one, and the result or the other operand of a
+        matrix goes along it, too."""
         if isinstance(one, (Load, Const)) or any(may_trap(p) for p in parts(one)):
             return None
         read = list(loads(one))
@@ -56,10 +60,13 @@ class _State:
         if self.root[store.buffer] in {self.root[e.buffer] for e in read}:
             return None  # what the nest changes
         own = [x for x in loops if x.var in symbols(one)]
-        if len(own) != 1 or own[0].var in symbols(other) or not any(own[0].var in d.symbols() for d in store.index):
+        if len(own) != 1 or own[0].lo != ZERO or not own[0].hi.symbols() <= self.known:
             return None
-        (row,) = own
-        return row if row.lo == ZERO and row.hi.symbols() <= self.known else None
+        (row,), target = own, {s for d in store.index for s in d.symbols()}
+        if row.var in symbols(other):
+            again = any(x.var in symbols(other) & target for x in loops)
+            return row if again and row.var not in target else None
+        return row if row.var in target else None
 
     def named(self, value: Expr, row: For, dtype: str) -> tuple[Stmt, Load]:
         operand = Buffer(self.names.fresh("operand"), dtype, (row.hi,), "temp")

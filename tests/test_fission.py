@@ -1,0 +1,192 @@
+"""Loops over outputs, as people write them one output after the other, are products of matrices for all examples; and a
+loop that holds more than a product, or hangs on its order, keeps its values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from nets import built_from, kernels_in
+from thorough import agrees, same_bits
+
+from layerc.transpile.ir import Product
+from layerc.transpile.passes.tree import walk
+
+TEXT = '''
+import numpy as np
+from layerc import Param, layer, real
+
+
+@layer
+def perceptron(x: real["D"], w: Param[real["O D"]], bias: Param[real["O"]]) -> real["O"]:
+    """A scalar of each output's own is read behind its product."""
+    y = np.zeros(w.shape[0])
+    for i in range(w.shape[0]):
+        y[i] = np.tanh(np.sum(w[i] * x) + bias[i])
+    return y
+
+
+@layer
+def dots(x: real["D"], w: Param[real["O D"]]) -> real["O"]:
+    """With a product of something computed, and two sums."""
+    o, d = w.shape
+    y = np.zeros(o)
+    for i in range(o):
+        total = 0.0
+        size = 0.0
+        for k in range(d):
+            total += w[i, k] * np.sin(x[k])
+            size += w[i, k] * w[i, k]
+        y[i] = total / np.sqrt(size + 1.0)
+    return y
+
+
+@layer
+def radial(x: real["D"], c: Param[real["O D 8"]]) -> real["O"]:
+    """A sum over two axes, of which one is short."""
+    centers = np.linspace(-2.0, 2.0, 8)
+    basis = np.exp(-(((x[:, None] - centers[None, :]) / 0.57) ** 2))
+    y = np.zeros(c.shape[0])
+    for i in range(c.shape[0]):
+        y[i] = np.sum(c[i] * basis)
+    return y
+
+
+@layer
+def steps(x: real["D"], c: Param[real["8 D O"]]) -> real["O"]:
+    """Products of all examples in a loop."""
+    y = np.zeros(c.shape[2])
+    for k in range(8):
+        y += np.exp(-((x - 0.3 * k) ** 2)) @ c[k]
+    return y
+
+
+@layer
+def recurrent(x: real["T D"], w: Param[real["D D"]], u: Param[real["D D"]]) -> real["T D"]:
+    """A loop over units in a recurrence."""
+    t, d = x.shape
+    h = np.zeros(d)
+    y = np.zeros((t, d))
+    for s in range(t):
+        new = np.zeros(d)
+        for i in range(d):
+            a = 0.0
+            for k in range(d):
+                a += w[i, k] * x[s, k]
+            b = 0.0
+            for k in range(d):
+                b += u[i, k] * h[k]
+            new[i] = np.tanh(a + b)
+        h = new
+        y[s] = h
+    return y
+
+
+@layer
+def heads(x: real["T D"], w: Param[real["H D D"]]) -> real["T D"]:
+    """A matrix for each iteration: it stays in one loop."""
+    t, d = x.shape
+    y = np.zeros((t, d))
+    for h in range(w.shape[0]):
+        part = np.tanh(x @ w[h])
+        y += part * part
+    return y
+
+
+@layer
+def running(x: real["D"], w: Param[real["O D"]]) -> real["O"]:
+    """Each output takes the one before it."""
+    y = np.zeros(w.shape[0])
+    last = 0.0
+    for i in range(w.shape[0]):
+        last = np.tanh(np.sum(w[i] * x) + 0.5 * last)
+        y[i] = last
+    return y
+
+
+@layer
+def counted(x: real["D"], w: Param[real["O D"]]) -> real["O"]:
+    """Loops that begin elsewhere, and one with a branch."""
+    o = w.shape[0]
+    y = np.zeros(o)
+    for i in range(1, o):
+        s = np.sum(w[i] * x)
+        if s > 0.0:
+            y[i] = s * s
+        else:
+            y[i] = np.expm1(s)
+    return y
+'''
+
+SHAPES = {
+    "perceptron": [(6,), (5, 6), (5,)],
+    "dots": [(6,), (5, 6)],
+    "radial": [(5,), (4, 5, 8)],
+    "steps": [(5,), (8, 5, 4)],
+    "recurrent": [(6, 5), (5, 5), (5, 5)],
+    "heads": [(3, 4), (3, 4, 4)],
+    "running": [(6,), (5, 6)],
+    "counted": [(6,), (5, 6)],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("fission")
+
+
+@pytest.fixture(scope="module")
+def package(folder):
+    return built_from(folder, "parted_loops", TEXT)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("examples", [1, 2, 5, 18])
+@pytest.mark.parametrize(("dtype", "tight", "close"), [("f8", 1e-11, 1e-6), ("f4", 1e-5, 2e-3)])
+def test_values_and_gradients(package, name, examples, dtype, tight, close):
+    rng = np.random.default_rng(examples)
+    first, *weights = SHAPES[name]
+    values = [rng.standard_normal((examples, *first)), *map(rng.standard_normal, weights)]
+    agrees(getattr(package, name), [np.asarray(v / 2, dtype) for v in values], rng, tight, close)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("length", [0, 1])
+def test_no_units_and_one(package, name, length):
+    rng = np.random.default_rng(0)
+    outputs = {"perceptron": 5, "dots": 5, "radial": 4, "steps": 4, "running": 5, "counted": 5}.get(name)
+    shapes = [tuple(length if n == outputs else n for n in shape) for shape in SHAPES[name]]
+    first, *weights = shapes
+    values = [rng.standard_normal((3, *first)), *map(rng.standard_normal, weights)]
+    agrees(getattr(package, name), [np.asarray(v / 2, "f8") for v in values], rng, 1e-11, 1e-6)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_same_bits_on_any_threads(package, name):
+    rng = np.random.default_rng(0)
+    first, *weights = SHAPES[name]
+    values = [rng.standard_normal((70, *first)), *map(rng.standard_normal, weights)]
+    same_bits(getattr(package, name), [np.asarray(v / 2, "f4") for v in values])
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel", "many"),
+    [
+        ("perceptron", "predict", 1),
+        ("perceptron", "backward", 2),
+        ("dots", "predict", 1),
+        ("radial", "predict", 1),
+        ("radial", "backward", 2),
+        ("steps", "predict", 1),
+        ("steps", "backward", 2),
+        ("recurrent", "predict", 2),
+    ],
+)
+def test_they_are_products(folder, package, name, kernel, many):
+    body = kernels_in(folder / "parted_loops.py")[name, kernel].body
+    assert sum(isinstance(s, Product) for s in walk(body)) >= many
+
+
+def test_a_sum_over_two_axes_is_one_axis_of_a_product(folder, package):
+    kernel = kernels_in(folder / "parted_loops.py")["radial", "predict"]
+    (product,) = (s for s in walk(kernel.body) if isinstance(s, Product))
+    assert product.depth[1].symbols() == {"D"} and product in kernel.body

@@ -1,0 +1,191 @@
+"""Loops around a sum of products hold nothing but that: it is a product of matrices for all of them.
+
+    for b: for i:                                           for b: for i: s[i] = 0
+        s = 0                                               for b: for i: for k: s[i] += w[i,k] * x[b,k]
+        for k: s += w[i,k] * x[b,k]                   ->    for b: for i: y[b,i] = tanh(s[i])
+        y[b,i] = tanh(s)
+
+What is an array for each iteration stays in one loop: all of them would be more memory than the layer has. What is
+parted and is no product after all is put together again (see fuse). What an example makes once, an element in each
+iteration, to be added to a sum of all examples, is added to it at once: it is a sum of products then.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
+from functools import partial
+
+from ..dims import ZERO, Dim, product
+from ..ir import FLOATS, Buffer, Check, For, Grow, Kernel, Load, Op, Stmt, Store, While
+from .distribute import sums
+from .order import perfect
+from .products import FEW, SMALL
+from .tree import (
+    Body,
+    Index,
+    Names,
+    accesses,
+    has,
+    loads,
+    map_bodies,
+    map_places,
+    map_stmts,
+    read_from_dims,
+    roots,
+    substitute,
+    symbols,
+    touched,
+)
+
+
+def fission(kernel: Kernel) -> Kernel:
+    state = _State(kernel)
+    body = state.body(kernel.body, ())
+    return replace(kernel, body=body, buffers=tuple(state.table.values()))
+
+
+class _State:
+    def __init__(self, kernel: Kernel) -> None:
+        self.table = {b.name: b for b in kernel.buffers}
+        self.root = roots(kernel)
+        self.names, self.batch = Names.of(kernel), Dim.of(kernel.batch or "")
+        self.sizes = {*kernel.dims, *(s.name for s in kernel.scalars), kernel.batch or ""}
+        self.sums: Set[str] = frozenset()  # what an example only adds up, to be added to a sum of all examples
+        self.uses = Counter(a.buffer for a in accesses(kernel.body))
+        shared = {n for n, count in Counter(self.root.values()).items() if count > 1}  # memory with several names
+        self.fixed = read_from_dims(kernel) | {n for n in self.table if self.root[n] in shared}
+
+    def body(self, body: Body, around: tuple[For, ...]) -> Body:
+        """`around`: the loops around it, as far as they can go around each statement alone."""
+        return tuple(new for stmt in body for new in self.stmt(stmt, around))
+
+    def stmt(self, stmt: Stmt, around: tuple[For, ...]) -> Body:
+        if not isinstance(stmt, For):
+            return (map_bodies(stmt, lambda inner: self.body(inner, ())),)
+        if stmt.hi == self.batch:
+            stmt = replace(stmt, body=self.added(stmt))
+            own = self.own(stmt)
+            self.sums = sums(stmt.body, {n: self.table[n] for n in own}).keys()
+        if stmt.kind != "map":  # its steps go over all examples
+            around = tuple(loop for loop in around if loop.hi == self.batch)
+            return (replace(stmt, body=self.body(stmt.body, around)),)
+        loop = replace(stmt, body=self.body(stmt.body, (*around, stmt)))
+        return (loop,) if loop.hi == self.batch else self.parted(loop, around)
+
+    def parted(self, loop: For, around: tuple[For, ...]) -> Body:
+        begins, ends = loop.lo.value, loop.hi.symbols()
+        if len(loop.body) < 2 or begins is None or begins < 0 or not ends <= self.sizes:
+            return (loop,)
+        if has(loop.body, Check, While, Grow):
+            return (loop,)
+        own = self.own(loop)
+        wide = widened(loop.body, [(x, self.own(x) - self.sums) for x in (*around, loop)])
+        found = {k for k, stmt in enumerate(wide) if _is_product((*around, loop), stmt)}
+        pieces = list(_pieces(loop.body, found))
+        if len(pieces) < 2:
+            return (loop,)
+        crossing = self.crossing(loop, pieces)
+        if not crossing <= own or any(self.table[n].shape for n in crossing):
+            return (loop,)
+        if crossing and all(_is_product(around, wide[k]) for k in found):
+            return (loop,)
+        for name in crossing:
+            self.table[name] = replace(self.table[name], shape=(loop.hi,))
+        return tuple(self.alone(loop, piece, crossing, first=piece is pieces[0]) for piece in pieces)
+
+    def added(self, loop: For) -> Body:
+        """What each example makes once, to be added to something, is added there at once."""
+        body = loop.body
+        for name in self.own(loop):
+            for k, stmt in enumerate(body):
+                total = _adds(stmt, self.table[name])
+                if total is not None and name not in touched(body[k + 1 :]) and _makes(body[:k], self.table[name]):
+                    there = partial(_added, name, total)
+                    body = map_stmts((*body[:k], *body[k + 1 :]), there)
+        return body
+
+    def alone(self, loop: For, piece: Body, crossing: set[str], first: bool) -> For:
+        new = loop if first else replace(loop, var=self.names.fresh(loop.var))
+        return replace(new, body=widened(substitute(piece, {loop.var: Dim.of(new.var)}), [(new, crossing)]))
+
+    def own(self, loop: For) -> set[str]:
+        """The temporaries that nothing outside of the loop touches."""
+        inside = Counter(a.buffer for a in accesses((loop,)))
+        temps = {n for n in inside if self.table[n].kind == "temp" and n not in self.fixed}
+        return {n for n in temps if inside[n] == self.uses[n]}
+
+    def crossing(self, loop: For, pieces: Sequence[Body]) -> set[str]:
+        """What one piece leaves for another one, in no place of the iteration's own."""
+        used = Counter(m for piece in pieces for m in {self.root[n] for n in touched(piece)})
+        all_ = [a for a in accesses(loop.body) if used[self.root[a.buffer]] > 1]
+        changed = {self.root[a.buffer] for a in all_ if a.writes}
+        return {
+            a.buffer
+            for a in all_
+            if self.root[a.buffer] in changed and not any(loop.var in d.symbols() for d in a.index or ())
+        }
+
+
+def _adds(stmt: Stmt, own: Buffer) -> str | None:
+    """What all of a temporary is added to, as it stands, if that is all the statement does."""
+    loops, inside = perfect(stmt) if isinstance(stmt, For) else ([], ())
+    match inside:
+        case [Store(total, index, Load(own.name, same), "add")] if index == same == tuple(Dim.of(x.var) for x in loops):
+            return total if all(x.lo == ZERO for x in loops) and tuple(x.hi for x in loops) == own.shape else None
+    return None
+
+
+def _makes(body: Body, own: Buffer, around: tuple[For, ...] = ()) -> bool:
+    """Whether each of its elements is stored once, in loops over them alone, and that is all that is done to it."""
+    touching = [s for s in body if own.name in touched((s,))]
+    match touching:
+        case [For(lo=lo) as loop] if lo == ZERO:
+            return _makes(loop.body, own, (*around, loop))
+        case [Store(own.name, index, value, None)] if own.name not in {x.buffer for x in loads(value)}:
+            sizes = {Dim.of(x.var): x.hi for x in around}
+            return len(sizes) == len(index) and tuple(sizes.get(d) for d in index) == own.shape
+    return False
+
+
+def _added(name: str, total: str, stmt: Stmt) -> Body:
+    return (replace(stmt, buffer=total, op="add") if isinstance(stmt, Store) and stmt.buffer == name else stmt,)
+
+
+def widened(body: Body, rows: Sequence[tuple[For, set[str]]]) -> Body:
+    """With an axis for each of the loops, the first one first, in the temporaries that go with it."""
+
+    def place(name: str, index: Index) -> tuple[str, Index]:
+        return name, (*(Dim.of(loop.var) for loop, names in rows if name in names), *index)
+
+    return map_places(body, place)
+
+
+def _pieces(body: Body, found: set[int]) -> Iterator[Body]:
+    """The sums of products, each alone; what is between them together, but for what only clears."""
+    run: list[Stmt] = []
+    for k, stmt in enumerate(body):
+        if k not in found:
+            run.append(stmt)
+            continue
+        if run:
+            yield tuple(run)
+        run = []
+        yield (stmt,)
+    if run:
+        yield tuple(run)
+
+
+def _is_product(around: Sequence[For], stmt: Stmt) -> bool:
+    """Whether it is a sum of products whose loops, with those around it, are the axes of a product of matrices."""
+    loops, inside = perfect(stmt) if isinstance(stmt, For) and stmt.kind == "map" else ([], (stmt,))
+    match inside:
+        case [Store(_, index, Op("multiply", (a, b), dtype), "add")] if dtype in FLOATS:
+            sizes = {x.var: x.hi - x.lo for x in (*around, *loops)}
+            long = {v for v, size in sizes.items() if size.value is None or size.value >= FEW}
+            target, left, right = ({s for d in index for s in d.symbols()} & long, symbols(a) & long, symbols(b) & long)
+            axes = (target & left - right, target & right - left, left & right - target)
+            most = product(sizes[v] for v in long).value
+            return all(axes) and (most is None or most >= SMALL)
+    return False
