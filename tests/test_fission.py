@@ -52,6 +52,14 @@ def radial(x: real["D"], c: Param[real["O D 8"]]) -> real["O"]:
 
 
 @layer
+def reshaped(x: real["D"], c: Param[real["O D 8"]]) -> real["O"]:
+    """The same as a product of reshaped arrays: the weights' gradient is made in another shape than it has."""
+    o, d, n = c.shape
+    basis = np.exp(-((x[:, None] - np.linspace(-2.0, 2.0, 8)[None, :]) ** 2))
+    return c.reshape(o, d * n) @ basis.reshape(d * n)
+
+
+@layer
 def steps(x: real["D"], c: Param[real["8 D O"]]) -> real["O"]:
     """Products of all examples in a loop."""
     y = np.zeros(c.shape[2])
@@ -121,6 +129,7 @@ SHAPES = {
     "perceptron": [(6,), (5, 6), (5,)],
     "dots": [(6,), (5, 6)],
     "radial": [(5,), (4, 5, 8)],
+    "reshaped": [(5,), (4, 5, 8)],
     "steps": [(5,), (8, 5, 4)],
     "recurrent": [(6, 5), (5, 5), (5, 5)],
     "heads": [(3, 4), (3, 4, 4)],
@@ -153,7 +162,7 @@ def test_values_and_gradients(package, name, examples, dtype, tight, close):
 @pytest.mark.parametrize("length", [0, 1])
 def test_no_units_and_one(package, name, length):
     rng = np.random.default_rng(0)
-    outputs = {"perceptron": 5, "dots": 5, "radial": 4, "steps": 4, "running": 5, "counted": 5}.get(name)
+    outputs = {"perceptron": 5, "dots": 5, "radial": 4, "reshaped": 4, "steps": 4, "running": 5, "counted": 5}.get(name)
     shapes = [tuple(length if n == outputs else n for n in shape) for shape in SHAPES[name]]
     first, *weights = shapes
     values = [rng.standard_normal((3, *first)), *map(rng.standard_normal, weights)]
@@ -176,6 +185,8 @@ def test_the_same_bits_on_any_threads(package, name):
         ("dots", "predict", 1),
         ("radial", "predict", 1),
         ("radial", "backward", 2),
+        ("reshaped", "predict", 1),
+        ("reshaped", "backward", 2),
         ("steps", "predict", 1),
         ("steps", "backward", 2),
         ("recurrent", "predict", 2),

@@ -315,9 +315,7 @@ class _State:
             return None
         return (one[0], two[0]), (n, (loop.hi - loop.lo) * extent)
 
-    def place(
-        self, place: Load, loop: For, beside: tuple[str, Dim], n: str
-    ) -> tuple[Load, tuple[bool, bool]] | None:
+    def place(self, place: Load, loop: For, beside: tuple[str, Dim], n: str) -> tuple[Load, tuple[bool, bool]] | None:
         """The place with both axes as one; whether the loop runs along it upwards, and is the first of the two."""
         b = self.table[place.buffer]
         for axis, dim in enumerate(place.index):

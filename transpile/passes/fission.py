@@ -13,7 +13,7 @@ iteration, to be added to a sum of all examples, is added to it at once: it is a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 
@@ -55,7 +55,8 @@ class _State:
         self.sums: Set[str] = frozenset()  # what an example only adds up, to be added to a sum of all examples
         self.uses = Counter(a.buffer for a in accesses(kernel.body))
         shared = {n for n, count in Counter(self.root.values()).items() if count > 1}  # memory with several names
-        self.fixed = read_from_dims(kernel) | {n for n in self.table if self.root[n] in shared}
+        self.told = read_from_dims(kernel)
+        self.fixed = self.told | {n for n in self.table if self.root[n] in shared}
 
     def body(self, body: Body, around: tuple[For, ...]) -> Body:
         """`around`: the loops around it, as far as they can go around each statement alone."""
@@ -97,24 +98,41 @@ class _State:
 
     def added(self, loop: For) -> Body:
         """What each example makes once, to be added to something, is added there at once."""
-        body = loop.body
-        for name in self.own(loop):
-            for k, stmt in enumerate(body):
-                total = _adds(stmt, self.table[name])
-                if total is not None and name not in touched(body[k + 1 :]) and _makes(body[:k], self.table[name]):
-                    there = partial(_added, name, total)
-                    body = map_stmts((*body[:k], *body[k + 1 :]), there)
-        return body
+        private = self.private(loop) - self.told
+        for k, stmt in enumerate(loop.body):
+            total, name = _adds(stmt, self.table) or ("", "")
+            names = {n for n, root in self.root.items() if root == self.root.get(name)}
+            before, after = loop.body[:k], loop.body[k + 1 :]
+            made = names & touched(before)
+            if len(made) != 1 or not names <= private or names & touched(after):
+                continue
+            (own,) = made
+            if _makes(before, self.table[own]):
+                there = partial(_added, own, self.seen_as(total, own))
+                return self.added(replace(loop, body=(*map_stmts(before, there), *after)))
+        return loop.body
+
+    def seen_as(self, total: str, name: str) -> str:
+        """The memory of `total` in the shape of `name`."""
+        like = self.table[name].shape
+        for b in self.table.values():
+            if b.shape == like and self.root[b.name] == self.root[total]:
+                return b.name
+        new = Buffer(self.names.fresh(f"{total}_flat"), self.table[total].dtype, like, "temp", alias=self.root[total])
+        self.table[new.name], self.root[new.name] = new, self.root[total]
+        return new.name
 
     def alone(self, loop: For, piece: Body, crossing: set[str], first: bool) -> For:
         new = loop if first else replace(loop, var=self.names.fresh(loop.var))
         return replace(new, body=widened(substitute(piece, {loop.var: Dim.of(new.var)}), [(new, crossing)]))
 
     def own(self, loop: For) -> set[str]:
-        """The temporaries that nothing outside of the loop touches."""
+        """The temporaries that can have an axis for the loop, as nothing outside of it touches them."""
+        return self.private(loop) & touched((loop,)) - self.fixed
+
+    def private(self, loop: For) -> set[str]:
         inside = Counter(a.buffer for a in accesses((loop,)))
-        temps = {n for n in inside if self.table[n].kind == "temp" and n not in self.fixed}
-        return {n for n in temps if inside[n] == self.uses[n]}
+        return {n for n, b in self.table.items() if b.kind == "temp" and inside[n] == self.uses[n]}
 
     def crossing(self, loop: For, pieces: Sequence[Body]) -> set[str]:
         """What one piece leaves for another one, in no place of the iteration's own."""
@@ -128,12 +146,13 @@ class _State:
         }
 
 
-def _adds(stmt: Stmt, own: Buffer) -> str | None:
-    """What all of a temporary is added to, as it stands, if that is all the statement does."""
+def _adds(stmt: Stmt, table: Mapping[str, Buffer]) -> tuple[str, str] | None:
+    """What all of an array is added to, as it stands, and the array, if that is all the statement does."""
     loops, inside = perfect(stmt) if isinstance(stmt, For) else ([], ())
     match inside:
-        case [Store(total, index, Load(own.name, same), "add")] if index == same == tuple(Dim.of(x.var) for x in loops):
-            return total if all(x.lo == ZERO for x in loops) and tuple(x.hi for x in loops) == own.shape else None
+        case [Store(total, index, Load(own, same), "add")] if index == same == tuple(Dim.of(x.var) for x in loops):
+            shape = tuple(x.hi for x in loops) if all(x.lo == ZERO for x in loops) else None
+            return (total, own) if table[total].shape == shape == table[own].shape else None
     return None
 
 
