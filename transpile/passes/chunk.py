@@ -56,6 +56,7 @@ class _State:
         self.kernel = kernel
         self.table = {b.name: b for b in kernel.buffers}
         self.names = Names.of(kernel)
+        self.sizes = {*kernel.dims, *(s.name for s in kernel.scalars), kernel.batch}
         self.made: list[Buffer] = []
         self.memory = Memory.of(kernel)
         self.root = roots(kernel)  # one memory may go by several names
@@ -83,15 +84,20 @@ class _State:
         if self.may_be_few(stmt) and (inner := self.inside(stmt)) is not None:
             least = 2 if not self.is_batch(stmt) and self.own(stmt) else 4  # what it makes stays with a thread
             many = compared("greater_equal", stmt.hi - stmt.lo, least)
+            if (stmt.hi - stmt.lo).value is not None:
+                many = compared("greater_equal", self.room(stmt), 2)
             if (idle := self.are_small(inner)) is not None:
                 many = Op("logical_or", (many, idle), "bool")
             return (If(many, self.split(stmt, effort), inner),)
         return self.split(stmt, effort)
 
     def may_be_few(self, loop: For) -> bool:
-        """Whether what is inside a loop may be all there is to share: one large example, one group of a convolution."""
-        products = any(isinstance(s, Product) for s in walk(loop.body))
-        return (self.is_batch(loop) or products) and (loop.hi - loop.lo).value is None and self.second(loop) is None
+        """Whether what is inside a loop may be all there is to share: one large example, one group of a convolution, a
+        step whose products all add to one large array."""
+        if not self.is_batch(loop) and not any(isinstance(s, Product) for s in walk(loop.body)):
+            return False
+        few = (loop.hi - loop.lo).value is None or self.room(loop).value is None
+        return few and self.second(loop) is None
 
     def are_small(self, body: Body) -> Expr | None:
         """Whether the steps inside are not worth threads; None where only running them tells, or nothing is shared in
@@ -104,8 +110,7 @@ class _State:
         total = sum(
             (work(s, self.table) for s in walk(body) if isinstance(s, (For, Product)) and s.parallel), Dim.of(0)
         )
-        known = {*self.kernel.dims, *(s.name for s in self.kernel.scalars)}
-        if not total.symbols() <= known or any(dim_loads(total)):
+        if not total.symbols() <= self.sizes - {self.kernel.batch} or any(dim_loads(total)):
             return None
         return Op("less_equal", (Int(total), Const(FEW * WORTH, "i64")), "bool")
 
@@ -171,7 +176,8 @@ class _State:
             return (For(q, Dim.of(0), *by_columns, "map", True, effort),)
         flat = all(isinstance(s, (Store, If, Comment)) for s in walk(loop.body))
         fixed = {name: _fixed(name, loop) for name in shared}
-        count = self.count(loop, [self.table[n].shape[len(fixed[n]) :] for n in shared], flat)
+        room = self.room(loop)
+        count = self.count(loop, room if shared else None, flat)
         if nonnegative(1 - count):
             return (loop,)
         inside: Body = loop.body
@@ -180,7 +186,7 @@ class _State:
         finish: list[Stmt] = []
         for name, op in shared.items():
             b, there = self.table[name], fixed[name]
-            part = self.part(b, b.shape[len(there) :])
+            part = self.part(b, b.shape[len(there) :], room)
             if part.shape[1:]:
                 inside = _into_part(inside, name, part.name, (Dim.of(q),), len(there))
                 start.append(self.fill(part, op, Dim.of(q)))
@@ -270,23 +276,29 @@ class _State:
         length = loop.hi - loop.lo
         return (length + (SIDE - 1)) // SIDE if turned_of(loop, self.table) else length
 
-    def count(self, loop: For, shared: list[tuple[Dim, ...]], flat: bool) -> Dim:
+    def count(self, loop: For, room: Dim | None, flat: bool) -> Dim:
         length = self.length(loop)
         if flat:
             length = (length + (GRAIN - 1)) // GRAIN
-        if not shared:
+        if room is None:
             return minimum(length, Dim.of(CHUNKS))
         # A chunk should have several iterations to pay for its part, and all parts together should stay in
         # cache.
-        most = Dim.of(PARTS)
-        size = sum((product(shape) for shape in shared), Dim.of(0))
-        if size.value is None or size.value * PARTS > PART_BUDGET:
-            most = minimum(most, maximum(Dim.of(1), Dim.of(PART_BUDGET) // (size + 1)))
         wanted = length if flat else maximum(minimum(length, Dim.of(4)), length // 4)
-        return minimum(wanted, most)
+        return minimum(wanted, room)
 
-    def part(self, b: Buffer, shape: tuple[Dim, ...]) -> Buffer:
-        part = Buffer(self.names.fresh(f"{b.name}_part"), b.dtype, (Dim.of(PARTS), *shape), "temp")
+    def room(self, loop: For) -> Dim:
+        """How many parts of what its iterations share there may be."""
+        shared = self.shared(loop) or {}
+        size = sum((product(self.table[n].shape[len(_fixed(n, loop)) :]) for n in shared), Dim.of(0))
+        if size.value is not None and size.value * PARTS <= PART_BUDGET:
+            return Dim.of(PARTS)
+        return minimum(Dim.of(PARTS), maximum(Dim.of(1), Dim.of(PART_BUDGET) // (size + 1)))
+
+    def part(self, b: Buffer, shape: tuple[Dim, ...], room: Dim) -> Buffer:
+        known = room.symbols() <= self.sizes and not any(dim_loads(room))  # when memory is reserved
+        parts = room if known else Dim.of(PARTS)
+        part = Buffer(self.names.fresh(f"{b.name}_part"), b.dtype, (parts, *shape), "temp")
         self.made.append(part)
         self.table[part.name] = part
         return part
