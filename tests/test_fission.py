@@ -69,6 +69,51 @@ def steps(x: real["D"], c: Param[real["8 D O"]]) -> real["O"]:
 
 
 @layer
+def windows(x: real["C T"], w: Param[real["O C K"]]) -> real["O T-K+1"]:
+    """A convolution: an array for each filter, as large as what is returned."""
+    c, t = x.shape
+    o = w.shape[0]
+    k = w.shape[2]
+    y = np.zeros((o, t - k + 1))
+    for f in range(o):
+        for p in range(t - k + 1):
+            s = 0.0
+            for i in range(c):
+                for j in range(k):
+                    s += x[i, p + j] * w[f, i, j]
+            y[f, p] = s
+    return y
+
+
+@layer
+def interactions(x: real["F"], v: Param[real["F K"]]) -> real:
+    """Two sums of one loop, of which one is a product, and adds to the same as the other one."""
+    f, k = v.shape
+    y = 0.0
+    for a in range(k):
+        s = 0.0
+        t = 0.0
+        for i in range(f):
+            s += v[i, a] * x[i]
+            t += v[i, a] * v[i, a] * x[i] * x[i]
+        y += 0.5 * (s * s - t)
+    return y
+
+
+@layer
+def spread(x: real["F P"], w: real["F J"]) -> real["P+J"]:
+    """Products that go to one place together are no product of matrices."""
+    f, p = x.shape
+    j = w.shape[1]
+    y = np.zeros(p + j)
+    for a in range(p):
+        for b in range(j):
+            for k in range(f):
+                y[a + b] += x[k, a] * w[k, b]
+    return y
+
+
+@layer
 def recurrent(x: real["T D"], w: Param[real["D D"]], u: Param[real["D D"]]) -> real["T D"]:
     """A loop over units in a recurrence."""
     t, d = x.shape
@@ -131,6 +176,9 @@ SHAPES = {
     "radial": [(5,), (4, 5, 8)],
     "reshaped": [(5,), (4, 5, 8)],
     "steps": [(5,), (8, 5, 4)],
+    "windows": [(3, 9), (4, 3, 3)],
+    "interactions": [(6,), (6, 5)],
+    "spread": [(3, 7), (-1, 3, 4)],
     "recurrent": [(6, 5), (5, 5), (5, 5)],
     "heads": [(3, 4), (3, 4, 4)],
     "running": [(6,), (5, 6)],
@@ -148,33 +196,35 @@ def package(folder):
     return built_from(folder, "parted_loops", TEXT)
 
 
+def _values(name, examples, dtype, rng, outputs=None):
+    """Arguments of a layer; the axes that are as long as there are outputs have `outputs` of them, where it is told."""
+    told = {"perceptron": 5, "dots": 5, "radial": 4, "reshaped": 4, "steps": 4, "running": 5, "counted": 5}.get(name)
+    first, *rest = SHAPES[name]
+    batched = [(examples, *shape[1:]) if shape[0] < 0 else shape for shape in rest]
+    shapes = [(examples, *first), *batched]
+    if outputs is not None:
+        shapes = [tuple(outputs if n == told else n for n in shape) for shape in shapes]
+    return [np.asarray(rng.standard_normal(shape) / 2, dtype) for shape in shapes]
+
+
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("examples", [1, 2, 5, 18])
+@pytest.mark.parametrize("examples", [1, 2, 7, 18])
 @pytest.mark.parametrize(("dtype", "tight", "close"), [("f8", 1e-11, 1e-6), ("f4", 1e-5, 2e-3)])
 def test_values_and_gradients(package, name, examples, dtype, tight, close):
     rng = np.random.default_rng(examples)
-    first, *weights = SHAPES[name]
-    values = [rng.standard_normal((examples, *first)), *map(rng.standard_normal, weights)]
-    agrees(getattr(package, name), [np.asarray(v / 2, dtype) for v in values], rng, tight, close)
+    agrees(getattr(package, name), _values(name, examples, dtype, rng), rng, tight, close)
 
 
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("length", [0, 1])
-def test_no_units_and_one(package, name, length):
+@pytest.mark.parametrize("outputs", [0, 1])
+def test_no_outputs_and_one(package, name, outputs):
     rng = np.random.default_rng(0)
-    outputs = {"perceptron": 5, "dots": 5, "radial": 4, "reshaped": 4, "steps": 4, "running": 5, "counted": 5}.get(name)
-    shapes = [tuple(length if n == outputs else n for n in shape) for shape in SHAPES[name]]
-    first, *weights = shapes
-    values = [rng.standard_normal((3, *first)), *map(rng.standard_normal, weights)]
-    agrees(getattr(package, name), [np.asarray(v / 2, "f8") for v in values], rng, 1e-11, 1e-6)
+    agrees(getattr(package, name), _values(name, 3, "f8", rng, outputs), rng, 1e-11, 1e-6)
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_the_same_bits_on_any_threads(package, name):
-    rng = np.random.default_rng(0)
-    first, *weights = SHAPES[name]
-    values = [rng.standard_normal((70, *first)), *map(rng.standard_normal, weights)]
-    same_bits(getattr(package, name), [np.asarray(v / 2, "f4") for v in values])
+    same_bits(getattr(package, name), _values(name, 70, "f4", np.random.default_rng(0)))
 
 
 @pytest.mark.parametrize(
@@ -190,11 +240,25 @@ def test_the_same_bits_on_any_threads(package, name):
         ("steps", "predict", 1),
         ("steps", "backward", 2),
         ("recurrent", "predict", 2),
+        ("windows", "predict", 1),
+        ("windows", "backward", 2),
+        ("interactions", "predict", 1),
+        ("interactions", "backward", 3),
     ],
 )
 def test_they_are_products(folder, package, name, kernel, many):
     body = kernels_in(folder / "parted_loops.py")[name, kernel].body
     assert sum(isinstance(s, Product) for s in walk(body)) >= many
+
+
+def test_what_goes_to_one_place_together_is_no_product(folder, package):
+    """Threads, which have rows or columns each, would write to one place."""
+    body = kernels_in(folder / "parted_loops.py")["spread", "predict"].body
+    assert not any(isinstance(s, Product) for s in walk(body))
+    wide = kernels_in(folder / "parted_loops.py")["windows", "backward"]
+    for s in walk(wide.body):
+        if isinstance(s, Product):
+            assert not any({s.rows[0], s.columns[0]} <= d.symbols() for d in s.index)
 
 
 def test_a_sum_over_two_axes_is_one_axis_of_a_product(folder, package):

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
+from math import prod
 
 from ..dims import ZERO, Dim, product
 from ..ir import FLOATS, Buffer, Check, For, Grow, Kernel, Load, Op, Stmt, Store, While
@@ -55,6 +56,8 @@ class _State:
         self.sums: Set[str] = frozenset()  # what an example only adds up, to be added to a sum of all examples
         self.uses = Counter(a.buffer for a in accesses(kernel.body))
         shared = {n for n, count in Counter(self.root.values()).items() if count > 1}  # memory with several names
+        given = (b for b in kernel.buffers if b.kind in ("in", "out"))
+        self.rooms = {_grows(product(b.shape[bool(kernel.batch) and self.batch in b.shape[:1] :])) for b in given}
         self.told = read_from_dims(kernel)
         self.fixed = self.told | {n for n in self.table if self.root[n] in shared}
 
@@ -83,17 +86,15 @@ class _State:
             return (loop,)
         own = self.own(loop)
         wide = widened(loop.body, [(x, self.own(x) - self.sums) for x in (*around, loop)])
-        found = {k for k, stmt in enumerate(wide) if _is_product((*around, loop), stmt)}
+        found = {k for k, stmt in enumerate(wide) if _is_product((*around, loop), stmt, loop.var)}
         pieces = list(_pieces(loop.body, found))
         if len(pieces) < 2:
             return (loop,)
         crossing = self.crossing(loop, pieces)
-        if not crossing <= own or any(self.table[n].shape for n in crossing):
-            return (loop,)
-        if crossing and all(_is_product(around, wide[k]) for k in found):
+        if not crossing <= own or not all(self.has_room(n, loop) for n in crossing):
             return (loop,)
         for name in crossing:
-            self.table[name] = replace(self.table[name], shape=(loop.hi,))
+            self.table[name] = replace(self.table[name], shape=(loop.hi, *self.table[name].shape))
         return tuple(self.alone(loop, piece, crossing, first=piece is pieces[0]) for piece in pieces)
 
     def added(self, loop: For) -> Body:
@@ -137,13 +138,27 @@ class _State:
     def crossing(self, loop: For, pieces: Sequence[Body]) -> set[str]:
         """What one piece leaves for another one, in no place of the iteration's own."""
         used = Counter(m for piece in pieces for m in {self.root[n] for n in touched(piece)})
-        all_ = [a for a in accesses(loop.body) if used[self.root[a.buffer]] > 1]
-        changed = {self.root[a.buffer] for a in all_ if a.writes}
+        several = [a for a in accesses(loop.body) if used[self.root[a.buffer]] > 1]
+        modes: dict[str, set[str]] = {}
+        for a in several:
+            modes.setdefault(self.root[a.buffer], set()).add(a.mode)
+        alike = {root for root, how in modes.items() if how in ({"r"}, {"add"})}
         return {
             a.buffer
-            for a in all_
-            if self.root[a.buffer] in changed and not any(loop.var in d.symbols() for d in a.index or ())
+            for a in several
+            if self.root[a.buffer] not in alike and not any(loop.var in d.symbols() for d in a.index or ())
         }
+
+    def has_room(self, name: str, loop: For) -> bool:
+        """Whether there may be one for each iteration: of numbers, and of arrays where the layer takes or gives as
+        much."""
+        shape = self.table[name].shape
+        return not shape or _grows(product((loop.hi, *shape))) in self.rooms
+
+
+def _grows(size: Dim) -> frozenset[object]:
+    """What it grows with: numbers left out."""
+    return frozenset(monomial for monomial, _ in size.terms)
 
 
 def _adds(stmt: Stmt, table: Mapping[str, Buffer]) -> tuple[str, str] | None:
@@ -196,8 +211,9 @@ def _pieces(body: Body, found: set[int]) -> Iterator[Body]:
         yield tuple(run)
 
 
-def _is_product(around: Sequence[For], stmt: Stmt) -> bool:
-    """Whether it is a sum of products whose loops, with those around it, are the axes of a product of matrices."""
+def _is_product(around: Sequence[For], stmt: Stmt, var: str) -> bool:
+    """Whether it is a sum of products whose loops, with those around it, are the axes of a product of matrices; one of
+    them that of `var`."""
     loops, inside = perfect(stmt) if isinstance(stmt, For) and stmt.kind == "map" else ([], (stmt,))
     match inside:
         case [Store(_, index, Op("multiply", (a, b), dtype), "add")] if dtype in FLOATS:
@@ -205,6 +221,8 @@ def _is_product(around: Sequence[For], stmt: Stmt) -> bool:
             long = {v for v, size in sizes.items() if size.value is None or size.value >= FEW}
             target, left, right = ({s for d in index for s in d.symbols()} & long, symbols(a) & long, symbols(b) & long)
             axes = (target & left - right, target & right - left, left & right - target)
-            most = product(sizes[v] for v in long).value
-            return all(axes) and (most is None or most >= SMALL)
+            if all(axes) and var in set().union(*axes):
+                extents = [product(sizes[v] for v in axis).value for axis in axes]
+                known = [n for n in extents if n is not None]
+                return len(known) < 2 or prod(known) * (1 if len(known) == 3 else FEW) >= SMALL
     return False

@@ -89,7 +89,8 @@ class State:
             return None
         target = Load(buffer, index, dtype)
         row = self.axis(loops, left, target, right, target)
-        column = self.axis(loops, right, target, left, target)
+        beside = [x for x in loops if row is None or not _meet(target, x.var, row.var)]
+        column = self.axis(beside, right, target, left, target)
         depth = self.axis(loops, left, right, target, target)
         if row is None or column is None or depth is None:
             return None
@@ -105,10 +106,12 @@ class State:
         return rest, Product(buffer, target.index, left, right, axes[0], axes[1], axes[2], "add")
 
     def axis(self, loops: list[For], one: Load, other: Load, without: Load, target: Load) -> For | None:
-        """The innermost loop that two of three places name, best one that runs along memory; where both are read, one
-        that is not known to be short."""
+        """The innermost loop that two of three places name, best one that is no step in a window, and runs along memory;
+        where both are read, one that is not known to be short."""
         named = one.free() & other.free() - without.free()
         found = [x for x in loops if x.var in named]
+        long = [x for x in found if not any(_is_in_window(place, x, loops) for place in (one, other))]
+        found = long or found
         if without is target:
             found = [x for x in found if not 0 < ((x.hi - x.lo).value or 0) < SHORT] or found
         along = [x for x in found if any(self.is_along(place, x.var) for place in (one, other))]
@@ -141,6 +144,17 @@ class State:
             return False
         total = multiplied(sizes).value
         return total is None or total >= SMALL
+
+
+def _meet(place: Load, one: str, other: str) -> bool:
+    """Whether two variables number one axis together, as in y[i + j]: there are not as many places as numbers."""
+    return one != other and any({one, other} <= d.symbols() for d in place.index)
+
+
+def _is_in_window(place: Load, loop: For, loops: list[For]) -> bool:
+    """Whether it goes along a window that an outer loop places, as j does in x[i + j]: those are short."""
+    outer = loops[: loops.index(loop)]
+    return any(_meet(place, loop.var, x.var) for x in outer)
 
 
 def _reads_memory(dim: Dim) -> bool:
