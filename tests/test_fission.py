@@ -69,6 +69,43 @@ def steps(x: real["D"], c: Param[real["8 D O"]]) -> real["O"]:
 
 
 @layer
+def activated(x: real["D"], w: Param[real["O D"]]) -> real["O"]:
+    """A function of each element in the sum: its gradient has a factor that all terms have in common."""
+    o, d = w.shape
+    y = np.zeros(o)
+    for i in range(o):
+        for k in range(d):
+            y[i] += w[i, k] * np.tanh(x[k])
+    return y
+
+
+@layer
+def functions(x: real["D"], c: Param[real["O D 8"]]) -> real["O"]:
+    """The same of two axes, with a sign, quotients and a variable of each term's own in it."""
+    o, d = c.shape[0], c.shape[1]
+    y = np.zeros(o)
+    for i in range(o):
+        for j in range(d):
+            for k in range(8):
+                t = (x[j] - (-2.0 + 4.0 * k / 7)) / 0.57
+                y[i] += c[i, j, k] * np.exp(-t * t)
+    return y
+
+
+@layer
+def mixed(x: real["D"], w: Param[real["O D"]]) -> real["O"]:
+    """What terms have in common is changed in the sum, or is none of theirs."""
+    o, d = w.shape
+    y = np.zeros(o)
+    z = np.zeros(d)
+    for i in range(o):
+        for k in range(d):
+            z[k] = 0.5 * z[k] + np.sin(x[k] * w[i, k])
+            y[i] += w[i, k] * z[k] * np.cosh(x[k])
+    return y
+
+
+@layer
 def windows(x: real["C T"], w: Param[real["O C K"]]) -> real["O T-K+1"]:
     """A convolution: an array for each filter, as large as what is returned."""
     c, t = x.shape
@@ -176,6 +213,9 @@ SHAPES = {
     "radial": [(5,), (4, 5, 8)],
     "reshaped": [(5,), (4, 5, 8)],
     "steps": [(5,), (8, 5, 4)],
+    "activated": [(6,), (5, 6)],
+    "functions": [(5,), (4, 5, 8)],
+    "mixed": [(6,), (5, 6)],
     "windows": [(3, 9), (4, 3, 3)],
     "interactions": [(6,), (6, 5)],
     "spread": [(3, 7), (-1, 3, 4)],
@@ -184,6 +224,9 @@ SHAPES = {
     "running": [(6,), (5, 6)],
     "counted": [(6,), (5, 6)],
 }
+
+OUTPUTS = {"perceptron": 5, "dots": 5, "radial": 4, "reshaped": 4, "steps": 4, "running": 5, "counted": 5}
+OUTPUTS |= {"activated": 5, "functions": 4, "mixed": 5}
 
 
 @pytest.fixture(scope="module")
@@ -198,7 +241,7 @@ def package(folder):
 
 def _values(name, examples, dtype, rng, outputs=None):
     """Arguments of a layer; the axes that are as long as there are outputs have `outputs` of them, where it is told."""
-    told = {"perceptron": 5, "dots": 5, "radial": 4, "reshaped": 4, "steps": 4, "running": 5, "counted": 5}.get(name)
+    told = OUTPUTS.get(name)
     first, *rest = SHAPES[name]
     batched = [(examples, *shape[1:]) if shape[0] < 0 else shape for shape in rest]
     shapes = [(examples, *first), *batched]
@@ -240,6 +283,9 @@ def test_the_same_bits_on_any_threads(package, name):
         ("steps", "predict", 1),
         ("steps", "backward", 2),
         ("recurrent", "predict", 2),
+        ("activated", "predict", 1),
+        ("activated", "backward", 2),
+        ("functions", "backward", 2),
         ("windows", "predict", 1),
         ("windows", "backward", 2),
         ("interactions", "predict", 1),

@@ -96,8 +96,7 @@ class _Loops:
         return replace(self.kernel, body=body)
 
     def is_over_batch(self, stmt: Stmt) -> TypeGuard[For]:
-        whole = self.kernel.batch is not None and isinstance(stmt, For) and stmt.hi == Dim.of(self.kernel.batch)
-        return whole and stmt.kind == "map"
+        return isinstance(stmt, For) and stmt.kind == "map" and stmt.hi == Dim.of(self.kernel.batch or "")
 
     def of_examples(self, loop: For, into: float = inf) -> Body | None:
         """Around products in what is made of an example, in its recurrences, too, and in loops of `into` statements."""
@@ -117,14 +116,13 @@ class _Loops:
 
     def stmt(self, stmt: Stmt, facts: Facts) -> Body:
         """The outer ones of loops first; examples where there are products for none of their loops."""
-        whole = self.is_over_batch(stmt)
         if isinstance(stmt, For):
-            if stmt.kind == "map" and not whole and len(stmt.body) > 1:
+            if stmt.kind == "map" and not self.is_over_batch(stmt) and len(stmt.body) > 1:
                 if (strips := self.in_strips(stmt, facts)) is not None:
                     return strips
             facts = {**facts, stmt.var: (stmt.lo, stmt.hi - 1)}
         new = map_bodies(stmt, lambda inner: self.body(inner, facts))
-        made = self.of_examples(stmt, into=2) if whole and new == stmt else None
+        made = self.of_examples(stmt, into=2) if new == stmt and self.is_over_batch(stmt) else None
         return (new,) if made is None else made
 
     def in_strips(self, loop: For, facts: Facts) -> Body | None:

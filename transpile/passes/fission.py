@@ -19,8 +19,9 @@ from functools import partial
 from math import prod
 
 from ..dims import ZERO, Dim, product
-from ..ir import FLOATS, Buffer, Check, For, Grow, Kernel, Load, Op, Stmt, Store, While
+from ..ir import FLOATS, Buffer, Check, Expr, For, Grow, Kernel, Load, Op, Stmt, Store, While
 from .distribute import sums
+from .factor import Around, Factored, factored
 from .order import perfect
 from .products import FEW, SMALL
 from .tree import (
@@ -38,16 +39,21 @@ from .tree import (
     substitute,
     symbols,
     touched,
+    written,
 )
 
 
 def fission(kernel: Kernel) -> Kernel:
-    state = _State(kernel)
-    body = state.body(kernel.body, ())
-    return replace(kernel, body=body, buffers=tuple(state.table.values()))
+    for done in (_Factored, _Parted) if kernel.flush else (_Parted,):
+        state = done(kernel)
+        body = state.body(kernel.body, ())
+        kernel = replace(kernel, body=body, buffers=tuple(state.table.values()))
+    return kernel
 
 
 class _State:
+    """What is known of loops and of what is made in them."""
+
     def __init__(self, kernel: Kernel) -> None:
         self.table = {b.name: b for b in kernel.buffers}
         self.root = roots(kernel)
@@ -70,32 +76,16 @@ class _State:
             return (map_bodies(stmt, lambda inner: self.body(inner, ())),)
         if stmt.hi == self.batch:
             stmt = replace(stmt, body=self.added(stmt))
-            own = self.own(stmt)
-            self.sums = sums(stmt.body, {n: self.table[n] for n in own}).keys()
+            self.sums = sums(stmt.body, {n: self.table[n] for n in self.own(stmt)}).keys()
         if stmt.kind != "map":  # its steps go over all examples
             around = tuple(loop for loop in around if loop.hi == self.batch)
             return (replace(stmt, body=self.body(stmt.body, around)),)
         loop = replace(stmt, body=self.body(stmt.body, (*around, stmt)))
-        return (loop,) if loop.hi == self.batch else self.parted(loop, around)
+        return (loop,) if loop.hi == self.batch else self.done(loop, around)
 
-    def parted(self, loop: For, around: tuple[For, ...]) -> Body:
-        begins, ends = loop.lo.value, loop.hi.symbols()
-        if len(loop.body) < 2 or begins is None or begins < 0 or not ends <= self.sizes:
-            return (loop,)
-        if has(loop.body, Check, While, Grow):
-            return (loop,)
-        own = self.own(loop)
-        wide = widened(loop.body, [(x, self.own(x) - self.sums) for x in (*around, loop)])
-        found = {k for k, stmt in enumerate(wide) if _is_product((*around, loop), stmt, loop.var)}
-        pieces = list(_pieces(loop.body, found))
-        if len(pieces) < 2:
-            return (loop,)
-        crossing = self.crossing(loop, pieces)
-        if not crossing <= own or not all(self.has_room(n, loop) for n in crossing):
-            return (loop,)
-        for name in crossing:
-            self.table[name] = replace(self.table[name], shape=(loop.hi, *self.table[name].shape))
-        return tuple(self.alone(loop, piece, crossing, first=piece is pieces[0]) for piece in pieces)
+    def done(self, loop: For, around: tuple[For, ...]) -> Body:
+        """What is made of a loop, once all in it is done."""
+        raise NotImplementedError
 
     def added(self, loop: For) -> Body:
         """What each example makes once, to be added to something, is added there at once."""
@@ -123,10 +113,6 @@ class _State:
         self.table[new.name], self.root[new.name] = new, self.root[total]
         return new.name
 
-    def alone(self, loop: For, piece: Body, crossing: set[str], first: bool) -> For:
-        new = loop if first else replace(loop, var=self.names.fresh(loop.var))
-        return replace(new, body=widened(substitute(piece, {loop.var: Dim.of(new.var)}), [(new, crossing)]))
-
     def own(self, loop: For) -> set[str]:
         """The temporaries that can have an axis for the loop, as nothing outside of it touches them."""
         return self.private(loop) & touched((loop,)) - self.fixed
@@ -134,6 +120,64 @@ class _State:
     def private(self, loop: For) -> set[str]:
         inside = Counter(a.buffer for a in accesses((loop,)))
         return {n for n, b in self.table.items() if b.kind == "temp" and inside[n] == self.uses[n]}
+
+
+class _Factored(_State):
+    """Takes out of sums what their terms have in common (see factor)."""
+
+    def done(self, loop: For, around: tuple[For, ...]) -> Body:
+        changed = {self.root[n] for n in written(loop.body)}
+        nests, before, behind = list[Stmt](), list[Stmt](), list[Stmt]()
+        for stmt in loop.body:
+            about = Around(
+                loop,
+                self.private(stmt) if isinstance(stmt, For) else (),
+                self.names,
+                lambda name: self.root.get(name, name) not in changed,
+                lambda loops, terms: self.is_sum((*around, loop, *loops), loops, terms, loop.var),
+            )
+            made = factored(stmt, about) or Factored(stmt)
+            nests.append(made.nest)
+            before += made.before
+            behind += made.behind
+            for buffer in made.made:
+                self.table[buffer.name], self.root[buffer.name] = buffer, buffer.name
+        return (*before, replace(loop, body=tuple(nests)), *behind)
+
+    def is_sum(self, around: Sequence[For], own: Sequence[For], terms: Sequence[Expr], var: str) -> bool:
+        """Whether a sum of the product of two terms, of which there is one for each example and in each of its `own`
+        loops, is one of a product of matrices."""
+        place = tuple(Dim.of(x.var) for x in around if x.hi == self.batch or x in own)
+        sum_ = Store("", place, Op("multiply", tuple(terms), terms[0].dtype), "add")  # type: ignore[union-attr]
+        (wide,) = widened((sum_,), [(x, self.own(x) - self.sums) for x in around])
+        return _is_product(around, wide, var)
+
+
+class _Parted(_State):
+    """Parts loops around sums of products."""
+
+    def done(self, loop: For, around: tuple[For, ...]) -> Body:
+        begins, ends = loop.lo.value, loop.hi.symbols()
+        if len(loop.body) < 2 or begins is None or begins < 0 or not ends <= self.sizes:
+            return (loop,)
+        if has(loop.body, Check, While, Grow):
+            return (loop,)
+        own = self.own(loop)
+        wide = widened(loop.body, [(x, self.own(x) - self.sums) for x in (*around, loop)])
+        found = {k for k, stmt in enumerate(wide) if _is_product((*around, loop), stmt, loop.var)}
+        pieces = list(_pieces(loop.body, found))
+        if len(pieces) < 2:
+            return (loop,)
+        crossing = self.crossing(loop, pieces)
+        if not crossing <= own or not all(self.has_room(n, loop) for n in crossing):
+            return (loop,)
+        for name in crossing:
+            self.table[name] = replace(self.table[name], shape=(loop.hi, *self.table[name].shape))
+        return tuple(self.alone(loop, piece, crossing, first=piece is pieces[0]) for piece in pieces)
+
+    def alone(self, loop: For, piece: Body, crossing: set[str], first: bool) -> For:
+        new = loop if first else replace(loop, var=self.names.fresh(loop.var))
+        return replace(new, body=widened(substitute(piece, {loop.var: Dim.of(new.var)}), [(new, crossing)]))
 
     def crossing(self, loop: For, pieces: Sequence[Body]) -> set[str]:
         """What one piece leaves for another one, in no place of the iteration's own."""

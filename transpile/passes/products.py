@@ -106,8 +106,8 @@ class State:
         return rest, Product(buffer, target.index, left, right, axes[0], axes[1], axes[2], "add")
 
     def axis(self, loops: list[For], one: Load, other: Load, without: Load, target: Load) -> For | None:
-        """The innermost loop that two of three places name, best one that is no step in a window, and runs along memory;
-        where both are read, one that is not known to be short."""
+        """The innermost loop that two of three places name, best one that is no step in a window, and runs along
+        memory; where both are read, one that is not known to be short."""
         named = one.free() & other.free() - without.free()
         found = [x for x in loops if x.var in named]
         long = [x for x in found if not any(_is_in_window(place, x, loops) for place in (one, other))]
