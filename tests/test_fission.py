@@ -106,6 +106,34 @@ def mixed(x: real["D"], w: Param[real["O D"]]) -> real["O"]:
 
 
 @layer
+def inner(x: real["D"], w: Param[real["O D"]], a: real["O"]) -> real["O"]:
+    """A sum of each iteration's own, which its gradient makes again."""
+    o, d = w.shape
+    y = np.zeros(o)
+    for i in range(o):
+        s = 0.0
+        for k in range(d):
+            s += (a[i] * w[i, k]) * np.tanh(x[k])
+        y[i] = np.sin(s)
+    return y
+
+
+@layer
+def before(x: real["D"], w: Param[real["O D"]], u: Param[real["O D"]]) -> real["O"]:
+    """A term that is changed behind where it is read."""
+    o, d = w.shape
+    y = np.zeros(o)
+    z = np.zeros((o, d))
+    for i in range(o):
+        for k in range(d):
+            z[i, k] = np.sin(w[i, k])
+            t = z[i, k]
+            z[i, k] = t * u[i, k]
+            y[i] += (t * np.tanh(x[k])) * (z[i, k] + 1.0)
+    return y
+
+
+@layer
 def windows(x: real["C T"], w: Param[real["O C K"]]) -> real["O T-K+1"]:
     """A convolution: an array for each filter, as large as what is returned."""
     c, t = x.shape
@@ -216,6 +244,8 @@ SHAPES = {
     "activated": [(6,), (5, 6)],
     "functions": [(5,), (4, 5, 8)],
     "mixed": [(6,), (5, 6)],
+    "inner": [(6,), (5, 6), (-1, 5)],
+    "before": [(6,), (5, 6), (5, 6)],
     "windows": [(3, 9), (4, 3, 3)],
     "interactions": [(6,), (6, 5)],
     "spread": [(3, 7), (-1, 3, 4)],
@@ -226,7 +256,7 @@ SHAPES = {
 }
 
 OUTPUTS = {"perceptron": 5, "dots": 5, "radial": 4, "reshaped": 4, "steps": 4, "running": 5, "counted": 5}
-OUTPUTS |= {"activated": 5, "functions": 4, "mixed": 5}
+OUTPUTS |= {"activated": 5, "functions": 4, "mixed": 5, "inner": 5, "before": 5}
 
 
 @pytest.fixture(scope="module")

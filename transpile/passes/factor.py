@@ -19,7 +19,7 @@ from ..ir import FLOATS, Buffer, Const, Expr, For, Load, Op, Stmt, Store
 from ..operations import flops
 from .order import perfect, rebuild
 from .predicate import may_trap
-from .tree import Body, Names, accesses, loads, map_expr, parts, substitute, symbols
+from .tree import Body, Names, accesses, dim_loads, loads, map_expr, parts, substitute, symbols
 
 DEAR = 10  # flops: what is worth a row
 
@@ -37,13 +37,13 @@ class Factored:
 
 @dataclass(frozen=True)
 class Around:
-    """What is known of a nest: the loop that adds up; what is the nest's own; whether an expression is the same for all
-    its terms; and whether a sum of two factors is one of a product of matrices."""
+    """What is known of a nest: the loop that adds up; what is the nest's own; all that is done to an array in that
+    loop; and whether a sum of two factors is one of a product of matrices."""
 
     loop: For
     own: Collection[str]
     names: Names
-    is_read_only: Callable[[str], bool]
+    modes: Callable[[str], Collection[str]]
     is_wanted: Callable[[Sequence[For], Sequence[Expr]], bool]
 
 
@@ -89,7 +89,10 @@ class _Nest:
     def is_steady(self, expr: Expr) -> bool:
         """Whether it is the same for all terms, and may be computed apart from them."""
         alike = self.around.loop.var not in symbols(expr) and not any(may_trap(p) for p in parts(expr))
-        return alike and all(self.around.is_read_only(x.buffer) for x in loads(expr))
+        return alike and self.is_read_only(expr)
+
+    def is_read_only(self, expr: Expr) -> bool:
+        return all(set(self.around.modes(x.buffer)) <= {"r"} for x in loads(expr))
 
     def row(self, value: Expr, found: Factored) -> Load:
         assert isinstance(value, Op)
@@ -100,8 +103,12 @@ class _Nest:
     def summed(self, stmt: Store, value: Expr, found: Factored) -> Store | None:
         """The sum of what terms do not have in common; the rest is multiplied by it behind the loop."""
         terms, common = self.split(value)
-        if self.around.loop.var in {s for d in stmt.index for s in d.symbols()} or len(terms) != 2 or not common:
+        named = {s for d in stmt.index for s in d.symbols()}
+        over = self.around.loop.var not in named and not any(dim_loads(d) for d in stmt.index)
+        if not over or set(self.around.modes(stmt.buffer)) != {"add"} or len(terms) != 2 or not common:
             return None
+        if not all(t in parts(stmt.value) or self.is_read_only(t) for t in terms):
+            return None  # what it was when the variable was made of it
         dtype = terms[0].dtype if isinstance(terms[0], Load) else ""
         if dtype not in FLOATS or not all(isinstance(t, Load) and t.dtype == dtype for t in terms):
             return None

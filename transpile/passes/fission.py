@@ -39,7 +39,6 @@ from .tree import (
     substitute,
     symbols,
     touched,
-    written,
 )
 
 
@@ -126,14 +125,16 @@ class _Factored(_State):
     """Takes out of sums what their terms have in common (see factor)."""
 
     def done(self, loop: For, around: tuple[For, ...]) -> Body:
-        changed = {self.root[n] for n in written(loop.body)}
+        modes: dict[str, set[str]] = {}
+        for a in accesses(loop.body):
+            modes.setdefault(self.root[a.buffer], set()).add(a.mode)
         nests, before, behind = list[Stmt](), list[Stmt](), list[Stmt]()
         for stmt in loop.body:
             about = Around(
                 loop,
                 self.private(stmt) if isinstance(stmt, For) else (),
                 self.names,
-                lambda name: self.root.get(name, name) not in changed,
+                lambda name: modes.get(self.root.get(name, name), ()),
                 lambda loops, terms: self.is_sum((*around, loop, *loops), loops, terms, loop.var),
             )
             made = factored(stmt, about) or Factored(stmt)
@@ -211,7 +212,8 @@ def _adds(stmt: Stmt, table: Mapping[str, Buffer]) -> tuple[str, str] | None:
     match inside:
         case [Store(total, index, Load(own, same), "add")] if index == same == tuple(Dim.of(x.var) for x in loops):
             shape = tuple(x.hi for x in loops) if all(x.lo == ZERO for x in loops) else None
-            return (total, own) if table[total].shape == shape == table[own].shape else None
+            like, made = table[total], table[own]
+            return (total, own) if like.shape == shape == made.shape and like.dtype == made.dtype else None
     return None
 
 
