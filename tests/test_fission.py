@@ -134,6 +134,20 @@ def before(x: real["D"], w: Param[real["O D"]], u: Param[real["O D"]]) -> real["
 
 
 @layer
+def capsules(u: real["I D"], w: Param[real["J I D E"]]) -> real["J E"]:
+    """A matrix of each example, as large as what is returned, between products."""
+    j, i, d, e = w.shape
+    y = np.zeros((j, e))
+    for a in range(j):
+        s = np.zeros(e)
+        for b in range(i):
+            s += u[b] @ w[a, b]
+        n = np.sum(s * s)
+        y[a] = s * np.sqrt(n + 1e-2) / (1.0 + n)
+    return y
+
+
+@layer
 def windows(x: real["C T"], w: Param[real["O C K"]]) -> real["O T-K+1"]:
     """A convolution: an array for each filter, as large as what is returned."""
     c, t = x.shape
@@ -246,6 +260,7 @@ SHAPES = {
     "mixed": [(6,), (5, 6)],
     "inner": [(6,), (5, 6), (-1, 5)],
     "before": [(6,), (5, 6), (5, 6)],
+    "capsules": [(3, 4), (2, 3, 4, 5)],
     "windows": [(3, 9), (4, 3, 3)],
     "interactions": [(6,), (6, 5)],
     "spread": [(3, 7), (-1, 3, 4)],
@@ -316,6 +331,8 @@ def test_the_same_bits_on_any_threads(package, name):
         ("activated", "predict", 1),
         ("activated", "backward", 2),
         ("functions", "backward", 2),
+        ("capsules", "predict", 1),
+        ("capsules", "backward", 3),
         ("windows", "predict", 1),
         ("windows", "backward", 2),
         ("interactions", "predict", 1),

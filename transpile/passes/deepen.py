@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..dims import Dim, product
+from ..dims import Dim
 from ..ir import Buffer, For, Kernel, Load, Product, Stmt, Store
 from .contract import over, stored_first
 from .order import perfect
@@ -36,6 +36,7 @@ from .tree import (
     Index,
     Names,
     accesses,
+    grows,
     map_bodies,
     map_places,
     read_from_dims,
@@ -60,7 +61,7 @@ class _State:
         self.several = {n for n, count in Counter(self.root.values()).items() if count > 1}  # memory with several names
         self.uses = Counter(a.buffer for a in accesses(kernel.body))
         self.fixed = read_from_dims(kernel)
-        self.sizes = {_monomials(product(b.shape)) for b in kernel.buffers}
+        self.sizes = {grows(b.shape) for b in kernel.buffers}
 
     def body(self, body: Body) -> Body:
         found: list[Stmt] = []
@@ -200,7 +201,7 @@ class _State:
 
     def has_room(self, shape: Sequence[Dim]) -> bool:
         """Whether the kernel has arrays as large as that anyway."""
-        return _monomials(product(shape)) in self.sizes
+        return grows(shape) in self.sizes
 
     def with_steps(self, place: Load, depth: str, step: tuple[Dim, int], loop: For) -> For:
         """With an axis for the steps in the temporary that an operand is, beside that of the depth."""
@@ -350,8 +351,3 @@ def _numbered(index: Sequence[Dim], shape: Sequence[Dim], ranges: dict[str, tupl
 
 def _symbols(index: Sequence[Dim]) -> set[str]:
     return {s for d in index for s in d.symbols()}
-
-
-def _monomials(size: Dim) -> frozenset[object]:
-    """What it grows with: numbers left out."""
-    return frozenset(monomial for monomial, _ in size.terms)

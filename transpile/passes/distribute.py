@@ -40,11 +40,13 @@ from .tree import (
     buffers,
     degree,
     dim_loads,
+    grows,
     has,
     map_bodies,
     map_places,
     own_accesses,
     read_from_dims,
+    rooms,
     roots,
     substitute,
     symbols,
@@ -90,6 +92,7 @@ class _Loops:
         self.aliased = {n for b in kernel.buffers if b.alias for n in (b.name, b.alias)}
         self.fixed = _of_other_sizes(kernel, self.root) | read_from_dims(kernel)
         self.uses = Counter(a.buffer for a in accesses(kernel.body))
+        self.rooms = rooms(kernel)
 
     def over_batch(self) -> Kernel:
         body = tuple(new for s in self.kernel.body for new in (self.is_over_batch(s) and self.of_examples(s)) or (s,))
@@ -175,9 +178,10 @@ class _Loops:
         steps = {n for step in _steps(pieces) for n in self.of_memory(touched((step,)))} & private
         uses = Counter(n for p in _runs(pieces) for n in self.of_memory(touched(p)))
         shared = {n for n in private if uses[n] > 1 and n not in once} | steps
-        if shared & self.fixed or any(
-            table[n].kind == "list" or degree(table[n]) > (2 if n in steps else 1) for n in shared
-        ):
+        most = {n: 2 if n in steps else 1 for n in shared}
+        if self.is_over_batch(loop):  # as much as the layer takes or gives of each example is not too much
+            most |= {n: 2 for n in shared if degree(table[n]) == 2 and grows(table[n].shape) in self.rooms}
+        if shared & self.fixed or any(table[n].kind == "list" or degree(table[n]) > k for n, k in most.items()):
             return None
         self.kernel = self.widened(many, shared)
         return _apart(pieces, self.around(many, shared, once - steps))

@@ -19,7 +19,7 @@ from ..ir import FLOATS, Buffer, Const, Expr, For, Load, Op, Stmt, Store
 from ..operations import flops
 from .order import perfect, rebuild
 from .predicate import may_trap
-from .tree import Body, Names, accesses, dim_loads, loads, map_expr, parts, substitute, symbols
+from .tree import Body, Names, accesses, dim_loads, loads, map_expr, parts, substitute, symbols, written
 
 DEAR = 10  # flops: what is worth a row
 
@@ -37,13 +37,14 @@ class Factored:
 
 @dataclass(frozen=True)
 class Around:
-    """What is known of a nest: the loop that adds up; what is the nest's own; all that is done to an array in that
-    loop; and whether a sum of two factors is one of a product of matrices."""
+    """What is known of a nest: the loop that adds up; what is the nest's own; all that is done to memory in that loop;
+    and whether a sum of two factors is one of a product of matrices."""
 
     loop: For
     own: Collection[str]
     names: Names
-    modes: Callable[[str], Collection[str]]
+    root: Mapping[str, str]
+    modes: Mapping[str, Collection[str]]  # by the root
     is_wanted: Callable[[Sequence[For], Sequence[Expr]], bool]
 
 
@@ -92,7 +93,13 @@ class _Nest:
         return alike and self.is_read_only(expr)
 
     def is_read_only(self, expr: Expr) -> bool:
-        return all(set(self.around.modes(x.buffer)) <= {"r"} for x in loads(expr))
+        return all(self.modes(x.buffer) <= {"r"} for x in loads(expr))
+
+    def modes(self, name: str) -> set[str]:
+        return set(self.around.modes.get(self.root_of(name), ()))
+
+    def root_of(self, name: str) -> str:
+        return self.around.root.get(name, name)  # a row has none yet
 
     def row(self, value: Expr, found: Factored) -> Load:
         assert isinstance(value, Op)
@@ -105,10 +112,12 @@ class _Nest:
         terms, common = self.split(value)
         named = {s for d in stmt.index for s in d.symbols()}
         over = self.around.loop.var not in named and not any(dim_loads(d) for d in stmt.index)
-        if not over or set(self.around.modes(stmt.buffer)) != {"add"} or len(terms) != 2 or not common:
+        if not over or self.modes(stmt.buffer) != {"add"} or len(terms) != 2 or not common:
             return None
-        if not all(t in parts(stmt.value) or self.is_read_only(t) for t in terms):
-            return None  # what it was when the variable was made of it
+        changed = {self.root_of(n) for n in written(self.inside)}
+        late = [t for t in terms if changed & {self.root_of(x.buffer) for x in loads(t)}]
+        if not all(t in parts(stmt.value) for t in late):
+            return None  # what it was when a variable was made of it
         dtype = terms[0].dtype if isinstance(terms[0], Load) else ""
         if dtype not in FLOATS or not all(isinstance(t, Load) and t.dtype == dtype for t in terms):
             return None

@@ -29,12 +29,14 @@ from .tree import (
     Index,
     Names,
     accesses,
+    grows,
     has,
     loads,
     map_bodies,
     map_places,
     map_stmts,
     read_from_dims,
+    rooms,
     roots,
     substitute,
     symbols,
@@ -61,8 +63,7 @@ class _State:
         self.sums: Set[str] = frozenset()  # what an example only adds up, to be added to a sum of all examples
         self.uses = Counter(a.buffer for a in accesses(kernel.body))
         shared = {n for n, count in Counter(self.root.values()).items() if count > 1}  # memory with several names
-        given = (b for b in kernel.buffers if b.kind in ("in", "out"))
-        self.rooms = {_grows(product(b.shape[bool(kernel.batch) and self.batch in b.shape[:1] :])) for b in given}
+        self.rooms = rooms(kernel)
         self.told = read_from_dims(kernel)
         self.fixed = self.told | {n for n in self.table if self.root[n] in shared}
 
@@ -134,7 +135,8 @@ class _Factored(_State):
                 loop,
                 self.private(stmt) if isinstance(stmt, For) else (),
                 self.names,
-                lambda name: modes.get(self.root.get(name, name), ()),
+                self.root,
+                modes,
                 lambda loops, terms: self.is_sum((*around, loop, *loops), loops, terms, loop.var),
             )
             made = factored(stmt, about) or Factored(stmt)
@@ -198,12 +200,7 @@ class _Parted(_State):
         """Whether there may be one for each iteration: of numbers, and of arrays where the layer takes or gives as
         much."""
         shape = self.table[name].shape
-        return not shape or _grows(product((loop.hi, *shape))) in self.rooms
-
-
-def _grows(size: Dim) -> frozenset[object]:
-    """What it grows with: numbers left out."""
-    return frozenset(monomial for monomial, _ in size.terms)
+        return not shape or grows((loop.hi, *shape)) in self.rooms
 
 
 def _adds(stmt: Stmt, table: Mapping[str, Buffer]) -> tuple[str, str] | None:

@@ -398,6 +398,19 @@ def buffers(kernel: Kernel) -> dict[str, Buffer]:
     return {b.name: b for b in kernel.buffers}
 
 
+def grows(shape: Iterable[Dim]) -> frozenset[object]:
+    """What an array of this shape grows with: numbers left out."""
+    return frozenset(monomial for monomial, _ in product(shape).terms)
+
+
+def rooms(kernel: Kernel) -> set[frozenset[object]]:
+    """What arrays grow with that the layer takes or gives for each example, or at all where there is no batch."""
+    given = (b.shape for b in kernel.buffers if b.kind in ("in", "out"))
+    if kernel.batch is None:
+        return {grows(shape) for shape in given}
+    return {grows(shape[1:]) for shape in given if shape[:1] == (Dim.of(kernel.batch),)}
+
+
 def degree(buffer: Buffer) -> int:
     """How many sizes its size is the product of."""
     return max((len(monomial) for monomial, _ in product(buffer.shape).terms), default=0)
