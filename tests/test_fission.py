@@ -165,6 +165,22 @@ def windows(x: real["C T"], w: Param[real["O C K"]]) -> real["O T-K+1"]:
 
 
 @layer
+def images(x: real["C H W"], w: Param[real["O C 3 3"]]) -> real["O H-2 W-2"]:
+    """A convolution whose windows are too short to be axes."""
+    c, h, n = x.shape
+    o = w.shape[0]
+    y = np.zeros((o, h - 2, n - 2))
+    for f in range(o):
+        for i in range(h - 2):
+            for j in range(n - 2):
+                for k in range(c):
+                    for p in range(3):
+                        for q in range(3):
+                            y[f, i, j] += w[f, k, p, q] * x[k, i + p, j + q]
+    return y
+
+
+@layer
 def interactions(x: real["F"], v: Param[real["F K"]]) -> real:
     """Two sums of one loop, of which one is a product, and adds to the same as the other one."""
     f, k = v.shape
@@ -262,6 +278,7 @@ SHAPES = {
     "before": [(6,), (5, 6), (5, 6)],
     "capsules": [(3, 4), (2, 3, 4, 5)],
     "windows": [(3, 9), (4, 3, 3)],
+    "images": [(3, 5, 6), (4, 3, 3, 3)],
     "interactions": [(6,), (6, 5)],
     "spread": [(3, 7), (-1, 3, 4)],
     "recurrent": [(6, 5), (5, 5), (5, 5)],
@@ -335,6 +352,8 @@ def test_the_same_bits_on_any_threads(package, name):
         ("capsules", "backward", 3),
         ("windows", "predict", 1),
         ("windows", "backward", 2),
+        ("images", "predict", 1),
+        ("images", "backward", 2),
         ("interactions", "predict", 1),
         ("interactions", "backward", 3),
     ],

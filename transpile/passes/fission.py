@@ -153,7 +153,7 @@ class _Factored(_State):
         place = tuple(Dim.of(x.var) for x in around if x.hi == self.batch or x in own)
         sum_ = Store("", place, Op("multiply", tuple(terms), terms[0].dtype), "add")  # type: ignore[union-attr]
         (wide,) = widened((sum_,), [(x, self.own(x) - self.sums) for x in around])
-        return _is_product(around, wide, var)
+        return var in _axes(around, wide)
 
 
 class _Parted(_State):
@@ -167,11 +167,13 @@ class _Parted(_State):
             return (loop,)
         own = self.own(loop)
         wide = widened(loop.body, [(x, self.own(x) - self.sums) for x in (*around, loop)])
-        found = {k for k, stmt in enumerate(wide) if _is_product((*around, loop), stmt, loop.var)}
-        pieces = list(_pieces(loop.body, found))
+        axes = [_axes((*around, loop), stmt) for stmt in wide]
+        pieces = list(_pieces(loop.body, {k for k, own in enumerate(axes) if own}))
         if len(pieces) < 2:
             return (loop,)
         crossing = self.crossing(loop, pieces)
+        if crossing and not any(loop.var in own for own in axes):
+            return (loop,)
         if not crossing <= own or not all(self.has_room(n, loop) for n in crossing):
             return (loop,)
         for name in crossing:
@@ -254,9 +256,9 @@ def _pieces(body: Body, found: set[int]) -> Iterator[Body]:
         yield tuple(run)
 
 
-def _is_product(around: Sequence[For], stmt: Stmt, var: str) -> bool:
-    """Whether it is a sum of products whose loops, with those around it, are the axes of a product of matrices; one of
-    them that of `var`."""
+def _axes(around: Sequence[For], stmt: Stmt) -> Set[str]:
+    """The loops that are axes of a product of matrices, for a sum of products in them and in those around; none where
+    it is no such product."""
     loops, inside = perfect(stmt) if isinstance(stmt, For) and stmt.kind == "map" else ([], (stmt,))
     match inside:
         case [Store(_, index, Op("multiply", (a, b), dtype), "add")] if dtype in FLOATS:
@@ -264,8 +266,7 @@ def _is_product(around: Sequence[For], stmt: Stmt, var: str) -> bool:
             long = {v for v, size in sizes.items() if size.value is None or size.value >= FEW}
             target, left, right = ({s for d in index for s in d.symbols()} & long, symbols(a) & long, symbols(b) & long)
             axes = (target & left - right, target & right - left, left & right - target)
-            if all(axes) and var in set().union(*axes):
-                extents = [product(sizes[v] for v in axis).value for axis in axes]
-                known = [n for n in extents if n is not None]
-                return len(known) < 2 or prod(known) * (1 if len(known) == 3 else FEW) >= SMALL
-    return False
+            known = [n for n in (product(sizes[v] for v in axis).value for axis in axes) if n is not None]
+            large = len(known) < 2 or prod(known) * (1 if len(known) == 3 else FEW) >= SMALL
+            return axes[0] | axes[1] | axes[2] if all(axes) and large else frozenset()
+    return frozenset()
