@@ -176,9 +176,16 @@ class _Parted(_State):
             return (loop,)
         if not crossing <= own or not all(self.has_room(n, loop) for n in crossing):
             return (loop,)
+        if any(self.table[n].shape for n in crossing) and self.is_of_rows(loop, around, wide):
+            return (loop,)
         for name in crossing:
             self.table[name] = replace(self.table[name], shape=(loop.hi, *self.table[name].shape))
         return tuple(self.alone(loop, piece, crossing, first=piece is pieces[0]) for piece in pieces)
+
+    def is_of_rows(self, loop: For, around: tuple[For, ...], body: Body) -> bool:
+        """Whether each example has a product of its own for all iterations: they go in strips then (see distribute)."""
+        inside = tuple(x for x in around if x.hi != self.batch)
+        return any(loop.var in _axes((*inside, loop), stmt) for stmt in body)
 
     def alone(self, loop: For, piece: Body, crossing: set[str], first: bool) -> For:
         new = loop if first else replace(loop, var=self.names.fresh(loop.var))
