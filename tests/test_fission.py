@@ -148,6 +148,17 @@ def capsules(u: real["I D"], w: Param[real["J I D E"]]) -> real["J E"]:
 
 
 @layer
+def triangular(x: real["D"], w: Param[real["D D"]]) -> real["D"]:
+    """As many terms as there are outputs before: a loop that nothing goes around."""
+    d = w.shape[0]
+    y = np.zeros(d)
+    for i in range(d):
+        for k in range(i):
+            y[i] += w[i, k] * np.tanh(x[k])
+    return y
+
+
+@layer
 def windows(x: real["C T"], w: Param[real["O C K"]]) -> real["O T-K+1"]:
     """A convolution: an array for each filter, as large as what is returned."""
     c, t = x.shape
@@ -276,6 +287,7 @@ SHAPES = {
     "mixed": [(6,), (5, 6)],
     "inner": [(6,), (5, 6), (-1, 5)],
     "before": [(6,), (5, 6), (5, 6)],
+    "triangular": [(5,), (5, 5)],
     "capsules": [(3, 4), (2, 3, 4, 5)],
     "windows": [(3, 9), (4, 3, 3)],
     "images": [(3, 5, 6), (4, 3, 3, 3)],

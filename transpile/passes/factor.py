@@ -43,6 +43,7 @@ class Around:
     loop: For
     own: Collection[str]
     names: Names
+    sizes: Collection[str]  # that are known when memory is reserved
     root: Mapping[str, str]
     modes: Mapping[str, Collection[str]]  # by the root
     is_wanted: Callable[[Sequence[For], Sequence[Expr]], bool]
@@ -52,6 +53,7 @@ def factored(nest: Stmt, around: Around) -> Factored | None:
     """None where there is nothing to take out."""
     loops, inside = perfect(nest) if isinstance(nest, For) else ([], ())
     plain = all(isinstance(s, Store) for s in inside) and all(x.kind == "map" and x.lo == ZERO for x in loops)
+    plain &= all(x.hi.symbols() <= set(around.sizes) and not any(dim_loads(x.hi)) for x in loops)
     return _Nest(loops, inside, around).factored() if loops and plain else None
 
 

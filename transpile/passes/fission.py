@@ -135,6 +135,7 @@ class _Factored(_State):
                 loop,
                 self.private(stmt) if isinstance(stmt, For) else (),
                 self.names,
+                self.sizes,
                 self.root,
                 modes,
                 lambda loops, terms: self.is_sum((*around, loop, *loops), loops, terms, loop.var),
