@@ -28,6 +28,7 @@ from ..transpile.program import (
     Expr,
     For,
     Function,
+    Index,
     Name,
     Parameter,
     Pop,
@@ -40,6 +41,8 @@ from ..transpile.program import (
     While,
     assigned,
     blocks,
+    children,
+    item_exprs,
     map_children,
     names,
     read,
@@ -88,7 +91,7 @@ def keep(primal: Function, sweep: Sequence[Stmt], gradient: Function) -> Kept | 
     if copies and (made := _kept(primal, [*before, final], gradient, head, on_copies, apart.fresh)):
         if not copies & assigned(made.pullback.body):
             return made
-    tape = taped(before, rest, apart.fresh)
+    tape = None if _is_of_numbers(primal, sweep) else taped(before, rest, apart.fresh)
     if tape is not None and (made := _kept(primal, [*tape.forward, final], gradient, head, rest, apart.fresh, tape)):
         return made
     return _kept(primal, [*before, final], gradient, head, rest, apart.fresh)
@@ -113,6 +116,8 @@ def _kept(
     taken = {r.name for r in primal.results} | {p.name for p in (*primal.params, *gradient.params)}
     groups = groups_of([p.shape_text for p in primal.params])
     told = {n for n in made & set(types) if sum(d.symbol in groups for d in types[n].shape) < 2}
+    if _is_of_numbers(primal, sweep):
+        told = {n for n in told if not types[n].rank}
     allowed = told - assigned(tuple(after)) - taken - _counters(before)
     earlier = _earlier(head, _left_out(before, head))
 
@@ -163,6 +168,24 @@ def _kept(
     params += [p for p in outputs.values() if p.name not in {q.name for q in params}]
     kept = [Parameter(n, "memory", t, texts[n]) for n, t in memory.items() if n in used]
     return Kept(forward, replace(gradient, params=(*params, *kept), body=body))
+
+
+def _is_of_numbers(primal: Function, sweep: Sequence[Stmt]) -> bool:
+    """Whether an example is a number, and all that is made of it: then many walk through the loops together (see
+    transpile/passes/lanes.py), and run them again in less time than each takes to leave a row of memory of its own."""
+    exprs = [e for s in walk_stmts(tuple(sweep)) if not _makes_room(s) for e in stmt_exprs(s)]
+    return not any(p.type.rank for p in (*primal.params, *primal.results)) and all(_is_number(e) for e in exprs)
+
+
+def _makes_room(stmt: Stmt) -> bool:
+    return isinstance(stmt, Assign) and isinstance(stmt.value, Call) and stmt.value.op in ("empty", "zeros")
+
+
+def _is_number(expr: Expr) -> bool:
+    inside = children(expr)
+    if isinstance(expr, Index) and isinstance(expr.base, Name):
+        inside = tuple(e for item in expr.items for e in item_exprs(item))
+    return not expr.type.rank and all(_is_number(e) for e in inside)
 
 
 def _is_more(primal: Function, kept: Sequence[Type]) -> bool:

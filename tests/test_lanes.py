@@ -301,7 +301,7 @@ def test_a_state_is_left_by_one_lane_alone(tmp_path):
     (tmp_path / "counted.py").write_text(head + textwrap.dedent(source))
     stages = compile_module(read_module(tmp_path / "counted.py"))
     text = dump(stages.parts[0].kernel)
-    assert "min(((batch + 12)//16), 64) map parallel" in text
+    assert "min((batch//64), 64) map parallel" in text
     assert "where" not in text.split("map parallel")[1], text
 
 

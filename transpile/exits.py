@@ -16,11 +16,21 @@ its branches only.
                                               return result
 
 What follows an `if` that always leaves moves into its other branch. Flags are needed only where the place to go
-on is further out. The names made here, <going 1>, cannot be a user's; the checker gives each a readable one.
+on is further out. A `for` that only counts its turns until it is left is a `while`: it ends there.
+
+    for _ in range(20):                   going, turn = True, 0
+        w = step(w)                       while going and turn < 20:
+        if near(w):               ->          w = step(w)
+            break                             if near(w):
+                                                  going = False
+                                              turn += 1
+
+The names made here, <going 1>, cannot be a user's; the checker gives each a readable one.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -37,10 +47,11 @@ LATER, LATER_IF_NEW = "<later>", "<later if new>"
 
 def rewrite(tree: Any) -> None:
     """Rewrites all functions of a file, nested ones too, in place."""
+    constants = _constants(tree)
     for node in gast.walk(tree):
         if isinstance(node, (gast.FunctionDef, gast.AsyncFunctionDef)):
             node.bound = set(target_names(node.body))  # its own also where it is behind a return
-            node.body = _Function(node).body()
+            node.body = _Function(node, constants).body()
 
 
 @dataclass(frozen=True)
@@ -55,8 +66,10 @@ class Place:
 
 
 class _Function:
-    def __init__(self, node: Any) -> None:
+    def __init__(self, node: Any, constants: set[str]) -> None:
         self.node = node
+        own = {a.id: a.annotation for a in (*node.args.args, *node.args.kwonlyargs)}
+        self.integers = {n for n, a in own.items() if isinstance(a, gast.Name) and a.id == "int"} | constants - set(own)
         self.count = 0
         returns = [n for n in _own(node.body) if isinstance(n, gast.Return)]
         self.has_value = any(r.value is not None and not _is_none(r.value) for r in returns)
@@ -169,7 +182,14 @@ class _Function:
         inner = Place(tail=False, ready=place.ready or gast.Return in kinds, looping=looping, looped=True)
         body = self.block(node.body, inner) or [placed(gast.Pass(), node)]
         tests = [loaded(f, node) for f in flags]
-        if isinstance(node, gast.For):
+        if tests and (limit := self.limit(node)) is not None:
+            turn = self.name("turn")
+            out.append(assignment(turn, constant(0, node), node))
+            tests.append(placed(gast.Compare(left=loaded(turn, node), ops=[gast.Lt()], comparators=[limit]), node))
+            one = placed(gast.BinOp(left=loaded(turn, node), op=gast.Add(), right=constant(1, node)), node)
+            body = [*body, assignment(turn, one, node)]
+            out.append(placed(gast.While(test=_all(tests, node), body=body, orelse=[]), node))
+        elif isinstance(node, gast.For):
             if tests:
                 body = [self.make_if(_all(tests, node), body, [], node)]
             out.append(
@@ -181,6 +201,21 @@ class _Function:
             tests += [] if tests and _is_true(node.test) else [node.test]
             out.append(placed(gast.While(test=_all(tests, node.test), body=body, orelse=node.orelse), node))
         return out, gast.Return in kinds
+
+    def limit(self, node: Any) -> Any:
+        """How often a `for` runs at most whose variable nothing asks for; None if it is not such a loop."""
+        match node:
+            case gast.For(
+                target=gast.Name(id=var), iter=gast.Call(func=gast.Name(id="range"), args=[limit], keywords=[]), orelse=[]
+            ) if self.is_fixed(limit) and not _asks(node.body, var) and not _asks(self.node.body, var, node):
+                return limit
+        return None
+
+    def is_fixed(self, limit: Any) -> bool:
+        """Whether it is an integer that nothing changes, as far as names tell."""
+        if isinstance(limit, gast.Name):
+            return limit.id in self.integers and limit.id not in self.node.bound
+        return isinstance(limit, gast.Constant) and type(limit.value) is int
 
     def prepare(self, place: Place, node: Any) -> list[Any]:
         """Sets the flag of return, if an outer block has not."""
@@ -202,6 +237,36 @@ def _own(nodes: list[Any]) -> Iterator[Any]:
         yield node
         if isinstance(node, (gast.If, gast.For, gast.While)):
             yield from _own([*node.body, *node.orelse])
+
+
+def _constants(tree: Any) -> set[str]:
+    """The names that a file gives to an integer, once."""
+    targets = Counter(target_names(tree.body))
+    return {
+        stmt.targets[0].id
+        for stmt in tree.body
+        if isinstance(stmt, gast.Assign)
+        and isinstance(stmt.targets[0], gast.Name)
+        and targets[stmt.targets[0].id] == 1
+        and isinstance(stmt.value, gast.Constant)
+        and type(stmt.value.value) is int
+    }
+
+
+def _asks(nodes: list[Any], var: str, but: Any = None) -> bool:
+    """Whether some statements read a variable, outside of loops that count in it and of one that is not asked."""
+    for node in nodes:
+        if node is but:
+            continue
+        if isinstance(node, gast.For) and isinstance(node.target, gast.Name) and node.target.id == var:
+            if _asks([node.iter], var, but):
+                return True
+        elif isinstance(node, gast.Name):
+            if node.id == var and isinstance(node.ctx, gast.Load):
+                return True
+        elif _asks(list(gast.iter_child_nodes(node)), var, but):
+            return True
+    return False
 
 
 def _leaving(node: Any) -> bool:

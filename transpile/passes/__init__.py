@@ -21,6 +21,7 @@ from .counted import counted
 from .deepen import deepen
 from .direct import direct
 from .distribute import distribute
+from .divisors import divisors
 from .ease import ease
 from .elements import elements
 from .elide import elide
@@ -133,6 +134,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("accumulate", accumulate),  # sums run in registers, and in blocks
     ("select", select),  # what a branch adds is chosen
     ("ease", ease),  # tanh(log1p(v)) is a quotient
+    ("divisors", divisors),  # what another quotient has a part of is a product with it
     ("share", share),  # nothing is computed twice, or in a loop that does not change it
     ("channels", channels),  # what is looked up for all channels is turned, so that they lie side by side
     ("interchange", interchange),  # loops run along memory, where a loop in a loop jumped

@@ -80,6 +80,8 @@ class Alike:
         self.memory = Memory.of(self.kernel)
         for loop in (*self.around, self.loop):
             self.memory = self.memory.inside(loop)
+        self.each_turn: dict[str, Expr] = {}  # numbers made anew in each turn of a loop -> the mask of those in a turn
+        self.taken: dict[Expr, dict[Expr, Expr | None]] = {}  # that -> a mask in the turn -> who of those; None: all
         self.free: set[str] = set()  # used in one iteration only: may hold anything for an example that is done
         self.zero: set[str] = set()  # places: 0 for an example that has none
         self.maps = 0  # map loops around a statement

@@ -174,11 +174,12 @@ def _is_private(
         lengths = [table[load.buffer] for load in dim_loads(buffer.shape[0])]
         begun = all(_is_private(length, loop, table, outside, of_branches) for length in lengths)
     else:
-        body = _around(loop.body, buffer.name)
+        inside = _inside(loop.body, buffer.name)
+        body = _around(inside, buffer.name)
         begun = buffer.kind == "temp" and (
             stored_first(body, buffer, set())
             or (of_branches and not buffer.shape and _is_of_a_branch(body, buffer.name))
-            or (body is not loop.body and _on_each_way(body, buffer))
+            or (body is not inside and _on_each_way(body, buffer))
         )
     return begun and not outside[buffer.name]
 
@@ -204,6 +205,16 @@ def _is_of_a_branch(body: Body, name: str) -> bool:
             ways = [w for w in (then, orelse) if any(a.buffer == name for a in accesses(w))]
             return len(ways) == 1 and set_first(name, ways[0])
     return False
+
+
+def _inside(body: Body, name: str) -> Body:
+    """The body, or that of the one loop in it that knows of the buffer: what each of its turns makes anew, each turn
+    around it does."""
+    touching = [s for s in body if name in touched((s,))]
+    match touching:
+        case [For(lo=lo, hi=hi, body=inner)] if not any(e.buffer == name for d in (lo, hi) for e in dim_loads(d)):
+            return _inside(inner, name)
+    return body
 
 
 def _around(body: Body, name: str) -> Body:

@@ -118,10 +118,11 @@ def _along_elements(
 ) -> tuple[list[Stmt], Kernel] | None:
     """The nest with lanes along the loops over elements in it that have a `while` or a recurrence for each: neighbours
     in memory, where there are as many; else what `batched` is."""
-    found = list(_elements(nest, (), {b.name: b for b in kernel.buffers}))
+    table = {b.name: b for b in kernel.buffers}
+    found = list(_elements(nest, (), table))
     if (
         not found
-        or (batched is not None and found[0][0] is nest)
+        or (batched is not None and found[0][0] is nest and not _is_along_memory(nest, table))
         or sum(_recurrences(loop) for loop, _ in found) != _recurrences(nest)
     ):
         return None
@@ -132,7 +133,7 @@ def _along_elements(
     (extent,) = extents
     if extent.value is not None and extent.value < LANES:
         return None
-    both = batched is not None and extent.value is None
+    both = batched is not None and extent.value is None and found[0][0] is not nest
     if both:
         assert batched is not None
         kernel = batched[1]

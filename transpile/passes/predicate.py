@@ -6,10 +6,10 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from ..dims import Atom, Dim
-from ..ir import Buffer, Const, Expr, For, Int, Load, Op, Store
+from ..ir import Buffer, Const, Expr, For, If, Int, Load, Op, Store
 from .accumulate import neutral
 from .depend import Memory
-from .tree import Body, Index, accesses, own_accesses, parts
+from .tree import Body, Index, accesses, loads, own_accesses, parts, touched
 
 INTEGERS = ("i32", "i64")
 
@@ -31,6 +31,22 @@ def only_within(name: str, inside: Body, loop: For) -> bool:
     uses = sum(a.buffer == name for a in accesses(loop.body))
     own = [(n, mode) for s in inside for n, _, mode in own_accesses(s) if n == name and isinstance(s, Store)]
     return len(own) == uses and bool(own) and _first_stores(inside, name)
+
+
+def made_each_turn(name: str, inside: Body, loop: For) -> bool:
+    """Stored by a plain store on each way through the body before it is read there, then used in it only."""
+    uses = sum(a.buffer == name for a in accesses(loop.body))
+    return uses > 0 and uses == sum(a.buffer == name for a in accesses(inside)) and _stored_on_each_way(inside, name)
+
+
+def _stored_on_each_way(body: Body, name: str) -> bool:
+    touching = [s for s in body if name in touched((s,))]
+    match touching:
+        case [Store(), *_]:
+            return _first_stores(body, name)
+        case [If(cond, then, orelse), *_] if not any(e.buffer == name for e in loads(cond)):
+            return _stored_on_each_way(then, name) and _stored_on_each_way(orelse, name)
+    return False
 
 
 def _first_stores(body: Body, name: str) -> bool:

@@ -28,7 +28,7 @@ from ..ir import (
     While,
 )
 from .alike import LANES, NONE, Alike, Turns, is_recurrence, names_in
-from .predicate import conjunction, masked, only_within
+from .predicate import conjunction, made_each_turn, masked, only_within
 from .share import dtype_of
 from .tree import (
     Access,
@@ -217,24 +217,36 @@ class Together(Alike):
                 return (self.lane(stmt),)
             case If(cond, then, orelse):
                 taken = self.flag("taken")
-                yes = conjunction(mask, Load(taken, (), "bool"))
-                no = conjunction(mask, Op("logical_not", (Load(taken, (), "bool"),), "bool"))
-                ways = (*self.way(then, yes), *self.way(orelse, no))
-                return (self.lane(Store(taken, (), cond)), *ways)
+                asked = Load(taken, (), "bool")
+                ways = [self.way(then, mask, asked), self.way(orelse, mask, Op("logical_not", (asked,), "bool"))]
+                return (self.lane(Store(taken, (), cond)), *ways[0], *ways[1])
         raise TypeError(stmt)
+
+    def turns_begin(self, body: Body, running: Expr) -> None:
+        """What a loop's turns make anew."""
+        self.free |= {n for n in self.wide if only_within(n, body, self.loop)}
+        numbers = {n for n in self.wide if not self.table[n].shape}
+        self.each_turn |= {n: running for n in numbers if made_each_turn(n, body, self.loop)}
+        self.taken[running] = {running: None}
 
     def chosen(self, stmt: Store, mask: Expr | None) -> Store:
         """A store for those that are concerned. Of a sum the others keep what they have, rather than add 0: as where
         there is no mask, a product is fused with the sum. (What map loops add up is left to those that order sums.)"""
+        if mask is not None and stmt.buffer in self.each_turn:
+            mask = self.taken[self.each_turn[stmt.buffer]].get(mask, mask)
         dtype = self.table[stmt.buffer].dtype
         if mask is not None and stmt.op == "add" and dtype in FLOATS and not self.maps:
             value = Op("add", (Load(stmt.buffer, stmt.index, dtype), stmt.value), dtype)
             stmt = Store(stmt.buffer, stmt.index, value)
         return masked(stmt, mask, self.table)
 
-    def way(self, body: Body, mask: Expr) -> Body:
+    def way(self, body: Body, around: Expr | None, asked: Expr) -> Body:
         """What some examples do. With places that are read from memory it is done if there are any: then an array has
         a place 0, where the others look."""
+        mask = conjunction(around, asked)
+        for known in self.taken.values():
+            if around is not None and around in known:
+                known[mask] = conjunction(known[around], asked)
         places = self.places(body)
         read = {load.buffer for a in accesses(body) for d in a.index or () for load in dim_loads(d)}
         if not places & read:
@@ -246,28 +258,34 @@ class Together(Alike):
     def loop_until_all_done(
         self, loop: While, mask: Expr | None, even: dict[str, Const], counters: dict[str, Const]
     ) -> Body:
+        """What is asked before each turn is asked behind the one before, in one loop over the lanes with it."""
         live, turns = self.flag("live"), self.fresh("turns", "i64")
         running = Load(live, (), "bool")
-        self.free |= {n for n in self.wide if only_within(n, loop.body, self.loop)}
+        self.turns_begin(loop.body, running)
         level = self.add("level", "i64", ())
         start = (self.lane(Store(live, (), mask or Const(True, "bool"))), self.lane(Store(turns, (), NONE)))
         for name, length in even.items():
             self.level[name] = Dim.of(Atom("load", (Load(level, (), "i64"),))) + int(length.value)
         ends = {self.end(name): length for name, length in even.items()}
-        loop = _counted(loop, {**counters, **ends}, Load(level, (), "i64"))
-        any_left, some = self.any_of(live)
-        test = (
-            *self.body(loop.before, running),
-            self.lane(Store(live, (), conjunction(running, loop.cond))),
-            *any_left,
-        )
+        turn = Load(level, (), "i64")
+        loop = _counted(loop, {**counters, **ends}, turn)
+        none, any_left, some = self.any_of(live)
+
+        def test(cond: Expr) -> Body:
+            return (*self.body(loop.before, running), self.lane(Store(live, (), conjunction(running, cond))), any_left)
+
+        def later(e: Expr) -> Expr:
+            return Op("add", (turn, Const(1, "i64")), "i64") if e == turn else e
+
         ends_of = {d + 2 for d in self.level.values()}
         body = self.body(loop.body, running)
         grown = [s for s in body if isinstance(s, Grow) and s.count in ends_of]  # first: they would part what lanes do
         inside = (
             *grown,
+            none,
             *(s for s in body if s not in grown),
             self.lane(self.chosen(Store(turns, (), Const(1, "i64"), "add"), running)),
+            *map_all(test(loop.cond), later),
             Store(level, (), Const(1, "i64"), "add"),
         )
         for name in even:
@@ -278,7 +296,7 @@ class Together(Alike):
             count = Store(name, (), Op("add", (total, first), "i64") if first.value else total)
             after.append(self.lane(self.chosen(count, mask)))
             self.turns[name] = (turns, first, mask)
-        return (*start, Store(level, (), NONE), While(self.joined(test), some, self.joined(inside)), *after)
+        return (Store(level, (), NONE), none, *start, *test(loop.cond), While((), some, self.joined(inside)), *after)
 
     def as_often_as_any(self, loop: For, mask: Expr | None, known: Turns) -> Body:
         """A loop that each lane runs as often as it has to: the last turns of all that are made, if none knows its
@@ -293,11 +311,13 @@ class Together(Alike):
             turn = Dim.of(Atom("load", (most,))) - 1 - turn
             for name, end in self.popped(loop).items():
                 if _has_turns(known, loop.hi, end, mask):
-                    loop = replace(loop, body=_without_end(loop.body, name, end, turn))
+                    taken = self.fresh(name, self.table[name].dtype)
+                    self.free.add(taken)
+                    loop = replace(loop, body=_without_end(loop.body, name, end, turn, taken))
                     after.append(self.lane(self.chosen(Store(end, (), NONE), mask)))
         once_more = Op("less", (Int(turn), Int(loop.hi)), "bool")
         running = self.lane(Store(live, (), conjunction(mask, once_more)))
-        self.free |= {n for n in self.wide if only_within(n, loop.body, self.loop)}
+        self.turns_begin(loop.body, Load(live, (), "bool"))
         inside = self.body(loop.body, Load(live, (), "bool"))
         loop = replace(loop, hi=Dim.of(Atom("load", (most,))), body=self.joined((running, *inside)))
         return (*before, loop, *after)
@@ -324,13 +344,12 @@ class Together(Alike):
         info = tuple(map_dim(d, there) for d in stmt.info)
         return (*before, replace(stmt, cond=Op("equal", (first, none), "bool"), info=info))
 
-    def any_of(self, flag: str) -> tuple[Body, Expr]:
-        """Whether a flag of some lane is set."""
+    def any_of(self, flag: str) -> tuple[Stmt, Stmt, Expr]:
+        """What clears a variable, sets it where a flag of some lane is set, and asks whether it is."""
         name = self.add("some", "i32", ())
-        given = self.lane(Store(name, (), Cast(Load(flag, (), "bool"), "i32"), "max"))
-        return (Store(name, (), Const(0, "i32")), given), Op(
-            "greater", (Load(name, (), "i32"), Const(0, "i32")), "bool"
-        )
+        given = self.all_lanes(Store(name, (), Cast(Load(flag, (), "bool"), "i32"), "max"))  # what repeats is as its model
+        asked = Op("greater", (Load(name, (), "i32"), Const(0, "i32")), "bool")
+        return Store(name, (), Const(0, "i32")), given, asked
 
     def extreme(self, value: Expr, op: str, start: Const) -> tuple[Body, Load]:
         """The largest or the least of what the lanes have, and of `start`."""
@@ -384,11 +403,13 @@ class Together(Alike):
         return exact if valid or self.last is None else minimum(exact, self.last)
 
     def joined(self, body: Body) -> Body:
-        """Neighbouring lane loops are one."""
+        """Neighbouring lane loops are one; what is only set between them is set before."""
         found: list[Stmt] = []
         for stmt in body:
             last = found[-1] if found else None
-            if self._is_lane(stmt) and self._is_lane(last):
+            if last is not None and self._is_lane(last) and _is_set(stmt) and not written((stmt,)) & touched((last,)):
+                found.insert(-1, stmt)
+            elif self._is_lane(stmt) and self._is_lane(last):
                 assert isinstance(stmt, For)
                 assert isinstance(last, For)
                 found[-1] = replace(last, body=last.body + substitute(stmt.body, {stmt.var: Dim.of(last.var)}))
@@ -423,6 +444,10 @@ class Together(Alike):
         return store(map_all(body, load)[0])
 
 
+def _is_set(stmt: Stmt) -> bool:
+    return isinstance(stmt, Store) and not stmt.index and not stmt.op and isinstance(stmt.value, Const)
+
+
 def _has_turns(known: Turns, times: Dim, end: str, mask: Expr | None) -> bool:
     """Whether a list has an entry for each time that a loop is run."""
     match times.symbol:
@@ -455,14 +480,20 @@ def _counted(loop: While, counters: dict[str, Const], turn: Load) -> While:
     return replace(start, body=tuple(body))
 
 
-def _without_end(body: Body, name: str, end: str, place: Dim) -> Body:
-    """A list is read at a place that is known, and its end is not asked for."""
+def _without_end(body: Body, name: str, end: str, place: Dim, taken: str) -> Body:
+    """A list is read at a place that is known, by all lanes at once, and its end is not asked for. `taken`: a variable
+    for what is there."""
+    dtypes: list[str] = []
 
     def there(e: Expr) -> Expr:
-        return replace(e, index=(place,)) if isinstance(e, Load) and e.buffer == name else e
+        if not isinstance(e, Load) or e.buffer != name:
+            return e
+        dtypes.append(e.dtype)
+        return Load(taken, (), e.dtype)
 
     own = [s for s in body if isinstance(s, (Check, Store)) and end in touched((s,)) and name not in touched((s,))]
-    return map_all(tuple(s for s in body if s not in own), there)
+    rest = map_all(tuple(s for s in body if s not in own), there)
+    return (*(Store(taken, (), Load(name, (place,), t)) for t in dtypes[:1]), *rest)
 
 
 def _names(body: Body, var: str) -> bool:
