@@ -174,7 +174,8 @@ def _is_of_numbers(primal: Function, sweep: Sequence[Stmt]) -> bool:
     """Whether an example is a number, and all that is made of it: then many walk through the loops together (see
     transpile/passes/lanes.py), and run them again in less time than each takes to leave a row of memory of its own."""
     exprs = [e for s in walk_stmts(tuple(sweep)) if not _makes_room(s) for e in stmt_exprs(s)]
-    return not any(p.type.rank for p in (*primal.params, *primal.results)) and all(_is_number(e) for e in exprs)
+    types = [*(p.type for p in primal.params), *(r.type for r in primal.results)]
+    return not any(t.rank for t in types) and all(_is_number(e) for e in exprs)
 
 
 def _makes_room(stmt: Stmt) -> bool:

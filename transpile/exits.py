@@ -206,7 +206,9 @@ class _Function:
         """How often a `for` runs at most whose variable nothing asks for; None if it is not such a loop."""
         match node:
             case gast.For(
-                target=gast.Name(id=var), iter=gast.Call(func=gast.Name(id="range"), args=[limit], keywords=[]), orelse=[]
+                target=gast.Name(id=var),
+                iter=gast.Call(func=gast.Name(id="range"), args=[limit], keywords=[]),
+                orelse=[],
             ) if self.is_fixed(limit) and not _asks(node.body, var) and not _asks(self.node.body, var, node):
                 return limit
         return None

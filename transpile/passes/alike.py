@@ -94,7 +94,8 @@ class Alike:
         self.outside.subtract(root[a.buffer] for a in accesses(self.loop.body))
         for name in sorted({a.buffer for a in accesses(self.loop.body)}):
             buffer = self.table[name]
-            if buffer.kind == "list" or (buffer.kind == "temp" and not self.outside[root[name]]):
+            own = buffer.kind == "temp" and self.table[root[name]].kind == "temp" and not self.outside[root[name]]
+            if buffer.kind == "list" or own:
                 self.wide[name] = self.add_wide(name, buffer.dtype, buffer.shape, buffer.kind)
 
     def add(self, base: str, dtype: str, shape: tuple[Dim, ...], kind: str = "temp") -> str:

@@ -67,7 +67,7 @@ class _Quotients:
             return map_bodies(stmt, self.body)
         if not any(q in parts_of for q in found):
             return stmt
-        there = {q.value: q for q in found}
+        there: dict[Expr, _Quotient] = {q.value: q for q in found}
 
         def put(expr: Expr) -> Expr:
             here = there.get(expr)
@@ -75,7 +75,9 @@ class _Quotients:
                 return descend(expr, put)
             part = parts_of[here]
             there[part.value] = part  # which may have a part, too
-            return reduce(lambda a, b: Op("multiply", (a, put(b)), here.value.dtype), here.without(part), put(part.value))
+            return reduce(
+                lambda a, b: Op("multiply", (a, put(b)), here.value.dtype), here.without(part), put(part.value)
+            )
 
         return replace(stmt, value=put(stmt.value))
 
@@ -102,7 +104,9 @@ class _Quotients:
 
 
 def _largest_part(quotient: _Quotient, every: set[_Quotient]) -> _Quotient | None:
-    found = (q for q in every if q.below == quotient.below and q.is_worth() and Counter(q.above) < Counter(quotient.above))
+    found = (
+        q for q in every if q.below == quotient.below and q.is_worth() and Counter(q.above) < Counter(quotient.above)
+    )
     return max(found, key=lambda q: (len(q.above), repr(q)), default=None)
 
 

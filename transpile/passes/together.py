@@ -275,8 +275,9 @@ class Together(Alike):
             return (*self.body(loop.before, running), self.lane(Store(live, (), conjunction(running, cond))), any_left)
 
         def later(e: Expr) -> Expr:
-            return Op("add", (turn, Const(1, "i64")), "i64") if e == turn else e
+            return Int(Dim.of(Atom("load", (turn,))) + 1) if e == turn else e
 
+        before, behind = test(loop.cond), map_all(test(loop.cond), later)
         ends_of = {d + 2 for d in self.level.values()}
         body = self.body(loop.body, running)
         grown = [s for s in body if isinstance(s, Grow) and s.count in ends_of]  # first: they would part what lanes do
@@ -285,7 +286,7 @@ class Together(Alike):
             none,
             *(s for s in body if s not in grown),
             self.lane(self.chosen(Store(turns, (), Const(1, "i64"), "add"), running)),
-            *map_all(test(loop.cond), later),
+            *behind,
             Store(level, (), Const(1, "i64"), "add"),
         )
         for name in even:
@@ -296,7 +297,7 @@ class Together(Alike):
             count = Store(name, (), Op("add", (total, first), "i64") if first.value else total)
             after.append(self.lane(self.chosen(count, mask)))
             self.turns[name] = (turns, first, mask)
-        return (Store(level, (), NONE), none, *start, *test(loop.cond), While((), some, self.joined(inside)), *after)
+        return (Store(level, (), NONE), none, *start, *before, While((), some, self.joined(inside)), *after)
 
     def as_often_as_any(self, loop: For, mask: Expr | None, known: Turns) -> Body:
         """A loop that each lane runs as often as it has to: the last turns of all that are made, if none knows its
@@ -347,7 +348,9 @@ class Together(Alike):
     def any_of(self, flag: str) -> tuple[Stmt, Stmt, Expr]:
         """What clears a variable, sets it where a flag of some lane is set, and asks whether it is."""
         name = self.add("some", "i32", ())
-        given = self.all_lanes(Store(name, (), Cast(Load(flag, (), "bool"), "i32"), "max"))  # what repeats is as its model
+        given = self.all_lanes(
+            Store(name, (), Cast(Load(flag, (), "bool"), "i32"), "max")
+        )  # what repeats is as its model
         asked = Op("greater", (Load(name, (), "i32"), Const(0, "i32")), "bool")
         return Store(name, (), Const(0, "i32")), given, asked
 
