@@ -236,3 +236,78 @@ def distance__elements(x: real["D"], c: Param[real["K D"]]) -> real["K"]:
             total += (x[d] - c[k, d]) ** 2
         y[k] = np.exp(-total)
     return y
+
+
+# -- a root of each element ----------------------------------------------------------------------------------------
+@layer
+def root__array(x: real["H W"]) -> real["H W"]:
+    w = np.log1p(x)
+    step = np.ones(x.shape)
+    turns = 0
+    while np.max(np.abs(step)) > 1e-5 and turns < 20:
+        e = np.exp(w)
+        step = (w * e - x) / (e * (w + 1.0))
+        w = w - step
+        turns += 1
+    return w
+
+
+@layer
+def root__while(x: real["H W"]) -> real["H W"]:
+    y = np.zeros(x.shape)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            w, step, turns = np.log1p(x[i, j]), 1.0, 0
+            while abs(step) > 1e-5 and turns < 20:
+                e = np.exp(w)
+                step = (w * e - x[i, j]) / (e * (w + 1.0))
+                w = w - step
+                turns += 1
+            y[i, j] = w
+    return y
+
+
+@layer
+def root__break(x: real["H W"]) -> real["H W"]:
+    y = np.zeros(x.shape)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            w = np.log1p(x[i, j])
+            for _ in range(20):
+                e = np.exp(w)
+                step = (w * e - x[i, j]) / (e * (w + 1.0))
+                w = w - step
+                if abs(step) < 1e-5:
+                    break
+            y[i, j] = w
+    return y
+
+
+def lambert(v: float) -> float:
+    """W(v) of one number."""
+    w = np.log1p(v)
+    for _ in range(20):
+        e = np.exp(w)
+        step = (w * e - v) / (e * (w + 1.0))
+        w = w - step
+        if abs(step) < 1e-5:
+            return w
+    return w
+
+
+@layer
+def root__return(x: real["H W"]) -> real["H W"]:
+    y = np.zeros(x.shape)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            y[i, j] = lambert(x[i, j])
+    return y
+
+
+@layer
+def root__flat(x: real["H W"]) -> real["H W"]:
+    flat = x.reshape(-1)
+    y = np.zeros(flat.shape)
+    for i in range(flat.shape[0]):
+        y[i] = lambert(flat[i])
+    return y.reshape(x.shape)

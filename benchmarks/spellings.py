@@ -43,6 +43,7 @@ def arguments(rng: np.random.Generator) -> dict[str, list[np.ndarray]]:
         "norm": [floats(BATCH, 128, 256)],
         "attention": [floats(BATCH, 64, 32), floats(BATCH, 64, 32), floats(BATCH, 64, 32)],
         "distance": [floats(512, 64) / 8, floats(128, 64) / 8],
+        "root": [np.abs(floats(BATCH, 64, 64)) * 2],
     }
 
 
