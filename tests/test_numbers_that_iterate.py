@@ -8,6 +8,7 @@ from nets import built_from, kernels_in
 from thorough import agrees, same_bits
 
 from layerc.build.driver import gradient_source, read_module
+from layerc.cli import main
 from layerc.transpile.dims import Dim
 from layerc.transpile.dump import dump
 from layerc.transpile.ir import For
@@ -293,12 +294,13 @@ def test_a_for_that_is_left_is_a_while(folder, package):
     assert "while" not in found["counted"] and "while" not in found["fixed"]
 
 
-def test_a_limit_must_be_an_integer(tmp_path, capsys):
-    from layerc.cli import main
-
+@pytest.mark.parametrize("body", ["range(2.5)", "range(n)"])
+def test_a_limit_must_be_an_integer(tmp_path, capsys, body):
+    """Also where a function is given something else than it says."""
     (tmp_path / "half.py").write_text(
-        "import numpy as np\nfrom layerc import layer, real\n\n\n@layer\ndef f(x: real) -> real:\n"
-        "    for _ in range(2.5):\n        x = np.sin(x)\n        if x > 0.1:\n            break\n    return x\n"
+        "import numpy as np\nfrom layerc import layer, real\n\n\n"
+        f"def some(x: float, n: int) -> float:\n    for _ in {body}:\n        x = np.sin(x)\n        if x > 0.1:\n"
+        "            break\n    return x\n\n\n@layer\ndef f(x: real) -> real:\n    return some(x, 2.5)\n"
     )
     assert main(["build", str(tmp_path / "half.py")]) == 1
-    assert "range" in capsys.readouterr().err
+    assert "range takes integers" in capsys.readouterr().err

@@ -68,8 +68,10 @@ class Place:
 class _Function:
     def __init__(self, node: Any, constants: set[str]) -> None:
         self.node = node
-        own = {a.id: a.annotation for a in (*node.args.args, *node.args.kwonlyargs)}
-        self.integers = {n for n, a in own.items() if isinstance(a, gast.Name) and a.id == "int"} | constants - set(own)
+        self.integers = constants - {a.id for a in (*node.args.args, *node.args.kwonlyargs)}
+        if node.decorator_list:  # a layer, whose configuration is what it is declared to be
+            declared = [a for a in node.args.kwonlyargs if isinstance(a.annotation, gast.Name)]
+            self.integers |= {a.id for a in declared if a.annotation.id == "int"}
         self.count = 0
         returns = [n for n in _own(node.body) if isinstance(n, gast.Return)]
         self.has_value = any(r.value is not None and not _is_none(r.value) for r in returns)

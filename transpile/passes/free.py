@@ -174,14 +174,19 @@ def _is_private(
         lengths = [table[load.buffer] for load in dim_loads(buffer.shape[0])]
         begun = all(_is_private(length, loop, table, outside, of_branches) for length in lengths)
     else:
-        inside = _inside(loop.body, buffer.name)
-        body = _around(inside, buffer.name)
-        begun = buffer.kind == "temp" and (
-            stored_first(body, buffer, set())
-            or (of_branches and not buffer.shape and _is_of_a_branch(body, buffer.name))
-            or (body is not inside and _on_each_way(body, buffer))
-        )
+        whole, inside = loop.body, _inside(loop.body, buffer.name)
+        begun = buffer.kind == "temp" and any(_is_begun(body, buffer, of_branches) for body in (whole, inside))
     return begun and not outside[buffer.name]
+
+
+def _is_begun(body: Body, buffer: Buffer, of_branches: bool) -> bool:
+    """Whether whoever goes through the body stores it before he reads it."""
+    around = _around(body, buffer.name)
+    return (
+        stored_first(around, buffer, set())
+        or (of_branches and not buffer.shape and _is_of_a_branch(around, buffer.name))
+        or (around is not body and _on_each_way(around, buffer))
+    )
 
 
 def _on_each_way(body: Body, buffer: Buffer) -> bool:
