@@ -6,6 +6,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import textwrap
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -171,6 +172,27 @@ def test_the_first_fault_is_reported(package, groups):
 
     said = on_threads(message)
     assert len(set(said)) == 1 and ("303" if groups > 1 else "301") in said[0]
+
+
+def test_room_for_parts_of_what_is_less_than_nothing(tmp_path):
+    """An extent that would be negative, in a loop that never runs, divides nothing: the processor stops at that."""
+    shorter = """
+        import numpy as np
+        from layerc import layer, real
+
+
+        @layer
+        def shorter(a: real["N"], b: real["K"]):
+            y = np.zeros((a.shape[0],))
+            for t in range(a.shape[0]):
+                y[1:] = np.tanh((0.5 * np.ones((b.shape[0],))) @ (0.5 * np.ones((b.shape[0], a.shape[0] - 1))))
+                y[t] = a[t]
+            return y
+        """
+    layer = built_from(tmp_path, "shorter_of", textwrap.dedent(shorter)).shorter
+    for rows, size in ((0, 3), (1, 3), (4, 2), (3, 0)):
+        values = np.linspace(0, 1, rows), np.linspace(0, 1, size)
+        np.testing.assert_allclose(layer(*values), layer.reference(*values), 1e-12, 1e-12)
 
 
 def faults():

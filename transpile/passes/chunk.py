@@ -293,7 +293,8 @@ class _State:
         size = sum((product(self.table[n].shape[len(_fixed(n, loop)) :]) for n in shared), Dim.of(0))
         if size.value is not None and size.value * PARTS <= PART_BUDGET:
             return Dim.of(PARTS)
-        return minimum(Dim.of(PARTS), maximum(Dim.of(1), Dim.of(PART_BUDGET) // (size + 1)))
+        # An extent may be less than nothing, where the program stops for that later.
+        return minimum(Dim.of(PARTS), maximum(Dim.of(1), Dim.of(PART_BUDGET) // maximum(Dim.of(1), size)))
 
     def part(self, b: Buffer, shape: tuple[Dim, ...], room: Dim) -> Buffer:
         known = room.symbols() <= self.sizes and not any(dim_loads(room))  # when memory is reserved

@@ -206,8 +206,8 @@ class _State:
         if not again.terms:
             return Dim.of(GANG)
         moved = sum((product(self.table[n].shape) for n in seen if self.table[n].kind in ("in", "out")), Dim.of(0))
-        fit = maximum(Dim.of(SHORT), minimum(Dim.of(FIT), Dim.of(CACHED) // (moved + 1) * FIT))
-        return maximum(ONE, minimum(Dim.of(GANG), fit // (again + 1)))
+        fit = maximum(Dim.of(SHORT), minimum(Dim.of(FIT), Dim.of(CACHED) // maximum(ONE, moved) * FIT))
+        return maximum(ONE, minimum(Dim.of(GANG), fit // maximum(ONE, again)))
 
 
 def _chosen(phase: Body) -> set[str]:
