@@ -219,7 +219,7 @@ class Alike:
         """The lists that each turn of a loop makes longer by one, with the length that all have before it: they end
         at the same place for all that go on."""
         found = {}
-        for name in self.stacks() & touched(loop.body):
+        for name in sorted(self.stacks() & touched(loop.body)):
             end = next(load.buffer for load in dim_loads(self.table[name].shape[0]))
             start = next((s for s in reversed(before) if end in touched((s,))), None)
             match start, [s for s in loop.body if touched((s,)) & {name, end}]:
@@ -249,7 +249,7 @@ class Alike:
         """Lists that each turn of a loop takes the last entry from, with where they end, if that is all that it does
         with either."""
         found = {}
-        for name in self.stacks():
+        for name in sorted(self.stacks()):
             end = next(load.buffer for load in dim_loads(self.table[name].shape[0]))
             mine = [s for s in loop.body if touched((s,)) & {name, end}]
             if (
