@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from ..transpile import construct
 from ..transpile.annotations import groups_of, shape_string
@@ -61,6 +62,7 @@ from .sizes import degree, extents_of, most_axes
 from .tape import Taped, lists, taped
 from .versions import name_types
 
+FEW = 64  # numbers: a small matrix
 _MORE = ("compose", "body")  # kinds of rows that are more than arithmetic, as are products that add up
 
 
@@ -91,7 +93,7 @@ def keep(primal: Function, sweep: Sequence[Stmt], gradient: Function) -> Kept | 
     if copies and (made := _kept(primal, [*before, final], gradient, head, on_copies, apart.fresh)):
         if not copies & assigned(made.pullback.body):
             return made
-    tape = None if _is_of_numbers(primal, sweep) else taped(before, rest, apart.fresh)
+    tape = None if _is_small(primal, sweep, FEW) else taped(before, rest, apart.fresh)
     if tape is not None and (made := _kept(primal, [*tape.forward, final], gradient, head, rest, apart.fresh, tape)):
         return made
     return _kept(primal, [*before, final], gradient, head, rest, apart.fresh)
@@ -116,7 +118,7 @@ def _kept(
     taken = {r.name for r in primal.results} | {p.name for p in (*primal.params, *gradient.params)}
     groups = groups_of([p.shape_text for p in primal.params])
     told = {n for n in made & set(types) if sum(d.symbol in groups for d in types[n].shape) < 2}
-    if _is_of_numbers(primal, sweep):
+    if _is_small(primal, sweep, 1):
         told = {n for n in told if not types[n].rank}
     allowed = told - assigned(tuple(after)) - taken - _counters(before)
     earlier = _earlier(head, _left_out(before, head))
@@ -170,23 +172,29 @@ def _kept(
     return Kept(forward, replace(gradient, params=(*params, *kept), body=body))
 
 
-def _is_of_numbers(primal: Function, sweep: Sequence[Stmt]) -> bool:
-    """Whether an example is a number, and all that is made of it: then many walk through the loops together (see
-    transpile/passes/lanes.py), and run them again in less time than each takes to leave a row of memory of its own."""
+def _is_small(primal: Function, sweep: Sequence[Stmt], most: int) -> bool:
+    """Whether an example is a number, or as few as are known, and all that is made of it: then many walk through the
+    loops together (see transpile/passes/lanes.py), and run them again in less time than each takes to leave a row of
+    memory of its own."""
     exprs = [e for s in walk_stmts(tuple(sweep)) if not _makes_room(s) for e in stmt_exprs(s)]
     types = [*(p.type for p in primal.params), *(r.type for r in primal.results)]
-    return not any(t.rank for t in types) and all(_is_number(e) for e in exprs)
+    return all(_has_few(t, most) for t in types) and all(_makes_few(e, most) for e in exprs)
+
+
+def _has_few(type: Type, most: int) -> bool:
+    sizes = [d.value for d in type.shape]
+    return not type.rank or (most > 1 and prod(n if n is not None else most + 1 for n in sizes) <= most)
 
 
 def _makes_room(stmt: Stmt) -> bool:
     return isinstance(stmt, Assign) and isinstance(stmt.value, Call) and stmt.value.op in ("empty", "zeros")
 
 
-def _is_number(expr: Expr) -> bool:
+def _makes_few(expr: Expr, most: int) -> bool:
     inside = children(expr)
     if isinstance(expr, Index) and isinstance(expr.base, Name):
         inside = tuple(e for item in expr.items for e in item_exprs(item))
-    return not expr.type.rank and all(_is_number(e) for e in inside)
+    return _has_few(expr.type, most) and all(_makes_few(e, most) for e in inside)
 
 
 def _is_more(primal: Function, kept: Sequence[Type]) -> bool:

@@ -12,7 +12,7 @@ from layerc.cli import main
 from layerc.transpile.dims import Dim
 from layerc.transpile.dump import dump
 from layerc.transpile.ir import For
-from layerc.transpile.passes.alike import MANY_LANES
+from layerc.transpile.passes.alike import LANES, MANY_LANES
 from layerc.transpile.passes.tree import walk
 
 TEXT = '''
@@ -200,6 +200,50 @@ def halved(x: real["D"]) -> real["D"]:
 
 
 @layer
+def eigenvector(a: real["3 3"]) -> real["3"]:
+    """Of a small matrix, until it stands: lists of small arrays."""
+    s = a @ a.T + np.array([[3.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.2]])
+    v = np.ones(3)
+    for _ in range(60):
+        u = s @ v
+        u = u / np.sqrt(np.sum(u * u))
+        d = np.max(np.abs(u - v))
+        v = u
+        if d < 1e-9:
+            break
+    return v
+
+
+@layer
+def relaxed(a: real["3 3"], b: real["3"]) -> real["3"]:
+    """Some examples are not entered for, others have their own number of turns."""
+    x, err, n = b * 0.1, np.max(np.abs(b)), 0
+    while err > 0.3 and n < 9:
+        r = b - 0.1 * (a @ x) - x
+        if r[0] > 0:
+            x = x + 0.7 * r
+        else:
+            x = x + 0.6 * r * np.cos(r[1])
+        err = np.max(np.abs(r))
+        n += 1
+    return x
+
+
+@layer
+def crossing(p: real["2"]) -> real["2"]:
+    """Newton's method for two unknowns."""
+    x = np.array([1.0, 0.2])
+    for _ in range(12):
+        f = np.array([x[0] * x[0] + x[1] * x[1] - 1.0 - p[0] * p[0], x[0] * x[1] - 0.1 * np.tanh(p[1])])
+        j = np.array([[2 * x[0], 2 * x[1]], [x[1], x[0]]])
+        det = j[0, 0] * j[1, 1] - j[0, 1] * j[1, 0]
+        x = x - np.array([f[0] * j[1, 1] - f[1] * j[0, 1], f[1] * j[0, 0] - f[0] * j[1, 0]]) / det
+        if np.sum(f * f) < 1e-24:
+            break
+    return x
+
+
+@layer
 def vectors(x: real["D"], w: Param[real["D D"]]) -> real["D"]:
     """A fixed point: of arrays, left when it stands."""
     y = np.zeros_like(x)
@@ -223,6 +267,9 @@ SHAPES = {
     "counted": ["d"],
     "halved": ["d"],
     "vectors": ["d", "shared d d"],
+    "eigenvector": ["3 3"],
+    "relaxed": ["3 3", "3"],
+    "crossing": ["2"],
 }
 POSITIVE = ("lambert", "returned", "of_elements", "halved")
 NAMES = [
@@ -277,6 +324,16 @@ def test_they_run_together(package, folder, name):
     assert len(kernels) >= 2
     for kernel in kernels:
         assert any(isinstance(s, For) and s.hi == Dim.of(MANY_LANES) for s in walk(kernel.body)), dump(kernel)
+
+
+@pytest.mark.parametrize("name", ["eigenvector", "relaxed", "crossing"])
+def test_small_arrays_run_together(package, folder, name):
+    """Sixteen examples, and each of their lists is one."""
+    for (layer, _), kernel in kernels_in(folder / "numbers_of.py").items():
+        if layer == name:
+            assert any(isinstance(s, For) and s.hi == Dim.of(LANES) for s in walk(kernel.body)), dump(kernel)
+            lists = [b for b in kernel.buffers if b.kind == "list"]
+            assert not lists or any(b.shape[-1] == Dim.of(LANES) and len(b.shape) == 3 for b in lists), dump(kernel)
 
 
 @pytest.mark.parametrize("name", NUMBERS)

@@ -149,9 +149,11 @@ class Alike:
                     return False
                 case For(lo=lo, hi=hi):
                     for_each = any(dim_loads(hi))
-                    if (masked and not for_each) or self.loop.var in lo.symbols() | hi.symbols():
+                    long = (hi - lo).value is None and not for_each
+                    if (masked and long) or self.loop.var in lo.symbols() | hi.symbols():
                         return False
-                    if not self.uniform(stmt.body, memory.inside(stmt), for_each, frozenset() if for_each else safe):
+                    inside = memory.inside(stmt)
+                    if not self.uniform(stmt.body, inside, masked or for_each, frozenset() if for_each else safe):
                         return False
                 case If() if not masked and self.is_of_one(stmt):
                     pass
@@ -178,13 +180,16 @@ class Alike:
         return {name for name in self.wide if self.table[name].kind == "list"}
 
     def is_stack(self, stmt: Grow) -> bool:
-        """Whether a list holds numbers, and only its end is touched: a lane that is done has an end, too."""
+        """Whether a list holds numbers, or arrays of so many, and only its end is touched: a lane that is done has an
+        end, too."""
         list_ = self.table[stmt.buffer]
         end = list_.shape[0]
         mine = [a for a in accesses(self.loop.body) if a.buffer == stmt.buffer and a.index is not None]
-        if stmt.lent or len(list_.shape) != 1 or stmt.count != end + 1:
+        if stmt.lent or any(n.value is None for n in list_.shape[1:]) or stmt.count != end + 1:
             return False
-        return all(a.index == (end,) for a in mine) and all(load.buffer in self.wide for load in dim_loads(end))
+        return all(a.index[:1] == (end,) for a in mine if a.index) and all(
+            load.buffer in self.wide for load in dim_loads(end)
+        )
 
     def is_counted(self, stmt: Stmt) -> bool:
         """Whether what it reads of memory to know a place, or an end, each lane can have for itself."""
@@ -214,14 +219,15 @@ class Alike:
         """The lists that each turn of a loop makes longer by one, with the length that all have before it: they end
         at the same place for all that go on."""
         found = {}
-        for name in self.stacks() & touched(loop.body):
+        for name in sorted(self.stacks() & touched(loop.body)):
             end = next(load.buffer for load in dim_loads(self.table[name].shape[0]))
             start = next((s for s in reversed(before) if end in touched((s,))), None)
             match start, [s for s in loop.body if touched((s,)) & {name, end}]:
-                case Store(op=None, value=Const() as length), [Grow(), Store(op=None) as kept, Store() as longer]:
-                    alone = not {load.buffer for load in loads(kept.value)} & {name, end}
+                case Store(op=None, value=Const() as length), [Grow(), (Store() | For()) as kept, Store() as longer]:
+                    uses = [a.mode for a in accesses((kept,)) if a.buffer == name]
+                    ends = sum(a.buffer == end for a in accesses((kept,)))
                     once = longer == Store(end, (), Const(1, "i64"), "add") and end not in touched(loop.before)
-                    if kept.buffer == name and alone and once:
+                    if uses == ["w"] and ends == 1 and once:
                         found[name] = length
         return found
 
@@ -243,7 +249,7 @@ class Alike:
         """Lists that each turn of a loop takes the last entry from, with where they end, if that is all that it does
         with either."""
         found = {}
-        for name in self.stacks():
+        for name in sorted(self.stacks()):
             end = next(load.buffer for load in dim_loads(self.table[name].shape[0]))
             mine = [s for s in loop.body if touched((s,)) & {name, end}]
             if (
@@ -257,7 +263,7 @@ class Alike:
             read = [a for s in mine[1:] for a in accesses((s,)) if a.buffer in (name, end)]
             places = sum(a.buffer == name for a in read)
             last = (Dim.of(Atom("load", (Load(end, (), "i64"),))),)
-            if len(read) == 2 * places and all(a.index in (last, ()) and a.mode == "r" for a in read):
+            if len(read) == 2 * places and all((a.index or last)[:1] == last and a.mode == "r" for a in read):
                 found[name] = end
         return found
 

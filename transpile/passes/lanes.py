@@ -199,13 +199,13 @@ def _worth(state: Together) -> Dim | None:
     alone, together = Dim.of(0), Dim.of(0)
     try:
         counted = _ranges(walk(state.loop.body))
-        room = sum((largest(product(b.shape), counted) * 8 for b in state.made), Dim.of(0))
+        room = sum((largest(product(b.shape), counted) * 8 for b in state.made if b.kind != "list"), Dim.of(0))
         good = [_flag(MOST_BYTES - room)]
         for stmt, loops in _nested(state.loop.body):
-            if loops and loops[-1].kind == "map" and _looks_up_rows(stmt, loops[-1].var):
+            if loops and loops[-1].kind == "map" and _looks_up_rows(stmt, loops[-1].var, state.stacks()):
                 return None
             facts = _ranges(loops)
-            times = [largest(loop.hi - loop.lo, facts) for loop in loops]
+            times = [Dim.of(1) if any(dim_loads(x.hi)) else largest(x.hi - x.lo, facts) for x in loops]
             effort = product(times) * work(stmt, state.table)
             in_map = bool(loops) and loops[-1].kind == "map"
             few = _flag(Dim.of(NARROW) - times[-1]) if in_map else Dim.of(1)  # iterations: no vector's worth
@@ -229,14 +229,14 @@ def _worth(state: Together) -> Dim | None:
 def _ranges(body: Iterable[Stmt]) -> dict[str, tuple[Dim, Dim]]:
     """How far the counters of loops go at most, the outer ones first."""
     facts: dict[str, tuple[Dim, Dim]] = {}
-    for loop in (s for s in body if isinstance(s, For)):
+    for loop in (s for s in body if isinstance(s, For) and not any(dim_loads(s.hi))):
         facts[loop.var] = (largest(loop.lo, facts), largest(loop.hi - 1, facts))
     return facts
 
 
-def _looks_up_rows(stmt: Store, var: str) -> bool:
+def _looks_up_rows(stmt: Store, var: str, stacks: set[str]) -> bool:
     """Whether the loop goes along rows that numbers in memory name: of sixteen examples it would go along sixteen."""
-    places = [index for _, index, _ in own_accesses(stmt) if index]
+    places = [index for name, index, _ in own_accesses(stmt) if index and name not in stacks]
     return any(
         any(dim_loads(d) for d in p if var not in d.symbols()) and any(var in d.symbols() for d in p) for p in places
     )

@@ -195,7 +195,7 @@ class Together(Alike):
                 value = Op("where", (mask, value, Const(0, "i64")), "i64")
                 return (self.lane(replace(stmt, value=value)),)
             case Store(buffer) if buffer in self.level:
-                return (self.lane(masked(replace(stmt, index=(self.level[buffer],)), mask, self.table)),)
+                return (self.lane(masked(self.at_level(stmt), mask, self.table)),)
             case Store(buffer) if buffer in self.stacks():
                 return (
                     replace(self.lane(masked(stmt, mask, self.table)), kind="seq"),
@@ -228,6 +228,9 @@ class Together(Alike):
         numbers = {n for n in self.wide if not self.table[n].shape}
         self.each_turn |= {n: running for n in numbers if made_each_turn(n, body, self.loop)}
         self.taken[running] = {running: None}
+
+    def at_level(self, stmt: Store) -> Store:
+        return replace(stmt, index=(self.level[stmt.buffer], *stmt.index[1:]))
 
     def chosen(self, stmt: Store, mask: Expr | None) -> Store:
         """A store for those that are concerned. Of a sum the others keep what they have, rather than add 0: as where
@@ -491,6 +494,8 @@ def _without_end(body: Body, name: str, end: str, place: Dim, taken: str) -> Bod
     def there(e: Expr) -> Expr:
         if not isinstance(e, Load) or e.buffer != name:
             return e
+        if len(e.index) > 1:
+            return replace(e, index=(place, *e.index[1:]))
         dtypes.append(e.dtype)
         return Load(taken, (), e.dtype)
 
