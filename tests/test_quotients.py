@@ -168,3 +168,44 @@ def test_a_largest_probability_has_a_gradient_of_nothing(package):
     (d_x,) = pullback(np.ones_like(y))
     assert np.array_equal(y, [[[1, 0, 0]]])
     assert np.array_equal(d_x, np.zeros_like(x))
+
+
+# -- a quotient by what a loop does not change --------------------------------------------------------------------
+SCALED = """
+from layerc import layer, real
+
+
+@layer
+def scaled(x: real["D"], s: real[""]) -> real["D"]:
+    return x / s
+"""
+DIVISORS = (1.0, -3.0, 7.0, 1 / 3, 0.0, -0.0, np.inf, -np.inf, np.nan)
+
+
+@pytest.fixture(scope="module")
+def scaled(folder):
+    return built_from(folder, "scaled_by", SCALED).scaled
+
+
+def anything(rng, dtype, shape):
+    """Bits: all exponents, denormal numbers, infinities and NaN."""
+    kind = {np.float32: np.uint32, np.float64: np.uint64}[dtype]
+    return rng.integers(0, np.iinfo(kind).max, shape, kind, endpoint=True).view(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_quotient_is_the_nearest_number(scaled, dtype):
+    """But for one in some million, and where it is denormal; what is infinite, 0 or no number is so everywhere."""
+    rng = np.random.default_rng(4)
+    x, s = anything(rng, dtype, (4000, 500)), anything(rng, dtype, 4000)
+    s[: len(DIVISORS)] = DIVISORS
+    x[:, :12] = [0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 3, 1 / 3, *np.finfo(dtype).tiny * np.array([1, 0.5, 2e-5])]
+    x[:, 12:20], x[::2, 20:] = s[:, None] * np.arange(1, 9, dtype=dtype), rng.standard_normal((2000, 480))
+    y, true = scaled(x, s), x / s[:, None]
+    same = (y == true) & (np.signbit(y) == np.signbit(true)) | np.isnan(y) & np.isnan(true)
+    size, least = np.abs(true), np.finfo(dtype).tiny
+    special = ~np.isfinite(true) | (x == 0) | np.isinf(s)[:, None]
+    assert np.all(same | ~special)
+    assert np.mean(~same & (size > least / np.finfo(dtype).eps)) < 2e-6
+    assert np.all((np.abs(y - true) <= 1.01 * np.spacing(size)) | special)

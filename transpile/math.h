@@ -87,30 +87,34 @@ LC_FN double lc_number(int64_t i) { return (double)i; }
 LC_FN float lc_numberf(int64_t i) { return (float)i; }
 #endif
 
-/* v / d for a divisor that a loop does not change: f = lc_scale(d), s = d * f, r = 1 / s are made before it, and a
-   product with one step of correction (Markstein 1990) stands in the loop: 3 times the throughput of a division.
-   Equal to v / d, but for one rounding in some ten thousand, or where v or the quotient is as good as denormal. The power
-   of two f keeps r normal; where the correction is not a number, the product is 0, infinite or no number, and right. */
+/* v / d for a divisor that a loop does not change: before it are made f = lc_scale(d), s = d * f, r = lc_inverse(s), and
+   l = lc_inverse_rest(s, r), what r lacks of 1 / s; in the loop stand v * f, a product, and a fused one (Brisebarre &
+   Muller, "Correctly rounded multiplication by arbitrary precision constants", 2008). f, a power of two, keeps r normal.
+   Equal to v / d, but for one rounding in some million, or where the quotient is as good as denormal. r is rounded
+   towards 0 and l never 0, so that both products have the sign of the quotient: infinities are none that cancel. */
 LC_FN float lc_scalef(float d) { return lc_absf(d) < 0x1p-64f ? 0x1p64f : lc_absf(d) > 0x1p64f ? 0x1p-64f : 1.0f; }
 LC_FN double lc_scale(double d) { return lc_abs(d) < 0x1p-512 ? 0x1p512 : lc_abs(d) > 0x1p512 ? 0x1p-512 : 1.0; }
-LC_FN float lc_quotientf(float v, float s, float r, float f) {
 #ifdef __FMA__
-    float q = v * r, rest = __builtin_fmaf(-q, s, v), exact = __builtin_fmaf(rest, r, q);
-    return (exact == exact ? exact : q) * f;
-#else
-    (void)r;
-    return v / s * f;
-#endif
+LC_FN float lc_inversef(float s) { float r = 1.0f / s; return lc__f(lc__u(r) - (__builtin_fmaf(-s, r, 1.0f) < 0)); }
+LC_FN double lc_inverse(double s) { double r = 1.0 / s; return lc__d(lc__l(r) - (__builtin_fma(-s, r, 1.0) < 0)); }
+LC_FN float lc_inverse_restf(float s, float r) {
+    float rest = __builtin_fmaf(-s, r, 1.0f);
+    return rest == rest ? (rest + 0x1p-60f) * r : r;
 }
-LC_FN double lc_quotient(double v, double s, double r, double f) {
-#ifdef __FMA__
-    double q = v * r, rest = __builtin_fma(-q, s, v), exact = __builtin_fma(rest, r, q);
-    return (exact == exact ? exact : q) * f;
-#else
-    (void)r;
-    return v / s * f;
-#endif
+LC_FN double lc_inverse_rest(double s, double r) {
+    double rest = __builtin_fma(-s, r, 1.0);
+    return rest == rest ? (rest + 0x1p-120) * r : r;
 }
+LC_FN float lc_quotientf(float v, float r, float l, float f) { return __builtin_fmaf(v * f, r, v * f * l); }
+LC_FN double lc_quotient(double v, double r, double l, double f) { return __builtin_fma(v * f, r, v * f * l); }
+#else
+LC_FN float lc_inversef(float s) { return s; }
+LC_FN double lc_inverse(double s) { return s; }
+LC_FN float lc_inverse_restf(float s, float r) { (void)s; return r; }
+LC_FN double lc_inverse_rest(double s, double r) { (void)s; return r; }
+LC_FN float lc_quotientf(float v, float r, float l, float f) { (void)l; return v * f / r; }
+LC_FN double lc_quotient(double v, double r, double l, double f) { (void)l; return v * f / r; }
+#endif
 
 /* One instruction from SSE4.1 on; libm calls (not vectorised) on older machines. */
 LC_FN float lc_sqrtf(float x) { return __builtin_sqrtf(x); }

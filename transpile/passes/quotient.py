@@ -1,9 +1,9 @@
 """A quotient by what the innermost loop does not change is a product with its reciprocal, corrected.
 
-    for i: y[i] = x[i] / s        ->        for i: y[i] = quotient(x[i], s * f, 1 / (s * f), f),  f = scale(s)
+    for i: y[i] = x[i] / s        ->        for i: y[i] = quotient(x[i], r, l, f),  f = scale(s), ...
 
-The divisor's three parts are hoisted by `share`. See lc_quotient in math.h for what makes the result that of the
-division. A gradient, whose terms are rounded many times, is as good without the correction (1 unit in the last place
+The inverse in two parts, and a power of two, are hoisted by `share`. See lc_quotient in math.h for what makes the
+result that of the division. A gradient, whose terms are rounded many times, is as good without the correction (1 unit in the last place
 instead of 1/2): rough_quotient(x[i], 1 / (s * f), f), a third of the instructions. What decides something stays exact
 there, too: a gradient that asks which element the forward took must find it. Before `inline`: a value that is scaled
 is then cheap to compute again.
@@ -75,7 +75,8 @@ def _stmt(stmt: Stmt, loop: For | None, root: dict[str, str]) -> Stmt:
             case Op("divide", (above, below), dtype) if steady(below) and not steady(above):
                 factor = Op("scale", (below,), dtype)
                 scaled = Op("multiply", (below, factor), dtype)
-                return Op("quotient", (above, scaled, Op("divide", (Const(1.0, dtype), scaled), dtype), factor), dtype)
+                inverse = Op("inverse", (scaled,), dtype)
+                return Op("quotient", (above, inverse, Op("inverse_rest", (scaled, inverse), dtype), factor), dtype)
         return expr
 
     return replace(stmt, value=map_expr(stmt.value, turned))
@@ -170,8 +171,8 @@ def _rough(stmt: Stmt, root: dict[str, str], exact: set[str]) -> Stmt:
 
     def rough(expr: Expr) -> Expr:
         match expr:
-            case Op("quotient", (above, _, inverse, factor), dtype) if expr not in decided:
-                return Op("rough_quotient", (above, inverse, factor), dtype)
+            case Op("quotient", (above, Op("inverse", (scaled,)), _, factor), dtype) if expr not in decided:
+                return Op("rough_quotient", (above, Op("divide", (Const(1.0, dtype), scaled), dtype), factor), dtype)
         return expr
 
     return replace(stmt, value=map_expr(stmt.value, rough))

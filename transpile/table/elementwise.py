@@ -75,13 +75,15 @@ _binary("multiply", "np.multiply Mult", ("dy * b", "dy * a"), "({0} * {1})")
 _binary("divide", "np.divide np.true_divide Div", ("dy / b", "-dy * y / b"), "({0} / {1})", type=_floating, flops=8)
 # A quotient whose divisor a loop does not change, and the power of two it takes (see passes/quotient.py).
 add(Row("scale", "", "a", "inner", _floating, MISSING, "lc_scale{f}({0})"))
+add(Row("inverse", "", "a", "inner", _floating, MISSING, "lc_inverse{f}({0})", flops=10))
+add(Row("inverse_rest", "", "a, r", "inner", _floating, MISSING, "lc_inverse_rest{f}({0}, {1})", flops=4))
+add(Row("quotient", "", "a, r, l, f", "inner", _floating, MISSING, "lc_quotient{f}({0}, {1}, {2}, {3})", flops=2))
+add(Row("rough_quotient", "", "a, r, f", "inner", _floating, MISSING, "({0} * {2} * {1})", flops=2))
 # Of angles that a loop knows to be near, or not to be (see passes/near.py).
 for _name in ("sin", "cos"):
     add(Row(f"{_name}_near", "", "a", "inner", _floating, MISSING, f"lc_{_name}_near{{f}}({{0}})", flops=10))
     add(Row(f"{_name}_far", "", "a", "inner", _floating, MISSING, f"lc_{_name}_far{{f}}({{0}})", flops=40))
-add(Row("quotient", "", "a, b, r, f", "inner", _floating, MISSING, "lc_quotient{f}({0}, {1}, {2}, {3})", flops=2))
 add(Row("power_quarters", "", "a, b", "inner", _floating, MISSING, "lc_power_quarters{f}({0}, {1})", flops=18))
-add(Row("rough_quotient", "", "a, r, f", "inner", _floating, MISSING, "({0} * {1} * {2})", flops=2))
 # The larger or the lesser of a number that the program names and a value (see passes/ease.py).
 add(Row("held", "", "a", "inner", _floating, MISSING, "lc_held{f}({0})", flops=5))  # more than a variable: before all loops
 add(Row("at_least", "", "c, a", "inner", _floating, MISSING, "lc_at_least{f}({0}, {1})"))
