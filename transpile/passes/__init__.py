@@ -16,6 +16,7 @@ from .channels import channels
 from .chosen import chosen
 from .chunk import chunk
 from .clipped import clipped
+from .common import common
 from .contract import contract
 from .counted import counted
 from .deepen import deepen
@@ -102,6 +103,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("scatter", scatter),  # what is scattered into zeros is scattered where their sum goes
     ("regroup", regroup),  # what is seen in groups is gone over in groups
     ("linear", linear),  # what is linear in an earlier sum is summed beside it
+    ("common", common),  # what all terms of a sum are multiplied by is left to the sum
     ("quotient", quotient),  # what divides a whole loop is inverted once
     ("tables", tables),  # what is dear is asked of each element once
     ("inline", inline),  # what is cheap is computed where it is used

@@ -46,11 +46,13 @@ from .tree import (
 )
 
 GANG = 32  # rows at most
-FIT = 8192  # elements of a gang that a later phase reads again: 32 KB, about the first cache
+FIT = 4096  # elements of a gang that a later phase reads again: 32 KB, about the first cache
 SHORT = 1024  # ... where arrays come from memory: reads and writes in turns of a few rows keep it busy
 CACHED = 7 << 20  # elements of all arrays that the rows are of: the last cache
 CHEAP = 8  # flops: less than a quotient
 DEAR = 16  # flops of what is not cheap: two quotients, a logarithm
+
+Place = tuple[str, tuple[Dim, ...]]  # a buffer, and its indices but for those of inner loops: a row of it
 
 
 def gangs(kernel: Kernel) -> Kernel:
@@ -192,20 +194,22 @@ class _State:
 
     def size(self, loop: For, phases: Sequence[Body], crossing: set[str]) -> Dim:
         """How many rows a gang has: those of which the first cache holds what loops of a later phase go along again."""
-        seen: dict[str, set[int]] = {}
-        sizes: dict[str, Dim] = {}
+        seen: dict[Place, set[int]] = {}
+        sizes: dict[Place, Dim] = {}
         for k, phase in enumerate(phases):
             for a in accesses(phase):
                 if a.index and a.loops and (a.buffer in crossing or any(loop.var in d.symbols() for d in a.index)):
                     inner = {x.var for x in a.loops}
-                    shape = self.table[a.buffer].shape
-                    size = product(n for d, n in zip(a.index, shape) if d.symbols() & inner)
-                    seen.setdefault(a.buffer, set()).add(k)
-                    sizes[a.buffer] = maximum(sizes.get(a.buffer, size), size)
-        again = sum((sizes[n] for n, at in seen.items() if len(at) > 1), Dim.of(0))
+                    along = [bool(d.symbols() & inner) for d in a.index]
+                    place = a.buffer, tuple(d for d, moves in zip(a.index, along) if not moves)
+                    size = product(n for n, moves in zip(self.table[a.buffer].shape, along) if moves)
+                    seen.setdefault(place, set()).add(k)
+                    sizes[place] = maximum(sizes.get(place, size), size)
+        again = sum((sizes[place] for place, at in seen.items() if len(at) > 1), Dim.of(0))
         if not again.terms:
             return Dim.of(GANG)
-        moved = sum((product(self.table[n].shape) for n in seen if self.table[n].kind in ("in", "out")), Dim.of(0))
+        arrays = dict.fromkeys(self.table[name] for name, _ in seen)
+        moved = sum((product(b.shape) for b in arrays if b.kind in ("in", "out")), Dim.of(0))
         fit = maximum(Dim.of(SHORT), minimum(Dim.of(FIT), Dim.of(CACHED) // maximum(ONE, moved) * FIT))
         return maximum(ONE, minimum(Dim.of(GANG), fit // maximum(ONE, again)))
 

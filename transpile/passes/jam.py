@@ -9,7 +9,7 @@
 
 Jammed are: a loop over which a load of the innermost loop stands still, if there is a reduction inside it;
 and the loop of the reduction itself, if it is not the innermost: then four products are added to C while it
-is in a register.
+is in a register. So is a loop over rows each of which asks for several others that are the same for all.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from .unroll import MOST_TRIPS
 
 ROWS = 4
 MOST_STORES = 8  # in the body, before copying
+MANY = 3  # rows that are the same for all: to load them takes longer than to compute
 MOST_STREAMS = 24  # of all copies: more have no registers to be pointed at by
 MOST_COPIES = 24  # in the body, as loops inside it have been copied: each makes five of it, and gcc has to read all
 
@@ -139,7 +140,7 @@ def factor(loop: For, private: set[str], step: bool) -> int:
         return 1
     sums = [a for a in inside if a.mode == "add" and a.loops]
     if not sums:
-        return 1
+        return ROWS if _asks_again(loop, inside) else 1
     longer = [a for a in sums if not _is_short(a.loops[-1])]
     if all(len(a.loops) <= 1 for a in inside) and _carries(loop, sums, step):
         return ROWS
@@ -158,6 +159,17 @@ def _carries(loop: For, sums: list[Access], step: bool) -> bool:
     """for k: for j: C[j] += ...; in a step of a recurrence, beside sums that stay in their row: S[k,j] += ..."""
     carry = [not _names(a, loop.var) and _names(a, a.loops[-1].var) for a in sums]
     return len(loop.body) == 1 and (any(carry) if step else all(carry))
+
+
+def _asks_again(loop: For, inside: list[Access]) -> bool:
+    """for k: for j: y[k,j] = x[k,j] * a[j] + b[j] * c[j]"""
+    match loop.body:
+        case (For(var=inner),) if all(len(a.loops) <= 1 for a in inside):
+            asked = {(a.buffer, a.index) for a in inside if a.mode == "r" and _names(a, inner)}
+            same = [name for name, index in asked if not any(loop.var in d.symbols() for d in index or ())]
+            own = all(_names(a, loop.var) and _names(a, inner) for a in inside if a.mode != "r")
+            return own and len(same) >= MANY and len(same) > len(asked) - len(same)
+    return False
 
 
 def _is_short(loop: For) -> bool:

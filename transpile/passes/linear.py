@@ -11,6 +11,7 @@ Before `inline`: what only the sum read is then read once.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..dims import ZERO, Dim
@@ -29,7 +30,7 @@ def linear(kernel: Kernel) -> Kernel:
 
 
 @dataclass(frozen=True)
-class _Sum:
+class Sum:
     """target[index] += value, for all of `loops`; the variables of `kept` are those of the index."""
 
     loops: list[For]
@@ -48,14 +49,14 @@ class _Sum:
         return [(x.lo, x.hi) for x in self.loops]
 
 
-def _sum(stmt: Stmt) -> _Sum | None:
+def sum_in(stmt: Stmt) -> Sum | None:
     """The statement as a sum over at least one loop, into places that the other loops number."""
     if not isinstance(stmt, For) or stmt.kind != "map":
         return None
     loops, inside = perfect(stmt)
     match inside:
         case (Store(op="add") as store,) if not any(load.buffer == store.buffer for load in loads(store.value)):
-            found = _Sum(loops, store)
+            found = Sum(loops, store)
         case _:
             return None
     own = {x.var for x in loops}
@@ -79,11 +80,11 @@ class _Linear:
 
     def split(self, body: Body, k: int) -> tuple[Body, int] | None:
         """The body with the sum at k made of sums that stand beside an earlier one, and where it goes on."""
-        later = _sum(body[k])
+        later = sum_in(body[k])
         if later is None:
             return None
         for m, first in enumerate(body[:k]):
-            earlier = _sum(first)
+            earlier = sum_in(first)
             between = body[m:k]
             if earlier is None or earlier.space != later.space or has(between, Check, Grow):
                 continue
@@ -95,7 +96,7 @@ class _Linear:
         return None
 
     # -- what is summed ------------------------------------------------------------------------------------------
-    def terms(self, later: _Sum, between: Body) -> list[Term] | None:
+    def terms(self, later: Sum, between: Body) -> list[Term] | None:
         """What is to be summed, if that is known before what stands between, and something else is not."""
         late = {self.root[name] for name in written(between)}
 
@@ -128,7 +129,7 @@ class _Linear:
                     found = taken(a)
                     return found and [self.divided(t, b, dtype) for t in found]
                 case Load(buffer, index) if not steady(expr):
-                    made = self.value(between, buffer)
+                    made = stored_in(between, self.table[buffer], self.root)
                     return made and taken(subst_expr(made[1], dict(zip(made[0], index, strict=True))))
             return None
 
@@ -144,17 +145,8 @@ class _Linear:
             return None, Op("divide", (value, by), dtype)
         return Op("divide", (Const(1.0, dtype) if factor is None else factor, by), dtype), value
 
-    def value(self, body: Body, buffer: str) -> tuple[tuple[str, ...], Expr] | None:
-        """What a nest stores in all of a buffer, which nothing else writes to."""
-        writers = [s for s in body if buffer in written((s,))]
-        if len(writers) != 1 or self.root[buffer] != buffer:
-            return None
-        made = definition(writers[0], self.table[buffer])
-        behind = {self.root[n] for n in written(body[body.index(writers[0]) + 1 :])}
-        return None if made is None or any(self.root[load.buffer] in behind for load in loads(made[1])) else made
-
     # -- the statements ------------------------------------------------------------------------------------------
-    def sums(self, later: _Sum, terms: list[Term]) -> tuple[list[Stmt], list[Stmt], list[Stmt]]:
+    def sums(self, later: Sum, terms: list[Term]) -> tuple[list[Stmt], list[Stmt], list[Stmt]]:
         """Zeros, the sums themselves, and what adds them, each times its factor, to the target."""
         store, dtype = later.store, self.table[later.store.buffer].dtype
         plain = [x for c, x in terms if c is None]
@@ -175,10 +167,24 @@ class _Linear:
         return before, sums, [self.nest(later.kept, replace(store, value=_total(parts, dtype)))]
 
     def nest(self, loops: list[For], store: Store) -> Stmt:
-        """The store in these loops, with variables of its own."""
-        fresh = {x.var: self.names.fresh(x.var) for x in loops}
-        renamed = substitute((store,), {old: Dim.of(new) for old, new in fresh.items()})
-        return rebuild([replace(x, var=fresh[x.var]) for x in loops], renamed) if loops else renamed[0]
+        return nest(loops, store, self.names)
+
+
+def nest(loops: Sequence[For], store: Store, names: Names) -> Stmt:
+    """The store in these loops, with variables of its own."""
+    fresh = {x.var: names.fresh(x.var) for x in loops}
+    renamed = substitute((store,), {old: Dim.of(new) for old, new in fresh.items()})
+    return rebuild([replace(x, var=fresh[x.var]) for x in loops], renamed) if loops else renamed[0]
+
+
+def stored_in(body: Body, buffer: Buffer, root: Mapping[str, str]) -> tuple[tuple[str, ...], Expr] | None:
+    """What a nest stores in all of a buffer, which nothing else writes to: variables for a place, and the value."""
+    writers = [s for s in body if buffer.name in written((s,))]
+    if len(writers) != 1 or root[buffer.name] != buffer.name:
+        return None
+    made = definition(writers[0], buffer)
+    behind = {root[n] for n in written(body[body.index(writers[0]) + 1 :])}
+    return None if made is None or any(root[load.buffer] in behind for load in loads(made[1])) else made
 
 
 def _negated(term: Term, dtype: str) -> Term:

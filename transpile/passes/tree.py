@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TypeGuard
 
 from ..dims import Atom, Dim, product
@@ -279,6 +280,18 @@ def map_places(body: Body, place: Callable[[str, Index], tuple[str, Index]]) -> 
         return (replace(s, buffer=buffer, index=index),)
 
     return map_stmts(map_all(body, load), target)
+
+
+def factors_of(expr: Expr) -> tuple[Expr, ...]:
+    """Those of a product, in its order; else what it is."""
+    match expr:
+        case Op("multiply", (a, b)):
+            return (*factors_of(a), *factors_of(b))
+    return (expr,)
+
+
+def product_of(factors: Sequence[Expr], dtype: str) -> Expr:
+    return reduce(lambda a, b: Op("multiply", (a, b), dtype), factors)
 
 
 def subst_expr(expr: Expr, values: Mapping[str, Dim]) -> Expr:

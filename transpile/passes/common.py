@@ -1,0 +1,197 @@
+"""In a gradient, what all terms of a sum are multiplied or divided by is left to the sum; and equal sums are made once.
+
+    for j: s += g[j] * (x[j] / c)                    for j: t += g[j] * x[j]
+    for j: r += g[j] * x[j] * d             ->       s += t / c;  r += t * d
+
+    for c: for i: s += w[c] * g[c,i]                 for c: for i: t[c] += g[c,i]
+    for c: for i: b[c] += g[c,i]            ->       for c: s += w[c] * t[c];  for c: b[c] += t[c]
+
+The order of roundings changes, which is a gradient's own. So the gradients of what is normalised ask each element for
+two or three sums, whatever weights, biases and deviations there are. Sums that others are made of stay where they are,
+what is made of them waits as long as it can: it would part sweeps that `fuse` could make one. Before `quotient`: what
+is left of a term is seldom divided.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from ..dims import ZERO, Dim
+from ..ir import Buffer, Const, Expr, For, Kernel, Load, Op, Stmt, Store
+from ..operations import flops
+from .decide import deciding
+from .linear import Sum, nest, stored_in, sum_in
+from .tree import (
+    Body,
+    Names,
+    buffers,
+    dim_loads,
+    factors_of,
+    loads,
+    map_bodies,
+    parts,
+    product_of,
+    roots,
+    subst_expr,
+    symbols,
+    touched,
+    written,
+)
+
+CHEAP = 2  # flops of a term that is read of what made it: less than to read what it made
+
+Factor = tuple[str, Expr]  # multiply or divide, by what
+Key = tuple[Expr, tuple[tuple[Dim, Dim, bool], ...]]  # of a sum: its term, and its loops, and whether they number it
+
+
+def common(kernel: Kernel) -> Kernel:
+    if not kernel.flush:
+        return kernel
+    state = _Common(kernel)
+    body = state.body(kernel.body)
+    return replace(kernel, body=body, buffers=tuple(state.table.values()))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A sum of which another one is made."""
+
+    loops: list[For]
+    kept: list[For]  # those that number it
+    term: Expr
+    dtype: str
+
+    @property
+    def key(self) -> Key:
+        numbered = {x.var: Dim.of(f"#{k}") for k, x in enumerate(self.loops)}
+        spaces = tuple((x.lo, x.hi, x in self.kept) for x in self.loops)
+        return _ordered(subst_expr(self.term, numbered)), spaces
+
+
+class _Common:
+    def __init__(self, kernel: Kernel) -> None:
+        self.table, self.root, self.names = buffers(kernel), roots(kernel), Names.of(kernel)
+        self.exact = deciding(kernel)
+        self.sizes = {*kernel.dims, *(s.name for s in kernel.scalars), kernel.batch or ""}
+
+    def body(self, body: Body) -> Body:
+        often = Counter(part.key for k, stmt in enumerate(body) if (part := self.part(stmt, body[:k])[0]))
+        known: dict[Key, Buffer] = {}
+        late: list[Stmt] = []  # what is made of sums, until somebody asks for it
+        done: list[Stmt] = []
+        for k, stmt in enumerate(body):
+            part, factors, whole = self.part(stmt, body[:k])
+            if part is None or not (factors or often[part.key] > 1):
+                new, after = [map_bodies(stmt, self.body)], []
+            else:
+                assert whole is not None
+                new, after = self.made(part, factors, whole, known)
+            asked = [s for s in late if self.meet(s, (stmt, *new, *after))]
+            late = [s for s in late if s not in asked] + after
+            done += [*asked, *new]
+            changed = self.rooted(written((*asked, *new)))
+            known = {key: b for key, b in known.items() if b.name in changed or not changed & self.read(key[0])}
+        return (*done, *late)
+
+    def meet(self, one: Stmt, other: Body) -> bool:
+        """Whether one writes to what the other touches."""
+        return bool(
+            self.rooted(written((one,))) & self.rooted(touched(other))
+            or self.rooted(written(other)) & self.rooted(touched((one,)))
+        )
+
+    def rooted(self, names: Iterable[str]) -> set[str]:
+        return {self.root[name] for name in names}
+
+    def read(self, expr: Expr) -> set[str]:
+        return self.rooted(load.buffer for load in loads(expr))
+
+    # -- what a sum is made of -----------------------------------------------------------------------------------
+    def part(self, stmt: Stmt, before: Body) -> tuple[_Part | None, list[Factor], Sum | None]:
+        """The sum that one is made of, by factors that its own loops do not change; its inner loops' alone, where the
+        outer ones change the factor. `before`: the statements that say what arrays are."""
+        whole = sum_in(stmt)
+        if whole is None or self.root[whole.store.buffer] in self.exact:
+            return None, [], None
+        reduced = [x for x in whole.loops if x.var in whole.reduced]
+        dtype = self.table[whole.store.buffer].dtype
+        best: tuple[_Part | None, list[Factor], Sum | None] = None, [], None
+        for k in range(len(reduced)):
+            term, factors = self.apart(whole.store, {x.var for x in reduced[k:]}, before)
+            kept = [x for x in whole.loops if x not in reduced[k:]]
+            if (not k or len(factors) > len(best[1])) and all(self.is_numbered(x) for x in kept):
+                best = _Part(whole.loops, kept, term, dtype), factors, whole
+        return best
+
+    def is_numbered(self, loop: For) -> bool:
+        return loop.lo == ZERO and loop.hi.symbols() <= self.sizes and not any(dim_loads(loop.hi))
+
+    def apart(self, store: Store, inner: set[str], before: Body) -> tuple[Expr, list[Factor]]:
+        """A term without what loops do not change, and that."""
+
+        def steady(expr: Expr) -> bool:
+            return not symbols(expr) & inner and self.root[store.buffer] not in self.read(expr)
+
+        def split(expr: Expr) -> tuple[Expr, list[Factor]]:
+            match expr:
+                case Op("multiply", (a, b), dtype) if steady(a) != steady(b):
+                    factor, rest = (a, b) if steady(a) else (b, a)
+                    term, factors = split(rest)
+                    return term, [*factors, ("multiply", factor)]
+                case Op("multiply", (a, b), dtype) if not steady(a):
+                    (left, one), (right, two) = split(a), split(b)
+                    return Op("multiply", (left, right), dtype), [*one, *two]
+                case Op("divide", (a, b)) if steady(b) and not steady(a):
+                    term, factors = split(a)
+                    return term, [*factors, ("divide", b)]
+                case Op("negative", (a,), dtype) if not steady(a):
+                    term, factors = split(a)
+                    return term, [*factors, ("multiply", Const(-1.0, dtype))]
+                case Load(buffer, index) if not steady(expr):
+                    made = stored_in(before, self.table[buffer], self.root)
+                    if made is not None:
+                        term, factors = split(subst_expr(made[1], dict(zip(made[0], index, strict=True))))
+                        if factors and _effort(term) <= CHEAP:
+                            return term, factors
+            return expr, []
+
+        return split(store.value)
+
+    # -- the statements ------------------------------------------------------------------------------------------
+    def made(
+        self, part: _Part, factors: list[Factor], whole: Sum, known: dict[Key, Buffer]
+    ) -> tuple[list[Stmt], list[Stmt]]:
+        """The sum that it is made of, if there is none yet, and what is made of it."""
+        key, place, new = part.key, tuple(Dim.of(x.var) for x in part.kept), []
+        if key not in known:
+            shape = tuple(x.hi for x in part.kept)
+            buffer = Buffer(self.names.fresh(f"{whole.store.buffer}_of"), part.dtype, shape, "temp")
+            known[key] = self.table[buffer.name] = buffer
+            self.root[buffer.name] = buffer.name
+            zero = Store(buffer.name, place, Const(0.0, part.dtype))
+            new = [self.nest(part.kept, zero), self.nest(part.loops, Store(buffer.name, place, part.term, "add"))]
+        value: Expr = Load(known[key].name, place, part.dtype)
+        for op, by in factors:
+            value = (
+                Op("negative", (value,), part.dtype)
+                if by == Const(-1.0, part.dtype)
+                else Op(op, (value, by), part.dtype)
+            )
+        return new, [self.nest(part.kept, replace(whole.store, value=value))]
+
+    def nest(self, loops: list[For], store: Store) -> Stmt:
+        return nest(loops, store, self.names)
+
+
+def _effort(expr: Expr) -> int:
+    return sum(flops(part.op) for part in parts(expr) if isinstance(part, Op))
+
+
+def _ordered(expr: Expr) -> Expr:
+    """With the factors of products in one order, whatever the program's was."""
+    match expr:
+        case Op("multiply", (a, b), dtype):
+            return product_of(sorted((*factors_of(a), *factors_of(b)), key=repr), dtype)
+    return expr
