@@ -22,7 +22,7 @@ from ..dims import ZERO, Dim
 from ..ir import Buffer, Const, Expr, For, Kernel, Load, Op, Stmt, Store
 from ..operations import flops
 from .decide import deciding
-from .linear import Sum, nest, stored_in, sum_in
+from .linear import nest, stored_in, sum_in
 from .tree import (
     Body,
     Names,
@@ -42,7 +42,7 @@ from .tree import (
 
 CHEAP = 2  # flops of a term that is read of what made it: less than to read what it made
 
-Factor = tuple[str, Expr]  # multiply or divide, by what
+Factor = tuple[str, Expr]  # multiply or divide, by what; or negative
 Key = tuple[Expr, tuple[tuple[Dim, Dim, bool], ...]]  # of a sum: its term, and its loops, and whether they number it
 
 
@@ -61,7 +61,8 @@ class _Part:
     loops: list[For]
     kept: list[For]  # those that number it
     term: Expr
-    dtype: str
+    factors: list[Factor]  # what makes the other one of it
+    store: Store  # of the other one
 
     @property
     def key(self) -> Key:
@@ -77,17 +78,16 @@ class _Common:
         self.sizes = {*kernel.dims, *(s.name for s in kernel.scalars), kernel.batch or ""}
 
     def body(self, body: Body) -> Body:
-        often = Counter(part.key for k, stmt in enumerate(body) if (part := self.part(stmt, body[:k])[0]))
+        parts_of = [self.part(stmt, body[:k]) for k, stmt in enumerate(body)]
+        often = Counter(part.key for part in parts_of if part)
         known: dict[Key, Buffer] = {}
         late: list[Stmt] = []  # what is made of sums, until somebody asks for it
         done: list[Stmt] = []
-        for k, stmt in enumerate(body):
-            part, factors, whole = self.part(stmt, body[:k])
-            if part is None or not (factors or often[part.key] > 1):
-                new, after = [map_bodies(stmt, self.body)], []
+        for stmt, part in zip(body, parts_of, strict=True):
+            if part and (part.factors or often[part.key] > 1):
+                new, after = self.made(part, known)
             else:
-                assert whole is not None
-                new, after = self.made(part, factors, whole, known)
+                new, after = [map_bodies(stmt, self.body)], []
             asked = [s for s in late if self.meet(s, (stmt, *new, *after))]
             late = [s for s in late if s not in asked] + after
             done += [*asked, *new]
@@ -109,20 +109,23 @@ class _Common:
         return self.rooted(load.buffer for load in loads(expr))
 
     # -- what a sum is made of -----------------------------------------------------------------------------------
-    def part(self, stmt: Stmt, before: Body) -> tuple[_Part | None, list[Factor], Sum | None]:
+    def part(self, stmt: Stmt, before: Body) -> _Part | None:
         """The sum that one is made of, by factors that its own loops do not change; its inner loops' alone, where the
         outer ones change the factor. `before`: the statements that say what arrays are."""
         whole = sum_in(stmt)
         if whole is None or self.root[whole.store.buffer] in self.exact:
-            return None, [], None
+            return None
         reduced = [x for x in whole.loops if x.var in whole.reduced]
-        dtype = self.table[whole.store.buffer].dtype
-        best: tuple[_Part | None, list[Factor], Sum | None] = None, [], None
+        best: _Part | None = None
         for k in range(len(reduced)):
-            term, factors = self.apart(whole.store, {x.var for x in reduced[k:]}, before)
             kept = [x for x in whole.loops if x not in reduced[k:]]
-            if (not k or len(factors) > len(best[1])) and all(self.is_numbered(x) for x in kept):
-                best = _Part(whole.loops, kept, term, dtype), factors, whole
+            if not all(self.is_numbered(x) for x in kept):
+                break
+            term, factors = self.apart(whole.store, {x.var for x in reduced[k:]}, before)
+            if any(whole.loops[-1].var not in symbols(f) for f in factors_of(term)):  # it would take in the others
+                term, factors = whole.store.value, []
+            if best is None or (len(factors) > len(best.factors) and _is_smaller(kept, term)):
+                best = _Part(whole.loops, kept, term, factors, whole.store)
         return best
 
     def is_numbered(self, loop: For) -> bool:
@@ -146,9 +149,9 @@ class _Common:
                 case Op("divide", (a, b)) if steady(b) and not steady(a):
                     term, factors = split(a)
                     return term, [*factors, ("divide", b)]
-                case Op("negative", (a,), dtype) if not steady(a):
+                case Op("negative", (a,)) if not steady(a):
                     term, factors = split(a)
-                    return term, [*factors, ("multiply", Const(-1.0, dtype))]
+                    return term, [*factors, ("negative", a)]
                 case Load(buffer, index) if not steady(expr):
                     made = stored_in(before, self.table[buffer], self.root)
                     if made is not None:
@@ -160,29 +163,31 @@ class _Common:
         return split(store.value)
 
     # -- the statements ------------------------------------------------------------------------------------------
-    def made(
-        self, part: _Part, factors: list[Factor], whole: Sum, known: dict[Key, Buffer]
-    ) -> tuple[list[Stmt], list[Stmt]]:
-        """The sum that it is made of, if there is none yet, and what is made of it."""
-        key, place, new = part.key, tuple(Dim.of(x.var) for x in part.kept), []
+    def made(self, part: _Part, known: dict[Key, Buffer]) -> tuple[list[Stmt], list[Stmt]]:
+        """The sum that another is made of, if there is none yet, and what is made of it."""
+        key, place, dtype, new = part.key, tuple(Dim.of(x.var) for x in part.kept), self.dtype_of(part.store), []
         if key not in known:
-            shape = tuple(x.hi for x in part.kept)
-            buffer = Buffer(self.names.fresh(f"{whole.store.buffer}_of"), part.dtype, shape, "temp")
-            known[key] = self.table[buffer.name] = buffer
-            self.root[buffer.name] = buffer.name
-            zero = Store(buffer.name, place, Const(0.0, part.dtype))
-            new = [self.nest(part.kept, zero), self.nest(part.loops, Store(buffer.name, place, part.term, "add"))]
-        value: Expr = Load(known[key].name, place, part.dtype)
-        for op, by in factors:
-            value = (
-                Op("negative", (value,), part.dtype)
-                if by == Const(-1.0, part.dtype)
-                else Op(op, (value, by), part.dtype)
-            )
-        return new, [self.nest(part.kept, replace(whole.store, value=value))]
+            name = self.names.fresh(f"{part.store.buffer}_of")
+            known[key] = self.table[name] = Buffer(name, dtype, tuple(x.hi for x in part.kept), "temp")
+            self.root[name] = name
+            new = [self.nest(part.kept, Store(name, place, Const(0.0, dtype)))]
+            new += [self.nest(part.loops, Store(name, place, part.term, "add"))]
+        value: Expr = Load(known[key].name, place, dtype)
+        for op, by in part.factors:
+            value = Op(op, (value, by) if op != "negative" else (value,), dtype)
+        return new, [self.nest(part.kept, replace(part.store, value=value))]
+
+    def dtype_of(self, store: Store) -> str:
+        return self.table[store.buffer].dtype
 
     def nest(self, loops: list[For], store: Store) -> Stmt:
         return nest(loops, store, self.names)
+
+
+def _is_smaller(kept: list[For], term: Expr) -> bool:
+    """Whether sums that these loops number take less room than something that is read for them."""
+    variables = {loop.var for loop in kept}
+    return any(variables <= {s for d in load.index for s in d.symbols()} for load in loads(term))
 
 
 def _effort(expr: Expr) -> int:

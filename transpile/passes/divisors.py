@@ -19,7 +19,7 @@ from itertools import combinations
 
 from ..ir import FLOATS, Cast, Const, Expr, For, Kernel, Op, Stmt, Store
 from .decide import deciding, decisions
-from .tree import Body, descend, factors_of, loads, map_bodies, parts, product_of, roots, symbols, written
+from .tree import Body, descend, factors_of, loads, map_bodies, product_of, roots, symbols, written
 
 Age = Mapping[str, int]  # how often memory was written before
 Key = tuple[Expr, frozenset[tuple[str, int]]]  # an expression, and the age of what it reads
@@ -33,7 +33,7 @@ def divisors(kernel: Kernel) -> Kernel:
 class _Quotient:
     """A product that is divided: `by` is the name of the division, and all its arguments but the first."""
 
-    value: Expr
+    value: Op
     by: tuple[str, tuple[Key, ...]]
     above: tuple[Key, ...]  # the factors, in the order of the program
 
@@ -128,7 +128,7 @@ class _Quotients:
             divided = [f for f in factors_of(expr) if _is_quotient(f)]
             if len(divided) == 1 and expr not in decided and divided[0] not in decided:
                 (inner,) = divided
-                assert isinstance(inner, Op)
+                assert isinstance(inner, Op) and isinstance(expr, Op)
                 above = [g for f in factors_of(expr) for g in (factors_of(inner.args[0]) if f is inner else [f])]
                 by = inner.op, tuple(self.key(e, age) for e in inner.args[1:])
                 yield _Quotient(expr, by, tuple(self.key(f, age) for f in above))

@@ -46,7 +46,7 @@ from .tree import (
 )
 
 GANG = 32  # rows at most
-FIT = 4096  # elements of a gang that a later phase reads again: 32 KB, about the first cache
+FIT = 4096  # elements of a gang that a later phase reads again: 16 KB, half the first cache; results go there, too
 SHORT = 1024  # ... where arrays come from memory: reads and writes in turns of a few rows keep it busy
 CACHED = 7 << 20  # elements of all arrays that the rows are of: the last cache
 CHEAP = 8  # flops: less than a quotient

@@ -3,10 +3,10 @@
     for i: y[i] = x[i] / s        ->        for i: y[i] = quotient(x[i], r, l, f),  f = scale(s), ...
 
 The inverse in two parts, and a power of two, are hoisted by `share`. See lc_quotient in math.h for what makes the
-result that of the division. A gradient, whose terms are rounded many times, is as good without the correction (1 unit in the last place
-instead of 1/2): rough_quotient(x[i], 1 / (s * f), f), a third of the instructions. What decides something stays exact
-there, too: a gradient that asks which element the forward took must find it. Before `inline`: a value that is scaled
-is then cheap to compute again.
+result that of the division. A gradient, whose terms are rounded many times, is as good without the second part (1 unit
+in the last place instead of 1/2): rough_quotient(x[i], 1 / (s * f), f), two products. What decides something stays
+exact there, too: a gradient that asks which element the forward took must find it. Before `inline`: a value that is
+scaled is then cheap to compute again.
 
 What the outer loops of a nest do not change is inverted before it, in a gradient:
 
