@@ -76,7 +76,7 @@ class Vectors:
         to, spell, tail, loop = self.to, self.spell, self.tail, self.loop
         spell.names.add(loop.var)
         count, whole = (self.name(f"{loop.var}_{n}") for n in ("count", "whole"))
-        long = tail is not None and tail.long
+        long = tail is not None and tail.long and not self.can_join()
         spell.facts[loop.var] = spell.facts[whole] = (loop.lo, loop.hi - 1)
         to.put(f"const int64_t {count} = lc_larger({bare(spell.dim(loop.hi - loop.lo))}, 0);")
         vectors = f"const int64_t {whole} = {self.behind(count if long else f'({count} & -{self.lanes})')};"

@@ -128,7 +128,8 @@ class _Quotients:
             divided = [f for f in factors_of(expr) if _is_quotient(f)]
             if len(divided) == 1 and expr not in decided and divided[0] not in decided:
                 (inner,) = divided
-                assert isinstance(inner, Op) and isinstance(expr, Op)
+                assert isinstance(inner, Op)
+                assert isinstance(expr, Op)
                 above = [g for f in factors_of(expr) for g in (factors_of(inner.args[0]) if f is inner else [f])]
                 by = inner.op, tuple(self.key(e, age) for e in inner.args[1:])
                 yield _Quotient(expr, by, tuple(self.key(f, age) for f in above))

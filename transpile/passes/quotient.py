@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import partial
 
 from ..dims import Dim
-from ..ir import Buffer, Const, Expr, For, Kernel, Load, Op, Stmt, Store
+from ..ir import Buffer, Cast, Const, Expr, For, Int, Kernel, Load, Op, Product, Stmt, Store
 from .decide import deciding, decisions
 from .order import is_group, rebuild, stores
 from .tree import (
@@ -40,29 +40,48 @@ from .tree import (
 
 
 def quotient(kernel: Kernel) -> Kernel:
-    root = roots(kernel)
+    root, mild = roots(kernel), _mild(kernel)
     body = kernel.body
     if kernel.flush:
         nests = _Nests(kernel, root)
         body = nests.body(body)
         kernel = replace(kernel, buffers=(*kernel.buffers, *nests.made))
         root = roots(kernel)
-    body = _body(body, None, root)
+    body = _body(body, None, root, mild)
     if kernel.flush and any(_is_quotient(part) for s in walk(body) if isinstance(s, Store) for part in parts(s.value)):
         exact = deciding(kernel)
         body = map_stmts(body, lambda stmt: (_rough(stmt, root, exact),))
     return replace(kernel, body=body)
 
 
-def _body(body: Body, loop: For | None, root: dict[str, str]) -> Body:
-    return tuple(_stmt(s, loop, root) for s in body)
+def _mild(kernel: Kernel) -> set[str]:
+    """The buffers that hold nothing but numbers whose inverses are normal numbers, or 0, infinite or none: roots are
+    neither large nor small, nor are integers that a kernel knows by name."""
+    stores = [s for s in walk(kernel.body) if isinstance(s, Store | Product)]
+    made = {b.name for b in kernel.buffers if b.kind == "temp"} - {b.alias for b in kernel.buffers}
+    made -= {b.name for b in kernel.buffers if b.alias}
+    other = {s.buffer for s in stores if not (isinstance(s, Store) and s.op is None and _is_mild(s.value, set()))}
+    return (made & {s.buffer for s in stores}) - other
 
 
-def _stmt(stmt: Stmt, loop: For | None, root: dict[str, str]) -> Stmt:
+def _is_mild(expr: Expr, mild: set[str]) -> bool:
+    match expr:
+        case Op("sqrt") | Cast(Int()):
+            return True
+        case Load(buffer):
+            return buffer in mild
+    return False
+
+
+def _body(body: Body, loop: For | None, root: dict[str, str], mild: set[str]) -> Body:
+    return tuple(_stmt(s, loop, root, mild) for s in body)
+
+
+def _stmt(stmt: Stmt, loop: For | None, root: dict[str, str], mild: set[str]) -> Stmt:
     if isinstance(stmt, For):
-        return replace(stmt, body=_body(stmt.body, stmt, root))
+        return replace(stmt, body=_body(stmt.body, stmt, root, mild))
     if not isinstance(stmt, Store):
-        return map_bodies(stmt, lambda inner: _body(inner, None, root))
+        return map_bodies(stmt, lambda inner: _body(inner, None, root, mild))
     if loop is None or loop.kind != "map":
         return stmt
     changed = {root.get(name, name) for name in written(loop.body)}
@@ -73,8 +92,8 @@ def _stmt(stmt: Stmt, loop: For | None, root: dict[str, str]) -> Stmt:
     def turned(expr: Expr) -> Expr:
         match expr:
             case Op("divide", (above, below), dtype) if steady(below) and not steady(above):
-                factor = Op("scale", (below,), dtype)
-                scaled = Op("multiply", (below, factor), dtype)
+                factor = Const(1.0, dtype) if _is_mild(below, mild) else Op("scale", (below,), dtype)
+                scaled = below if _is_mild(below, mild) else Op("multiply", (below, factor), dtype)
                 inverse = Op("inverse", (scaled,), dtype)
                 return Op("quotient", (above, inverse, Op("inverse_rest", (scaled, inverse), dtype), factor), dtype)
         return expr
