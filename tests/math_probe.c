@@ -13,7 +13,10 @@
 #define DI1(NAME) void NAME##_f64(long n, const double *restrict x, int64_t *restrict y) { LOOP y[i] = lc_##NAME(x[i]); }
 
 /* a quotient as `passes/quotient.py` writes it */
-#define OVER(T, F) LOOP { T f = lc_scale##F(z[i]), s = z[i] * f; y[i] = lc_quotient##F(x[i], s, 1 / s, f); }
+#define OVER(T, F) LOOP { \
+    T f = lc_scale##F(z[i]), s = z[i] * f, r = lc_inverse##F(s); \
+    y[i] = lc_quotient##F(x[i], r, lc_inverse_rest##F(s, r), f); \
+}
 void over_f32(long n, const float *restrict x, const float *restrict z, float *restrict y) { OVER(float, f) }
 void over_f64(long n, const double *restrict x, const double *restrict z, double *restrict y) { OVER(double, ) }
 
