@@ -274,6 +274,13 @@ def counted(x: real["D"], w: Param[real["O D"]]) -> real["O"]:
         else:
             y[i] = np.expm1(s)
     return y
+
+
+@layer
+def cleared(x: real["D"], w: Param[real["D"]]) -> real["D"]:
+    """A cotangent is copied, cleared, and added to: what is copied of it is not added before."""
+    x[:] = np.squeeze(np.broadcast_to(x, (1, x.shape[0])), axis=0)
+    return np.clip(x * w, None, 0.75)
 '''
 
 SHAPES = {
@@ -297,6 +304,7 @@ SHAPES = {
     "heads": [(3, 4), (3, 4, 4)],
     "running": [(6,), (5, 6)],
     "counted": [(6,), (5, 6)],
+    "cleared": [(6,), (6,)],
 }
 
 OUTPUTS = {"perceptron": 5, "dots": 5, "radial": 4, "reshaped": 4, "steps": 4, "running": 5, "counted": 5}

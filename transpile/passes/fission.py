@@ -92,10 +92,10 @@ class _State:
         private = self.private(loop) - self.told
         for k, stmt in enumerate(loop.body):
             total, name = _adds(stmt, self.table) or ("", "")
-            names = {n for n, root in self.root.items() if root == self.root.get(name)}
+            names, others = ({n for n, r in self.root.items() if r == self.root.get(of)} for of in (name, total))
             before, after = loop.body[:k], loop.body[k + 1 :]
             made = names & touched(before)
-            if len(made) != 1 or not names <= private or names & touched(after):
+            if len(made) != 1 or not names <= private or names & touched(after) or others & touched(before):
                 continue
             (own,) = made
             if _makes(before, self.table[own]):
