@@ -164,7 +164,7 @@ def _carries(loop: For, sums: list[Access], step: bool) -> bool:
 def _asks_again(loop: For, inside: list[Access]) -> bool:
     """for k: for j: y[k,j] = x[k,j] * a[j] + b[j] * c[j]"""
     match loop.body:
-        case (For(var=inner),) if all(len(a.loops) <= 1 for a in inside):
+        case (For(var=inner) as along,) if not _is_short(along) and all(len(a.loops) <= 1 for a in inside):
             asked = {(a.buffer, a.index) for a in inside if a.mode == "r" and _names(a, inner)}
             same = [name for name, index in asked if not any(loop.var in d.symbols() for d in index or ())]
             own = all(_names(a, loop.var) and _names(a, inner) for a in inside if a.mode != "r")
