@@ -11,6 +11,7 @@ from thorough import agrees, same_bits
 
 from layerc.transpile import emit
 from layerc.transpile.ir import Const, For, Store
+from layerc.transpile.passes.ahead import CACHED
 from layerc.transpile.passes.tree import walk
 
 SOURCE = """
@@ -99,11 +100,11 @@ def package(file):
 
 def fetched(kernel):
     body = in_caches(kernel.body)
-    return [(p.buffer, str(p.index[-2])) for s in walk(body) if isinstance(s, For) for p in s.ahead]
+    return [(p.buffer, str(p.index[-2])) for s in walk(body) if isinstance(s, For) and not s.when for p in s.ahead]
 
 
 def test_what_goes_forwards_is_not_fetched(file):
-    """Processors see that a loop goes along memory, and that rows follow each other."""
+    """Processors see that a loop goes along memory, and that rows follow each other, in a cache at least."""
     kernels = kernels_in(file)
     for name in ("variance", "centred", "once", "smoothed"):
         assert fetched(kernels[name, "predict"]) == [], name
@@ -143,7 +144,8 @@ def test_a_row_that_is_gone_over_many_times_is_not_asked_for(file):
     """It would be at each of them; where it is filled, it is gone over once."""
     kernels = kernels_in(file)
     assert fetched(kernels["stateful", "predict"]) == []
-    asking = [s for s in walk(in_caches(kernels["stateful", "backward"].body)) if isinstance(s, For) and s.ahead]
+    loops = [s for s in walk(in_caches(kernels["stateful", "backward"].body)) if isinstance(s, For)]
+    asking = [s for s in loops if s.ahead and not s.when]
     fills = [s for loop in asking for s in loop.body]
     assert all(isinstance(s, Store) and isinstance(s.value, Const) for s in fills)
 
@@ -162,6 +164,14 @@ def test_what_is_dear_and_comes_from_a_cache_fetches_the_next_rows(file):
     found = asked(kernels_in(file)["likelihood", "predict"])
     assert found == [("x", "first + row_2 + rows", True)], found
     assert [name for name, _, _ in asked(kernels_in(file)["twice", "predict"])] == ["x", "z"], "once each"
+
+
+def test_what_is_cheap_fetches_the_next_rows_where_all_come_from_memory(file):
+    kernels = kernels_in(file)
+    asking = [s for s in walk(kernels["variance", "predict"].body) if isinstance(s, For) and s.ahead]
+    assert asking
+    assert all(str(CACHED) in str(s.when) for s in asking)
+    assert asked(kernels["once", "predict"]) == []
 
 
 def test_one_sweep_or_a_while_fetches_nothing(file):

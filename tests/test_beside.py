@@ -153,7 +153,7 @@ def test_a_state_that_is_not_a_number_spoils_its_own_example_only(package):
     assert np.isfinite(d_x[others]).all()
 
 
-DIVIDING = {"divide", "exp", "tanh"}
+DIVIDING = {"divide", "inverse", "exp", "tanh"}
 
 
 def dear(body, loops=()):

@@ -9,8 +9,8 @@ lies ahead in one direction, so what is FAR rows on is asked for.
         for i: top max= x[b,i]                 ->            for i: top max= x[b,i]
         for i: total += exp(x[b,i] - top)                    for i (x[b + 1,i] ahead): total += exp(x[b,i] - top)
 
-What is gone over again comes from a cache, and while something dear is computed of it memory would idle: it fetches the
-rows of the next iteration. Last: nothing looks at what is asked for.
+What is gone over again comes from a cache, and memory would idle meanwhile: it fetches the rows of the next iteration.
+Where little is computed of them, that pays only if all come from memory. Last: nothing looks at what is asked for.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from .tree import (
 FAR = 4  # rows
 DEAR = 10  # flops: an exponential
 MUCH = 1 << 20  # elements: 4 MB, which no core has in a cache of its own
+CACHED = 7 << 20  # elements of all arrays: the last cache
 
 
 def ahead(kernel: Kernel) -> Kernel:
@@ -88,9 +89,14 @@ def _is_name(stmt: Stmt) -> bool:
 
 
 def _input_along(a: Access, next_: Mapping[str, Dim], table: Mapping[str, Buffer]) -> str | None:
-    """The input that is read along memory, of another example in the next iteration."""
+    """The input that is read along memory, once in an iteration, and of another example in the next one."""
     if not a.index or not a.loops or a.buffer not in table or table[a.buffer].kind != "in":
         return None
+    known = {s for d in a.index for s in d.symbols()}
+    for loop in reversed(a.loops):
+        if loop.var not in known:
+            return None
+        known |= loop.lo.symbols() | loop.hi.symbols()
     moves = a.index[0].subs(next_) != a.index[0] and not next_.keys() & {x.var for x in a.loops}
     return a.buffer if moves and moves_by_one(a.index, table[a.buffer].shape, a.loops[-1].var) else None
 
@@ -99,11 +105,12 @@ def _asked(stmt: Stmt, names: Collection[str], next_: Mapping[str, Dim], table: 
     """With what its loops read of these arrays asked for as the next iteration has it."""
     if not in_vectors(stmt):
         return map_bodies(stmt, lambda body: tuple(_asked(s, names, next_, table) for s in body))
-    if not _is_dear(stmt) or stmt.ahead:
+    if stmt.ahead:
         return stmt
     along = [a for a in accesses((stmt,)) if a.buffer in names and _input_along(a, next_, table)]
     places = (Load(a.buffer, a.index or (), table[a.buffer].dtype).subs(next_) for a in along)
-    large = compared("greater", sum((product(table[n].shape) for n in names), ZERO), MUCH)
+    moved, much = (names, MUCH) if _is_dear(stmt) else (table, CACHED)
+    large = compared("greater", sum((product(table[n].shape) for n in moved), ZERO), much)
     return replace(stmt, ahead=tuple(dict.fromkeys(places)), when=large)
 
 
