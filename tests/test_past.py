@@ -84,6 +84,12 @@ def short(x: real["N 16"]) -> real["N 16"]:
     return x / np.sum(x, axis=1, keepdims=True)
 
 
+@layer
+def rows(x: real["T D"], weight: Param[real["D"]]) -> real["T D"]:
+    """Its gradient goes over four rows at once, and over those that are left."""
+    return x / np.sqrt(np.mean(x * x, axis=1, keepdims=True) + 1e-6) * weight
+
+
 '''
 SOURCE += layers_of(FAMILIAR, "layer_norm", "batch_norm", "cross_entropy")
 SIZES = [1, 3, 15, 16, 17, 100, 1023, 1024, 1025, 1040, 2100]
@@ -129,6 +135,9 @@ def test_what_goes_past(kernels):
     assert len(found["both", "predict"]) == 2
     assert found["ticked", "predict"] == ["y"]
     assert found["cross_entropy", "backward"] == ["d_x"]
+    assert found["rows", "pullback"] == ["d_x"]
+    stores = [s.body[0] for s in walk(kernels["rows", "pullback"].body) if isinstance(s, For) and s.past]
+    assert len({str(s.index[1]) for s in stores}) > 4, "four rows, and those left"
     assert found["layer_norm", "vjp"] == ["y"], "numbers of rows are no large arrays"
 
 
@@ -157,6 +166,8 @@ def cases(size, rng):
     yield "layer_norm", [x, rng.standard_normal(size), rng.standard_normal(size)]
     yield "batch_norm", [rng.standard_normal((3, 5, size)), rng.standard_normal(5), rng.standard_normal(5)]
     yield "cross_entropy", [x, at.astype(np.int32)]
+    for examples, rows in ((5, 7), (2, 6), (1, 4)):
+        yield "rows", [rng.standard_normal((examples, rows, size)), rng.standard_normal(size)]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

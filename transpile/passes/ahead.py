@@ -89,7 +89,7 @@ def _is_name(stmt: Stmt) -> bool:
 
 
 def _input_along(a: Access, next_: Mapping[str, Dim], table: Mapping[str, Buffer]) -> str | None:
-    """The input that is read along memory, once in an iteration, and of another example in the next one."""
+    """The input that is read along memory, once in an iteration, and in another row in the next one."""
     if not a.index or not a.loops or a.buffer not in table or table[a.buffer].kind != "in":
         return None
     known = {s for d in a.index for s in d.symbols()}
@@ -97,7 +97,7 @@ def _input_along(a: Access, next_: Mapping[str, Dim], table: Mapping[str, Buffer
         if loop.var not in known:
             return None
         known |= loop.lo.symbols() | loop.hi.symbols()
-    moves = a.index[0].subs(next_) != a.index[0] and not next_.keys() & {x.var for x in a.loops}
+    moves = any(d.subs(next_) != d for d in a.index[:-1]) and not next_.keys() & {x.var for x in a.loops}
     return a.buffer if moves and moves_by_one(a.index, table[a.buffer].shape, a.loops[-1].var) else None
 
 
@@ -108,6 +108,8 @@ def _asked(stmt: Stmt, names: Collection[str], next_: Mapping[str, Dim], table: 
     if stmt.ahead:
         return stmt
     along = [a for a in accesses((stmt,)) if a.buffer in names and _input_along(a, next_, table)]
+    if not along:
+        return stmt
     places = (Load(a.buffer, a.index or (), table[a.buffer].dtype).subs(next_) for a in along)
     moved, much = (names, MUCH) if _is_dear(stmt) else (table, CACHED)
     large = compared("greater", sum((product(table[n].shape) for n in moved), ZERO), much)

@@ -35,7 +35,8 @@ from ..operations import flops
 from .alike import LANES, MANY_LANES, NARROW, is_recurrence
 from .depend import Memory
 from .products import step
-from .together import Mixed, Together
+from .side_by_side import Mixed
+from .together import Together
 from .tree import Body, accesses, bodies, dim_loads, map_bodies, own_accesses, own_exprs, parts, walk
 from .work import work
 

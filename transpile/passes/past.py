@@ -16,10 +16,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import count
+from itertools import combinations, count
 
 from ..dims import ZERO, Dim, minimum, product
 from ..ir import FLOATS, Buffer, Comment, For, If, Kernel, Load, Stmt, Store
+from .depend import Memory, may_meet
 from .overwrite import overwrites
 from .questions import all_of, compared
 from .rows import STRIP, moves_by_one
@@ -42,10 +43,13 @@ from .tree import (
 
 MUCH = 5 << 20  # elements of all arguments: 20 MB, of which a last cache keeps little for what follows
 LONG = 256  # elements of a row: of fewer, both ends are too much
+MOST_ROWS = 4  # of one result that a loop stores: strips of all of them stay in the first cache
+
+Row = tuple[str, Index]  # a result, and where in it
 
 
 def past(kernel: Kernel) -> Kernel:
-    search = _Search()
+    search = _Search(Memory.of(kernel))
     arrays = [b for b in kernel.buffers if b.kind in ("in", "out") and not b.alias]
     most = max((degree(b) for b in arrays), default=0)
     for b in arrays:
@@ -64,22 +68,37 @@ Stored = tuple[Buffer, Store | None]  # a result, and what happens to one place 
 
 
 class _Search:
-    """Looks for the loops that store a result: one alone touches it, whichever way a kernel takes. `around`: the loops
-    it is in. `found`: by the path to a loop, as two ways of a kernel may share one."""
+    """Looks for the loops that store a result: one alone touches it, whichever way a kernel takes, or each stores to
+    places of its own. `around`: the loops it is in. `found`: by the path to a loop, as two ways of a kernel may share
+    one."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
         self.found: dict[Path, list[Stored]] = {}
 
     def body(self, result: Buffer, body: Body, around: tuple[For, ...], path: Path) -> None:
         places = [k for k, s in enumerate(body) if result.name in touched((s,))]
         if len(places) == 1:
             self.stmt(result, body[places[0]], around, (*path, places[0]))
+        elif self.are_apart(result, [body[k] for k in places], around):
+            for k in places:
+                self.stmt(result, body[k], around, (*path, k))
         elif len(places) == 2:
             first, then = places
             loop, between, store = body[first], body[first + 1 : then], body[then]
             if _is_row(loop, result, around) and isinstance(store, Store) and _is_of_row(store, loop):
                 if _passes((loop,), between, store):
                     self.found.setdefault((*path, first), []).append((result, store))
+
+    def are_apart(self, result: Buffer, body: Sequence[Stmt], around: tuple[For, ...]) -> bool:
+        """Whether all only store to it, and no two of them to one place."""
+        memory = self.memory
+        for loop in around:
+            memory = memory.inside(loop)
+        each = [[a for a in accesses((stmt,)) if a.buffer == result.name] for stmt in body]
+        return all(a.mode == "w" for found in each for a in found) and not any(
+            may_meet(a, b, memory) for one, other in combinations(each, 2) for a in one for b in other
+        )
 
     def stmt(self, result: Buffer, stmt: Stmt, around: tuple[For, ...], path: Path) -> None:
         if isinstance(stmt, If):
@@ -98,7 +117,9 @@ def _is_row(loop: Stmt, result: Buffer, around: Sequence[For]) -> bool:
         return False
     size = (loop.hi - loop.lo).value
     own = [(index, mode) for s in loop.body for name, index, mode in own_accesses(s) if name == result.name]
-    if (size is not None and size < LONG) or [mode for _, mode in own] != ["w"]:
+    if (size is not None and size < LONG) or {mode for _, mode in own} != {"w"} or len(own) > MOST_ROWS:
+        return False
+    if not all(_are_apart(a or (), b or ()) for (a, _), (b, _) in combinations(own, 2)):
         return False
     index = own[0][0] or ()
     known = loop.lo.symbols() | loop.hi.symbols() | {s for d in index for s in d.symbols()}
@@ -106,7 +127,13 @@ def _is_row(loop: Stmt, result: Buffer, around: Sequence[For]) -> bool:
         if outer.var not in known:
             return False
         known |= outer.lo.symbols() | outer.hi.symbols()
-    return any(outer.parallel for outer in around) and moves_by_one(index, result.shape, loop.var)
+    along = all(moves_by_one(place or (), result.shape, loop.var) for place, _ in own)
+    return any(outer.parallel for outer in around) and along
+
+
+def _are_apart(one: Index, other: Index) -> bool:
+    """Whether two rows are never one."""
+    return any((a - b).value not in (None, 0) for a, b in zip(one[:-1], other[:-1], strict=True))
 
 
 def _is_of_row(store: Store, loop: Stmt) -> bool:
@@ -164,25 +191,32 @@ class _Strips:
         strip, first, behind = (self.names.fresh(n) for n in ("strip", "at", "end"))
         at, end = Dim.of(first), Dim.of(behind)
         own, made = another(loop, self.names, self.uses, self.table)
-        rows = {b.name: Buffer(self.names.fresh("row"), b.dtype, (Dim.of(STRIP),), "temp") for b, _ in stored}
-        begins = {b.name: tuple(d.subs({loop.var: at}) for d in _place(loop, b.name)) for b, _ in stored}
+        results = {b.name: b for b, _ in stored}
+        stores = [s for s in loop.body if isinstance(s, Store) and s.buffer in results]
+        long = STRIP // len(stores)
+        rows, begins = dict[Row, Buffer](), dict[Row, Index]()
+        for s in stores:
+            row, dtype = (s.buffer, s.index[:-1]), results[s.buffer].dtype
+            rows[row] = Buffer(self.names.fresh("row"), dtype, (Dim.of(long),), "temp")
+            begins[row] = tuple(d.subs({loop.var: at}) for d in s.index)
         self.buffers += [*made, *rows.values()]
 
         def place(name: str, index: Index) -> tuple[str, Index]:
-            return (rows[name].name, (index[-1] - begins[name][-1],)) if name in rows else (name, index)
+            row = name, index[:-1]
+            return (rows[row].name, (index[-1] - begins[row][-1],)) if row in rows else (name, index)
 
-        asked = tuple(p for p in loop.ahead if p.buffer not in rows)
+        asked = tuple(p for p in loop.ahead if p.buffer not in results)
         body: list[Stmt] = [replace(own, lo=at, hi=end, work=None, ahead=asked)]
         for _, store in stored:
             if store:
                 there = store.index[-1] - _place(loop, store.buffer)[-1].subs({loop.var: ZERO})
                 inside = all_of((compared("greater_equal", there, at), compared("less", there, end)))
                 body.append(If(inside, (store,)))
-        leave = [self.leave(b, rows[b.name], begins[b.name], end - at) for b, _ in stored]
+        leave = [self.leave(results[row[0]], rows[row], begins[row], end - at) for row in rows]
         whole = (*map_places(tuple(body), place), *leave)
-        strips = (loop.hi - loop.lo + (STRIP - 1)) // STRIP
-        last = named(behind, minimum(at + STRIP, loop.hi), whole)
-        return For(strip, ZERO, strips, (named(first, loop.lo + Dim.of(strip) * STRIP, (last,)),))
+        strips = (loop.hi - loop.lo + (long - 1)) // long
+        last = named(behind, minimum(at + long, loop.hi), whole)
+        return For(strip, ZERO, strips, (named(first, loop.lo + Dim.of(strip) * long, (last,)),))
 
     def leave(self, result: Buffer, row: Buffer, begin: Index, count: Dim) -> For:
         var = self.names.fresh("k")

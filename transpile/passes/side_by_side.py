@@ -1,0 +1,166 @@
+"""Iterations side by side: loops over lanes, and the caller's arrays with the lanes innermost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..dims import Dim, minimum
+from ..ir import Buffer, Cast, Expr, For, If, Int, Load, Op, Stmt, Store
+from .alike import LANES, Alike
+from .predicate import conjunction
+from .share import dtype_of
+from .tree import Access, Body, accesses, map_all, substitute, walk
+
+
+class Mixed(Exception):
+    """A statement stores both in what a lane has for itself and in what lanes share: none of them can be repeated."""
+
+
+class SideBySide(Alike):
+    """Lanes: a statement for one iteration becomes a loop over all that go side by side."""
+
+    repeats_nothing = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.position = self.names.fresh("lane")  # stands for a lane's place until there is a loop
+
+    # -- arrays of the caller, with the lanes innermost ------------------------------------------------------
+    def lay_out(self, recurrences: list[Stmt], mixed: bool) -> None:
+        """Give inputs and outputs that have an axis for the batch, and more, a wide copy: those that a recurrence walks
+        along; all, where map loops inside of one read them again and again."""
+        walked = {a.buffer for stmt in recurrences for a in accesses((stmt,)) if _walks(a)}
+        inside, outside = list(accesses(self.loop.body)), [a.buffer for a in accesses(self.kernel.body)]
+        for name in sorted({a.buffer for a in inside}):
+            buffer, mine = self.table[name], [a for a in inside if a.buffer == name]
+            if buffer.kind not in ("in", "out") or len(buffer.shape) < 2 or not (mixed or name in walked):
+                continue
+            if buffer.kind == "out" and outside.count(name) != len(mine):
+                continue
+            if all(a.index and a.index[0] == Dim.of(self.loop.var) and self._steady(a.index[1:]) for a in mine):
+                wide = self.add_wide(name, buffer.dtype, buffer.shape[1:])
+                self.wide[name] = self.packed[name] = wide
+
+    def arrive(self) -> Body:
+        return self._moved("in")
+
+    def leave(self) -> Body:
+        return self._moved("out")
+
+    def _moved(self, kind: str) -> Body:
+        """Between the caller's arrays and their wide copies; a group that is whole has its lanes in a row."""
+        names = [n for n in self.packed if self.table[n].kind == kind]
+        whole = tuple(s for n in names for s in self._copy(n, kind == "in", True))
+        if self.last is None or not whole:
+            return whole
+        part = tuple(s for n in names for s in self._copy(n, kind == "in", False))
+        return (If(Op("equal", (Int(self.valid), Int(self.extent)), "bool"), whole, part),)
+
+    def _copy(self, name: str, inward: bool, whole: bool) -> Body:
+        buffer, wide = self.table[name], self.packed[name]
+        *outer, last = (Dim.of(self.names.fresh("n")) for _ in buffer.shape[1:])
+        block, lane, rest = (Dim.of(self.names.fresh(n)) for n in ("block", "l", "l"))
+        lanes = self.extent if inward or whole else self.valid
+
+        def move(column: Dim, lane: Dim) -> Stmt:
+            here, there = (self.number(lane, whole or not inward), *outer, column), (*outer, column, lane)
+            if inward:
+                return Store(wide, there, self.as_number(Load(name, here, buffer.dtype)))
+            return Store(name, here, self.load(wide, there, buffer.dtype))
+
+        # Squares of 16 x 16: the rows of an array are often so far apart that they evict each other from the cache.
+        full = buffer.shape[-1] // LANES
+        square: Stmt = _map(last, LANES, move(block * LANES + last, lane))
+        body: Body = (_map(block, full, _map(lane, lanes, square)),)
+        if full * LANES != buffer.shape[-1]:
+            column = Dim.of(self.names.fresh("n"))
+            body += (For(str(column), full * LANES, buffer.shape[-1], (_map(rest, lanes, move(column, rest)),), "map"),)
+        for var, extent in reversed(list(zip(outer, buffer.shape[1:-1], strict=True))):
+            body = (For(str(var), Dim.of(0), extent, body, "map"),)
+        return body
+
+    def load(self, wide: str, index: tuple[Dim, ...], dtype: str) -> Expr:
+        there = Load(wide, index, self.table[wide].dtype)
+        return Cast(there, "bool") if dtype == "bool" else there
+
+    def as_number(self, value: Expr) -> Expr:
+        """As lanes of truths hold it."""
+        return Cast(value, "i32") if dtype_of(value) == "bool" else value
+
+    # -- loops over lanes ----------------------------------------------------------------------------------------
+    def flag(self, base: str) -> str:
+        return self.fresh(base, "bool")
+
+    def fresh(self, base: str, dtype: str) -> str:
+        """A variable for each lane."""
+        name = self.names.fresh(base)
+        self.table[name] = Buffer(name, dtype, (), "temp")
+        self.wide[name] = self.add_wide(name, dtype, ())
+        return name
+
+    def of_own(self, mask: Expr | None) -> Expr | None:
+        """A mask of lanes that repeat nothing, too."""
+        if self.last is None:
+            return mask
+        self.repeats_nothing = self.repeats_nothing or self.flag("own")
+        return conjunction(mask, Load(self.repeats_nothing, (), "bool"))
+
+    def own(self) -> Body:
+        """What such a mask is, before all else."""
+        if not self.repeats_nothing:
+            return ()
+        value = Op("less", (Int(Dim.of(self.position)), Int(self.valid)), "bool")
+        return (self.lane(Store(self.repeats_nothing, (), value)),)
+
+    def lane(self, stmt: Stmt) -> For:
+        """For each lane; what it stores in arrays that lanes share, for those alone that repeat nothing."""
+        if self.last is None or self.only_wide(stmt):
+            return self.all_lanes(stmt)
+        var = self.names.fresh("l")
+        return For(var, Dim.of(0), self.valid, (self.one(stmt, var, True),), "map")
+
+    def only_wide(self, stmt: Stmt) -> bool:
+        stored = {s.buffer in self.wide for s in walk((stmt,)) if isinstance(s, Store)}
+        if len(stored) > 1:
+            raise Mixed
+        return stored == {True}
+
+    def all_lanes(self, stmt: Stmt) -> For:
+        var = self.names.fresh("l")
+        return For(var, Dim.of(0), self.extent, (self.one(stmt, var),), "map")
+
+    def number(self, lane: Dim, valid: bool) -> Dim:
+        """Which iteration a lane is at, among those that repeat nothing, or among all."""
+        exact = Dim.of(self.group) * self.lanes + lane
+        return exact if valid or self.last is None else minimum(exact, self.last)
+
+    def one(self, stmt: Stmt, var: str, valid: bool = False) -> Stmt:
+        """The statement for the example of a lane."""
+        lane = Dim.of(var)
+
+        def place(buffer: str, index: tuple[Dim, ...]) -> tuple[Dim, ...]:
+            return (*(index[1:] if buffer in self.packed else index), lane)
+
+        def load(e: Expr) -> Expr:
+            if not isinstance(e, Load) or e.buffer not in self.wide:
+                return e
+            return self.load(self.wide[e.buffer], place(e.buffer, e.index), e.dtype)
+
+        def store(s: Stmt) -> Stmt:
+            if isinstance(s, Store) and s.buffer in self.wide:
+                value = self.as_number(s.value) if self.table[s.buffer].dtype == "bool" else s.value
+                s = replace(s, buffer=self.wide[s.buffer], index=place(s.buffer, s.index), value=value)
+            return replace(s, body=tuple(store(x) for x in s.body)) if isinstance(s, For) else s
+
+        body = substitute((stmt,), {self.loop.var: self.number(lane, valid), self.position: lane})
+        return store(map_all(body, load)[0])
+
+
+def _map(var: Dim, extent: Dim | int, stmt: Stmt) -> For:
+    return For(str(var), Dim.of(0), Dim.of(0) + extent, (stmt,), "map")
+
+
+def _walks(access: Access) -> bool:
+    """Whether neighbours in memory come one after the other: sixteen examples would be picked from far apart."""
+    along = {loop.var for loop in access.loops if loop.kind == "seq"}
+    return any(last.symbols() & along for last in (access.index or ())[-1:])
