@@ -114,6 +114,7 @@ def test_one_and_empty(package):
         d_x, d_weight, d_bias = pullback(np.ones_like(y))
         assert d_x.shape == shape and d_weight.shape == d_bias.shape == channels.shape
         assert np.array_equal(d_bias, np.full(channels.shape, float(shape[0] * shape[1])))
+        assert np.array_equal(d_weight, np.zeros_like(d_weight)), "also where a deviation of nothing is no number"
 
 
 # -- the kernels --------------------------------------------------------------------------------------------------

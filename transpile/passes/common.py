@@ -18,8 +18,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from ..dims import ZERO, Dim
-from ..ir import Buffer, Const, Expr, For, Kernel, Load, Op, Stmt, Store
+from ..dims import ZERO, Dim, product
+from ..ir import Buffer, Const, Expr, For, Int, Kernel, Load, Op, Stmt, Store
 from ..operations import flops
 from .decide import deciding
 from .linear import nest, stored_in, sum_in
@@ -175,6 +175,10 @@ class _Common:
         value: Expr = Load(known[key].name, place, dtype)
         for op, by in part.factors:
             value = Op(op, (value, by) if op != "negative" else (value,), dtype)
+        count = product(x.hi - x.lo for x in part.loops if x not in part.kept)
+        if part.factors and not (count.value and count.value > 0):  # a sum of nothing is 0, whatever the factors are
+            some = Op("greater", (Int(count), Const(0, "i64")), "bool")
+            value = Op("where", (some, value, Const(0.0, dtype)), dtype)
         return new, [self.nest(part.kept, replace(part.store, value=value))]
 
     def dtype_of(self, store: Store) -> str:
