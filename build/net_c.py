@@ -25,7 +25,7 @@ def c_file(net: Mapping[str, Any], prefix: str, title: str, version: str) -> str
     own = (Path(__file__).parent / "net.h").read_text(encoding="utf-8")
     functions = [_Function(net, name, prefix, kernels).text() for name in ("predict", "train") if net[name]]
     parts = [
-        f"/* {emit._comment(title)} */\n{_TOP}{emit.CALL}",
+        f"/* {emit.plain(title)} */\n{_TOP}{emit.CALL}",
         (here / "math.h").read_text(encoding="utf-8"),
         support,
         *emit.templates(text),
@@ -56,7 +56,7 @@ _TOP = """\
 def header(net: Mapping[str, Any], prefix: str, title: str) -> str:
     """The plain C header."""
     guard = f"LC_NET_{prefix.upper()}_H"
-    lines = [f"/* {emit._comment(title)} */", f"#ifndef {guard}", f"#define {guard}", "#include <stdint.h>", ""]
+    lines = [f"/* {emit.plain(title)} */", f"#ifndef {guard}", f"#define {guard}", "#include <stdint.h>", ""]
     lines += [f"/* {line} */" for line in _story(net, prefix)]
     lines += ["", "#ifdef __cplusplus", 'extern "C" {', "#endif", *prototypes(net, prefix)]
     return "\n".join([*lines, "#ifdef __cplusplus", "}", "#endif", "#endif", ""])
@@ -243,7 +243,7 @@ class _Function:
             if op["where"] != where:
                 where = op["where"]
                 self.lines.append("")
-                self.put(f"/* {emit._comment(where)} */")
+                self.put(f"/* {emit.plain(where)} */")
             getattr(self, "op_" + op["op"])(op)
         self.lines.append("")
         if training:
@@ -284,7 +284,7 @@ class _Function:
             if b["kind"] == "arena":
                 grows, place = b["place"]
                 at = number_text([place, 0] if grows else [self.f["arena"][0], place])
-                owner = emit._comment(b["name"])
+                owner = emit.plain(b["name"])
                 self.put(f"{ctype} *const b{k} = ({ctype} *)(net->arena + {at}); /* {owner} */")
             elif b["kind"] == "kept":
                 self.put(f"{ctype} *const b{k} = ({ctype} *)net->kept[{names.index(b['name'])}]; /* {b['name']} */")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 
 import numpy as np
 import pytest
@@ -87,10 +88,37 @@ def test_no_number_is_lost(package, n):
         assert np.isfinite(y[[0, 2]]).all()
 
 
+def body_of(package, name: str) -> str:
+    text = getattr(package, name).c_source
+    body = text[text.index(f"int LC_NAME({name}_f32)(") :]
+    return body[: body.index("\n}\n")]
+
+
+@pytest.mark.parametrize("name", ["moments", "of_three"])
+@pytest.mark.parametrize("n", [2**20, 2**20 + 1023, 2**20 + 1025])
+def test_blocks_add_up_in_double(package, name, n):
+    """A lane that went on through all of them would be off by 1e-4, one of a block is by 2e-6: three sums by thrice that."""
+    x = np.full((1, n), 0.1, np.float32)
+    layer = getattr(package, name)
+    np.testing.assert_allclose(layer(x), layer.reference(x.astype(float)), 1e-5 if name == "of_three" else 1e-6)
+
+
+def test_blocks_are_one_loop(package):
+    """Vectors have no loop of blocks around them, which most rows would go through once."""
+    for name, sums in (("moments", 2), ("of_three", 3), ("standard", 2)):
+        body = body_of(package, name)
+        parts = re.split(r"^ *#(if LC_LANES|else|endif)\n", body, flags=re.M)
+        where = dict.fromkeys(parts[1::2], "")
+        for kind, text in zip(parts[1::2], parts[2::2]):
+            where[kind] += text
+        assert "+ 1023) / 1024" not in where["if LC_LANES"], name
+        assert where["if LC_LANES"].count("_block += 1024;") >= 1, name
+        assert where["else"].count("+ 1023) / 1024") >= 1, name
+        assert body.count("wide += (double)") + body.count("wide_2 += (double)") >= sums, name
+
+
 def test_which_loops_are(package):
     for name, times in (("moments", 2), ("flat", 1), ("dear", 1), ("of_three", 0), ("standard", 2)):
-        text = getattr(package, name).c_source
-        body = text[text.index(f"int LC_NAME({name}_f32)(") :]
-        body = body[: body.index("\n}\n")]
+        body = body_of(package, name)
         assert body.count("& -lc_abreast_f32") >= times, name
         assert times or "lc_abreast" not in body

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from nets import built_from, kernels_in
+from nets import built_from, in_caches, kernels_in
 from thorough import agrees, same_bits
 
 from layerc.transpile.ir import For
@@ -217,7 +217,7 @@ def test_there_are_gangs(kernels, name, phases):
     found = gangs_of(kernels[name, "predict"])
     assert found
     for gang in found:
-        (first,) = gang.body
+        (first,) = in_caches(gang.body)
         assert len(first.body) == phases
         assert len({rows.hi for rows in first.body}) == 1
         assert sum(not has(rows.body, For) for rows in first.body) == (phases - 1) // 2 + (phases == 2)

@@ -8,7 +8,7 @@ from nets import FAMILIAR, built_from, built_with, kernels_in, layers_of
 from thorough import agrees, same_bits
 
 from layerc.transpile import emit
-from layerc.transpile.ir import For, Load, Store
+from layerc.transpile.ir import For, If, Load, Store
 from layerc.transpile.passes.tree import walk
 
 PASS = "layerc.transpile.passes.past"
@@ -90,6 +90,13 @@ def rows(x: real["T D"], weight: Param[real["D"]]) -> real["T D"]:
     return x / np.sqrt(np.mean(x * x, axis=1, keepdims=True) + 1e-6) * weight
 
 
+@layer
+def softmax(x: real["T D"]) -> real["T D"]:
+    """Its rows lie side by side, and all would ask the same."""
+    e = np.exp(x - np.max(x, axis=1, keepdims=True))
+    return e / np.sum(e, axis=1, keepdims=True)
+
+
 '''
 SOURCE += layers_of(FAMILIAR, "layer_norm", "batch_norm", "cross_entropy")
 SIZES = [1, 3, 15, 16, 17, 100, 1023, 1024, 1025, 1040, 2100]
@@ -149,6 +156,19 @@ def test_what_does_not(kernels):
     assert ("cross_entropy", "predict") not in found
 
 
+def test_rows_ask_once(kernels):
+    """Whether there is much to move, not each for itself."""
+    for method in ("predict", "backward"):
+        kernel = kernels["softmax", method]
+        around = [s.var for s in walk(kernel.body) if isinstance(s, For) and any(asks(t) for t in s.body)]
+        assert around == ["first"], method
+
+
+def asks(stmt):
+    """Whether both ways are in a statement."""
+    return isinstance(stmt, If) and any(isinstance(s, For) and s.past for s in walk(stmt.then))
+
+
 def test_threads_see_it(kernels):
     text = emit.function(kernels["flat", "predict"], "f32")
     assert text.index("lc_past_f32(") < text.index("LC_FENCE();") < text.index("lc_round_again")
@@ -168,6 +188,7 @@ def cases(size, rng):
     yield "cross_entropy", [x, at.astype(np.int32)]
     for examples, rows in ((5, 7), (2, 6), (1, 4)):
         yield "rows", [rng.standard_normal((examples, rows, size)), rng.standard_normal(size)]
+        yield "softmax", [rng.standard_normal((examples, rows, size))]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -5,6 +5,8 @@ for (i = 0; i < i_abreast; i += 4 * lanes)    four vectors, each with sums of it
 for (; i < i_whole; i += lanes)               whole vectors
 if (i_rest)                                   a part of one, through masks
 s += lc_add_lanes_f32(s_lanes)                what all of them have added up in each lane
+
+Behind each block of a long sum the lanes are joined as well (see `emit_blocks`).
 """
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ from types import MappingProxyType
 from typing import Protocol
 
 from .dims import Dim
+from .emit_blocks import Blocks
 from .emit_tails import ABREAST, Tail, is_long, sums_up, waits
 from .emit_text import C_OPS, Speller, bare, extreme
 from .ir import For, Load, Stmt, Store
-from .passes.accumulate import neutral
+from .passes.accumulate import BLOCK, neutral
 from .passes.rows import step_of
 from .passes.tree import Names
 
@@ -52,7 +55,7 @@ class Writer(Protocol):
 @dataclass
 class Vectors:
     """`line`: the pragma of the loop; `tail`: None where what is left is done element by element; `sums`: what it
-    accumulates in variables from outside of it."""
+    accumulates in variables from outside of it; `blocks`: what there is to do between the blocks of its sums."""
 
     to: Writer
     loop: For
@@ -60,6 +63,7 @@ class Vectors:
     line: str
     tail: Tail | None
     sums: set[str]
+    blocks: Blocks | None = None
 
     def __post_init__(self) -> None:
         self.spell, self.lanes = self.to.spell, f"lc_wide_{self.to.dtype}"
@@ -72,6 +76,10 @@ class Vectors:
         flat = all(isinstance(s, Store) for s in self.loop.body) and not is_long(self.loop.hi)
         return flat and bool(self.sums) and self.can_join()
 
+    def has_blocks(self) -> bool:
+        """Whether it can be written with something to do between blocks."""
+        return self.blocks is not None and self.tail is not None and self.can_join() and self.blocks.sums <= self.sums
+
     def write(self) -> None:
         to, spell, tail, loop = self.to, self.spell, self.tail, self.loop
         spell.names.add(loop.var)
@@ -81,7 +89,10 @@ class Vectors:
         to.put(f"const int64_t {count} = lc_larger({bare(spell.dim(loop.hi - loop.lo))}, 0);")
         vectors = f"const int64_t {whole} = {self.behind(count if long else f'({count} & -{self.lanes})')};"
         own = {} if long else self.in_lanes()
-        if own:
+        if self.blocks:
+            to.put(vectors)
+            self.in_vectors(count, whole, own)
+        elif own:
             to.put("#if LC_LANES")
             to.put(vectors)
             self.in_vectors(count, whole, own)
@@ -104,7 +115,10 @@ class Vectors:
         """All of it, accumulated in lanes that are joined at the end."""
         to, tail = self.to, self.tail
         self.begin(self.new(own), 1)
-        if tail and sums_up(self.loop, self.sums, self.spell.table):
+        if self.blocks:
+            self.block = self.name(f"{self.loop.var}_block")
+            to.put(f"int64_t {self.block} = {self.behind(str(BLOCK))};")
+        if abreast := tail is not None and sums_up(self.loop, self.sums, self.spell.table):
             first = self.abreast(count, own, waits(tail))
         else:
             first = self.lo
@@ -113,12 +127,31 @@ class Vectors:
         to.put(f"for (int64_t {at} = {first}; {at} < {whole}; {at} += {self.lanes}) {{")
         to.depth += 1
         self.vector(at, "lc_lane", own)
+        if not abreast:
+            self.between(f"{at} + {self.lanes}", own, {})
         to.close()
         if tail:
             self.part(tail, whole, count, own)
         self.join(own)
         if not tail:
             self.by_element(whole, self.behind(count), None)
+
+    def between(self, end: str, own: Own, sums: Own) -> None:
+        """Behind a block, if that is where a vector ends and more follow: adds what its lanes have, or its `sums`."""
+        to, blocks = self.to, self.blocks
+        if not blocks:
+            return
+        to.put(f"if (__builtin_expect({end} == {self.block}, 0) && {self.block} < {self.spell.dim(self.loop.hi)}) {{")
+        to.depth += 1
+        mine, four = ({s: lanes for s, lanes in some.items() if s in blocks.sums} for some in (own, sums))
+        self.gather(four, own)
+        self.join(mine)
+        for store in (*blocks.added, *blocks.begun):
+            to.store(store, set())
+        self.clear(mine, 1)
+        self.clear(four, ABREAST)
+        to.put(f"{self.block} += {BLOCK};")
+        to.close()
 
     def join(self, own: Own) -> None:
         """What all lanes have: of four sums at once, of what is left one by one."""
@@ -209,16 +242,24 @@ class Vectors:
             to.depth += 1
             self.vector(at, f"{first} + lc_lane", own)
             to.close()
+        self.between(f"{at} + {ABREAST} * {lanes}", lanes_of, own)
         to.close()
+        self.gather(own, lanes_of)
+        to.close()
+        return end
+
+    def gather(self, sums: Own, lanes_of: Own) -> None:
+        """What ABREAST vectors have of each lane, in one vector, or in the variable itself."""
+        if not sums:
+            return
+        to, lanes = self.to, self.lanes
         to.put("#pragma omp simd" if lanes_of else self.line)
         to.put(f"for (int lc_lane = 0; lc_lane < {lanes}; lc_lane++) {{")
-        for s, (name, op) in own.items():
+        for s, (name, op) in sums.items():
             parts = [f"{name}[{k} * {lanes} + lc_lane]" for k in range(ABREAST)]
             place = f"{lanes_of[s][0]}[lc_lane]" if lanes_of else None
             to.put(f"    {self.accumulated(s, op, self.joined(s, op, parts), place)};")
         to.put("}")
-        to.close()
-        return end
 
     def accumulations(self) -> list[Store]:
         """One for each of the sums."""
@@ -229,6 +270,11 @@ class Vectors:
         lanes = f"{vectors} * {self.lanes}" if vectors > 1 else self.lanes
         for s, (name, _) in own.items():
             self.to.put(f"{self.spell.ctype(self.spell.table[s].dtype)} {name}[{lanes}] __attribute__((aligned(64)));")
+        self.clear(own, vectors)
+
+    def clear(self, own: Own, vectors: int) -> None:
+        """Lanes that have accumulated nothing."""
+        lanes = f"{vectors} * {self.lanes}" if vectors > 1 else self.lanes
         if own:
             self.to.put("#pragma omp simd")
             self.to.put(f"for (int lc_lane = 0; lc_lane < {lanes}; lc_lane++) {{")

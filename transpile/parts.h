@@ -101,10 +101,13 @@ LC_USED static inline void LC_AS(lc_lay)(void *to, const void *from, int64_t ste
     for (int l = 0; l < n; l++) memcpy((LC_REAL *)to + l * step, (const LC_REAL *)from + l, sizeof(LC_REAL));
 }
 
-/* What the lanes of a vector have accumulated, joined two by two. */
+/* What the lanes of a vector have accumulated, joined two by two: in a copy, so that
+   gcc can keep in a register what goes on. */
 #define LC_JOIN(name, OF) \
-    LC_USED static inline LC_REAL LC_AS(name)(LC_REAL *p) \
+    LC_USED static inline LC_REAL LC_AS(name)(const LC_REAL *lanes) \
     { \
+        LC_REAL p[LC_AS(lc_wide)] __attribute__((aligned(64))); \
+        memcpy(p, lanes, sizeof p); \
         if (LC_AS(lc_wide) > 8) for (int l = 0; l < 8; l++) p[l] = OF(p[l], p[l + 8]); \
         if (LC_AS(lc_wide) > 4) for (int l = 0; l < 4; l++) p[l] = OF(p[l], p[l + 4]); \
         if (LC_AS(lc_wide) > 2) for (int l = 0; l < 2; l++) p[l] = OF(p[l], p[l + 2]); \

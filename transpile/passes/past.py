@@ -19,7 +19,7 @@ from functools import partial
 from itertools import combinations, count
 
 from ..dims import ZERO, Dim, minimum, product
-from ..ir import FLOATS, Buffer, Comment, For, If, Kernel, Load, Stmt, Store
+from ..ir import FLOATS, Buffer, Comment, For, If, Int, Kernel, Load, Stmt, Store
 from .depend import Memory, may_meet
 from .overwrite import overwrites
 from .questions import all_of, compared
@@ -32,11 +32,14 @@ from .tree import (
     another,
     buffers,
     degree,
+    dim_loads,
     in_vectors,
     map_bodies,
     map_places,
     named,
     own_accesses,
+    parts,
+    symbols,
     touched,
     written,
 )
@@ -153,6 +156,15 @@ def _passes(loop: Body, between: Body, store: Store) -> bool:
     return free and written(loop) & touched((store,)) == {store.buffer}
 
 
+def _outside(stmt: Stmt) -> Stmt:
+    """A loop of two ways in two loops, where each iteration would ask the same."""
+    match stmt:
+        case For(var=var, parallel=False, body=(If(cond, then, orelse),)) if var not in symbols(cond) and orelse:
+            if not any(dim_loads(part.dim) for part in parts(cond) if isinstance(part, Int)):
+                return If(cond, (replace(stmt, body=then),), (replace(stmt, body=orelse),))
+    return stmt
+
+
 class _Strips:
     """Puts strips beside the loops that are found. `moved`: elements of all arguments."""
 
@@ -177,7 +189,7 @@ class _Strips:
                 found.append(self.either(*waiting[id(stmt)], (stmt,)))
             else:
                 which = count()
-                found.append(map_bodies(stmt, partial(self.inside, here, which)))
+                found.append(_outside(map_bodies(stmt, partial(self.inside, here, which))))
         return tuple(found)
 
     def inside(self, path: Path, which: Iterator[int], body: Body) -> Body:
