@@ -11,8 +11,8 @@ from thorough import agrees, same_bits
 
 from layerc.transpile import emit
 from layerc.transpile.ir import Const, For, Store
-from layerc.transpile.passes.ahead import CACHED
 from layerc.transpile.passes.tree import walk
+from layerc.transpile.passes.work import LAST_CACHE
 
 SOURCE = """
 import numpy as np
@@ -170,7 +170,7 @@ def test_what_is_cheap_fetches_the_next_rows_where_all_come_from_memory(file):
     kernels = kernels_in(file)
     asking = [s for s in walk(kernels["variance", "predict"].body) if isinstance(s, For) and s.ahead]
     assert asking
-    assert all(str(CACHED) in str(s.when) for s in asking)
+    assert all(str(LAST_CACHE) in str(s.when) for s in asking)
     assert asked(kernels["once", "predict"]) == []
 
 

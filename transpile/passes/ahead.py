@@ -37,11 +37,11 @@ from .tree import (
     parts,
     walk,
 )
+from .work import LAST_CACHE
 
 FAR = 4  # rows
 DEAR = 10  # flops: an exponential
 MUCH = 1 << 20  # elements: 4 MB, which no core has in a cache of its own
-CACHED = 7 << 20  # elements of all arrays: the last cache
 
 
 def ahead(kernel: Kernel) -> Kernel:
@@ -111,7 +111,7 @@ def _asked(stmt: Stmt, names: Collection[str], next_: Mapping[str, Dim], table: 
     if not along:
         return stmt
     places = (Load(a.buffer, a.index or (), table[a.buffer].dtype).subs(next_) for a in along)
-    moved, much = (names, MUCH) if _is_dear(stmt) else (table, CACHED)
+    moved, much = (names, MUCH) if _is_dear(stmt) else (table, LAST_CACHE)
     large = compared("greater", sum((product(table[n].shape) for n in moved), ZERO), much)
     return replace(stmt, ahead=tuple(dict.fromkeys(places)), when=large)
 

@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 
 from ..dims import ZERO, Dim, product
 from ..ir import Buffer, Const, Expr, For, Int, Kernel, Load, Op, Stmt, Store
-from ..operations import flops
 from .decide import deciding
 from .linear import nest, stored_in, sum_in
 from .tree import (
@@ -31,7 +30,6 @@ from .tree import (
     factors_of,
     loads,
     map_bodies,
-    parts,
     product_of,
     roots,
     subst_expr,
@@ -39,6 +37,7 @@ from .tree import (
     touched,
     written,
 )
+from .work import effort
 
 CHEAP = 2  # flops of a term that is read of what made it: less than to read what it made
 
@@ -156,7 +155,7 @@ class _Common:
                     made = stored_in(before, self.table[buffer], self.root)
                     if made is not None:
                         term, factors = split(subst_expr(made[1], dict(zip(made[0], index, strict=True))))
-                        if factors and _effort(term) <= CHEAP:
+                        if factors and effort(term) <= CHEAP:
                             return term, factors
             return expr, []
 
@@ -192,10 +191,6 @@ def _is_smaller(kept: list[For], term: Expr) -> bool:
     """Whether sums that these loops number take less room than something that is read for them."""
     variables = {loop.var for loop in kept}
     return any(variables <= {s for d in load.index for s in d.symbols()} for load in loads(term))
-
-
-def _effort(expr: Expr) -> int:
-    return sum(flops(part.op) for part in parts(expr) if isinstance(part, Op))
 
 
 def _ordered(expr: Expr) -> Expr:

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 
 from ..dims import ZERO, Dim
 from ..ir import FLOATS, Buffer, Const, Expr, For, Load, Op, Stmt, Store
-from ..operations import flops
 from .order import perfect, rebuild
 from .predicate import may_trap
-from .tree import Body, Names, accesses, dim_loads, loads, map_expr, parts, substitute, symbols, written
+from .tree import Body, Names, dim_loads, loads, map_expr, needed, parts, substitute, symbols, written
+from .work import effort
 
 DEAR = 10  # flops: what is worth a row
 
@@ -76,7 +76,7 @@ class _Nest:
             assert isinstance(stmt, Store)
             value = _with(stmt.value, known)
             if stmt.buffer in self.variables:
-                if self.is_steady(value) and _effort(value) >= DEAR:
+                if self.is_steady(value) and effort(value) >= DEAR:
                     value = rows[stmt.buffer] = self.row(value, found)
                 known[stmt.buffer] = value
             elif stmt.op == "add" and (term := self.summed(stmt, value, found)) is not None:
@@ -86,7 +86,7 @@ class _Nest:
             kept.append(Store(stmt.buffer, stmt.index, _with(stmt.value, rows), stmt.op))
         if not sums:
             return None
-        found.nest = rebuild(self.loops, _asked(kept, self.variables))
+        found.nest = rebuild(self.loops, needed(kept, self.variables))
         return found
 
     def is_steady(self, expr: Expr) -> bool:
@@ -163,18 +163,3 @@ class _Nest:
 
 def _with(expr: Expr, known: Mapping[str, Expr]) -> Expr:
     return map_expr(expr, lambda e: known.get(e.buffer, e) if isinstance(e, Load) else e)
-
-
-def _effort(expr: Expr) -> int:
-    return sum(flops(part.op) for part in parts(expr) if isinstance(part, Op))
-
-
-def _asked(body: Sequence[Stmt], variables: Collection[str]) -> Body:
-    """Without variables that nothing reads any more."""
-    kept: list[Stmt] = []
-    read: set[str] = set()
-    for stmt in reversed(body):
-        if not (isinstance(stmt, Store) and stmt.buffer in variables and stmt.buffer not in read):
-            kept.insert(0, stmt)
-            read |= {a.buffer for a in accesses((stmt,)) if not a.writes}
-    return tuple(kept)

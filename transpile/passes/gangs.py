@@ -44,11 +44,11 @@ from .tree import (
     walk,
     written,
 )
+from .work import LAST_CACHE
 
 GANG = 32  # rows at most
 FIT = 4096  # elements of a gang that a later phase reads again: 16 KB, half the first cache; results go there, too
 SHORT = 1024  # ... where arrays come from memory: reads and writes in turns of a few rows keep it busy
-CACHED = 7 << 20  # elements of all arrays that the rows are of: the last cache
 CHEAP = 8  # flops: less than a quotient
 DEAR = 16  # flops of what is not cheap: two quotients, a logarithm
 
@@ -210,7 +210,7 @@ class _State:
             return Dim.of(GANG)
         arrays = dict.fromkeys(self.table[name] for name, _ in seen)
         moved = sum((product(b.shape) for b in arrays if b.kind in ("in", "out")), Dim.of(0))
-        fit = maximum(Dim.of(SHORT), minimum(Dim.of(FIT), Dim.of(CACHED) // maximum(ONE, moved) * FIT))
+        fit = maximum(Dim.of(SHORT), minimum(Dim.of(FIT), Dim.of(LAST_CACHE) // maximum(ONE, moved) * FIT))
         return maximum(ONE, minimum(Dim.of(GANG), fit // maximum(ONE, again)))
 
 

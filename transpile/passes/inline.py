@@ -39,6 +39,7 @@ from .tree import (
     walk,
     written,
 )
+from .work import effort
 
 CHEAP_FLOPS, CHEAP_LOADS, CHEAP_SHARED, MOST_NODES = 8, 2, 4, 60
 ONCE_FLOPS = 1  # of what is made once, and would be for each example
@@ -195,12 +196,12 @@ def _worth(variables: tuple[str, ...], value: Expr, rest: Body, buffer: Buffer, 
     rows = {load for load in memory if not {*variables} <= symbols(load)}
     uses = [a for a in accesses(rest) if a.buffer == buffer.name]
     again = not variables and any(a.loops for a in uses)  # in loops that it does not know of
-    if again and _flops(value) > DEAR_FLOPS:
+    if again and effort(value) > DEAR_FLOPS:
         return False
     looked_up = any(any(dim_loads(d)) for a in uses for d in a.index or ())  # in loops that cannot leave it out
-    if looked_up and _flops(value) > CHEAP_FLOPS:
+    if looked_up and effort(value) > CHEAP_FLOPS:
         return False
-    if _flops(value) > ONCE_FLOPS and any(_for_each(a, limits.batch) for a in uses):
+    if effort(value) > ONCE_FLOPS and any(_for_each(a, limits.batch) for a in uses):
         return False
     few = len(memory) <= CHEAP_LOADS or (len({*memory} - rows) <= CHEAP_LOADS and 0 < len(rows) <= limits.shared)
     if few and cost(value, last) <= CHEAP_FLOPS:
@@ -215,10 +216,6 @@ def _for_each(use: Access, batch: str | None) -> bool:
     if batch is None or not use.loops or use.loops[0].hi != Dim.of(batch):
         return False
     return not any(use.loops[0].var in d.symbols() for d in use.index or ())
-
-
-def _flops(value: Expr) -> int:
-    return sum(flops(e.op) for e in parts(value) if isinstance(e, Op))
 
 
 def _same_space(use: Access) -> bool:

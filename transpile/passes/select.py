@@ -22,6 +22,7 @@ from .depend import Memory
 from .predicate import INTEGERS, harmless, masked
 from .share import dtype_of
 from .tree import Body, accesses, buffers, dim_loads, has, loads, map_all, map_bodies, map_expr, parts, written
+from .work import effort
 
 MOST_ADDED = 100  # flops of what a branch adds: a few functions, which lanes that did not ask for them compute, too
 MOST_CHOSEN = 24  # of a number that is chosen
@@ -87,7 +88,7 @@ def _added(
     added = [s for s, _ in ways if isinstance(s, Store) and _may_be_masked(s, begun)]
     added = [s for s in added if table[s.buffer].dtype in FLOATS]
     places = [Load(s.buffer, s.index, table[s.buffer].dtype) for s in added if s.index]
-    if len(added) < len(ways) or sum(_cost(s.value) for s in added) > MOST_ADDED:
+    if len(added) < len(ways) or sum(effort(s.value) for s in added) > MOST_ADDED:
         return (stmt,)
     if len(added) > 1 and {memory.root[s.buffer] for s in added} & {memory.root[e.buffer] for e in loads(stmt.cond)}:
         return (stmt,)
@@ -139,7 +140,7 @@ def _numbers_before(stmt: If, memory: Memory, only: Container[str]) -> Body:
             if changed & {memory.root[e.buffer] for e in loads(s.value)}:
                 return (stmt,)
             numbers.append(s)
-    if len({s.buffer for s in numbers}) < len(numbers) or sum(_cost(s.value) for s in numbers) > MOST_ADDED:
+    if len({s.buffer for s in numbers}) < len(numbers) or sum(effort(s.value) for s in numbers) > MOST_ADDED:
         return (stmt,)
     if not all(dtype_of(s.value) not in INTEGERS and harmless(s.value, memory) for s in numbers):
         return (stmt,)
@@ -162,7 +163,7 @@ def _told_where_used(body: Body, memory: Memory, only: dict[str, int]) -> Body:
         asked = sum(a.buffer == name for a in accesses(rest))
         changed = {memory.root[n] for n in written(rest)}
         if asked + 1 == only.get(name) and not changed & {name, *(memory.root[e.buffer] for e in loads(stmt.value))}:
-            if _cost(stmt.value) < DEAR:
+            if effort(stmt.value) < DEAR:
                 told: _Values = {name: stmt.value}
                 rest = map_all(rest, partial(_told, found=told))
                 return (*body[:k], *_told_where_used(rest, memory, only))
@@ -178,7 +179,7 @@ def _values(body: Body, memory: Memory) -> _Values | None:
         if any(e.buffer in found for part in loads(stmt.value) for d in part.index for e in dim_loads(d)):
             return None
         value = map_expr(stmt.value, lambda e: _told(e, found))
-        if _cost(value) > MOST_CHOSEN:
+        if effort(value) > MOST_CHOSEN:
             return None  # of what is told twice in each line there is twice as much after each
         found[stmt.buffer] = value
     return found
@@ -190,7 +191,3 @@ def _told(expr: Expr, found: _Values) -> Expr:
 
 def _is_dear(value: Expr) -> bool:
     return any(isinstance(p, Op) and flops(p.op) >= DEAR for p in parts(value))
-
-
-def _cost(value: Expr) -> int:
-    return sum(flops(p.op) for p in parts(value) if isinstance(p, Op))

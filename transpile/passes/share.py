@@ -19,7 +19,7 @@ What is dear, and told by the counter of a short loop alone, is a row of that lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from ..dims import Dim
@@ -29,7 +29,20 @@ from .alike import MANY_LANES
 from .copies import copies
 from .depend import Memory
 from .predicate import may_trap
-from .tree import Body, Names, accesses, descend, loads, map_bodies, map_expr, parts, subst_expr, symbols, written
+from .tree import (
+    Body,
+    Names,
+    descend,
+    loads,
+    map_bodies,
+    map_expr,
+    needed,
+    parts,
+    subst_expr,
+    symbols,
+    written,
+)
+from .work import effort
 
 LIGHT = 4  # operations that are not worth a row
 
@@ -137,13 +150,13 @@ class _State:
                 kept.append(stmt)
             else:
                 kept.append(_with_exprs(stmt, lift))
-        if all(_effort(value) <= LIGHT for value in known):
+        if all(effort(value) <= LIGHT for value in known):
             return (), (short,)
         made = replace(short, var=self.names.fresh(short.var))
         there = Dim.of(made.var)
         row = (Store(name, (there,), subst_expr(value, {short.var: there})) for value, name in known.items())
         made = replace(made, body=_Block(self, memory.inside(made)).run(tuple(row)))
-        return (made,), (replace(short, body=_without(told.keys(), tuple(kept))),)
+        return (made,), (replace(short, body=needed(kept, told.keys())),)
 
     def is_work(self, expr: Expr) -> bool:
         """Worth a variable: an operation, or memory; not a number or a variable."""
@@ -169,21 +182,6 @@ class _State:
 
 def _trips(loop: For) -> int:
     return (loop.hi.value or 0) if loop.lo == Dim.of(0) else 0
-
-
-def _effort(expr: Expr) -> int:
-    return sum(flops(part.op) for part in parts(expr) if isinstance(part, Op))
-
-
-def _without(names: Collection[str], body: Body) -> Body:
-    """Without those of these variables that nothing reads any more."""
-    kept: list[Stmt] = []
-    read: set[str] = set()
-    for stmt in reversed(body):
-        if not (isinstance(stmt, Store) and stmt.buffer in names and stmt.buffer not in read):
-            kept.insert(0, stmt)
-            read |= {a.buffer for a in accesses((stmt,)) if not a.writes}
-    return tuple(kept)
 
 
 def dtype_of(expr: Expr) -> str:

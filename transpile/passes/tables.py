@@ -18,11 +18,11 @@ from types import MappingProxyType
 
 from ..dims import Dim
 from ..ir import Buffer, Cast, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
-from ..operations import flops
 from .depend import Memory
 from .order import rebuild
 from .predicate import harmless
 from .tree import Body, Names, accesses, bodies, dim_loads, loads, map_all, map_bodies, map_expr, parts, roots, written
+from .work import effort
 
 EMPTY: Mapping[str, Expr] = MappingProxyType({})
 DEAR = 10  # flops: a function of the mathematical library
@@ -137,7 +137,7 @@ class _State:
     def of_expr(
         self, expr: Expr, loops: tuple[For, ...], level: int, changed: set[str], told: Mapping[str, Expr]
     ) -> Iterator[_Candidate]:
-        if sum(flops(e.op) for e in parts(expr) if isinstance(e, Op)) < DEAR:
+        if effort(expr) < DEAR:
             return
         full = _in_full(expr, told)
         found = self.candidate(expr, full, loops, level)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TypeGuard
@@ -393,6 +393,17 @@ def written(body: Iterable[Stmt]) -> set[str]:
 def _written(stmt: Stmt) -> frozenset[str]:
     own = (buffer for buffer, _, mode in own_accesses(stmt) if mode != "r")
     return frozenset(own).union(*(_written(s) for body in bodies(stmt) for s in body))
+
+
+def needed(body: Sequence[Stmt], names: Collection[str]) -> Body:
+    """Without those of these variables that nothing behind their stores reads."""
+    kept: list[Stmt] = []
+    read: set[str] = set()
+    for stmt in reversed(body):
+        if not (isinstance(stmt, Store) and stmt.buffer in names and stmt.buffer not in read):
+            kept.insert(0, stmt)
+            read |= {a.buffer for a in accesses((stmt,)) if not a.writes}
+    return tuple(kept)
 
 
 def roots(kernel: Kernel) -> dict[str, str]:

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from ..dims import Atom, Dim, Facts, largest, product
-from ..ir import Buffer, For, If, Load, Op, Product, Stmt, Store, While
+from ..ir import Buffer, Expr, For, If, Load, Op, Product, Stmt, Store, While
 from ..operations import flops
 from .tree import Body, own_exprs, parts
 
 WORTH = 40_000  # about 30 microseconds
 FINER = 16  # times as much, where only the second of two loops has chunks: threads then fetch what others have made
+LAST_CACHE = 7 << 20  # elements of all arrays that one holds
 UNKNOWN = 16  # iterations of a loop whose length only running it tells
 
 
@@ -48,6 +49,11 @@ def work(stmt: Stmt, table: Mapping[str, Buffer], facts: Facts | None = None) ->
         case If(_, then, orelse):
             total += _sum(then + orelse, table, facts)
     return total
+
+
+def effort(*exprs: Expr) -> int:
+    """The flops of expressions, each part as often as it stands there."""
+    return sum(flops(part.op) for expr in exprs for part in parts(expr) if isinstance(part, Op))
 
 
 def _without(var: str, total: Dim, bounds: tuple[Dim, Dim]) -> Dim:
