@@ -49,7 +49,7 @@ def most_trips(stmt: For) -> Dim | None:
     """How often a loop runs at most: as its bounds say, or, where they depend on values, the extent of an axis that
     each step has an index into: beyond that it fails. None: nobody knows."""
     if window := _window(stmt):
-        return Dim.of(window.places)
+        return window.places
     exact = construct.trips(stmt.start, stmt.stop, stmt.step)
     if exact is not None:
         return exact

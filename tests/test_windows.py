@@ -113,6 +113,42 @@ def delayed(x: real["C T"], weight: Param[real["C K"]], *, step: int = 3) -> rea
 
 
 @layer
+def filtered(x: real["T"], weight: Param[real["K"]]) -> real["T"]:
+    """The border in the bounds of a window of any length."""
+    y = np.zeros(x.shape[0])
+    for t in range(x.shape[0]):
+        for k in range(min(weight.shape[0], t + 1)):
+            y[t] += weight[k] * x[t - k]
+    return y
+
+
+@layer
+def backwards(x: real["T"], weight: Param[real["K"]]) -> real["T"]:
+    """Where it is in the input, and downwards."""
+    n, m = x.shape[0], weight.shape[0]
+    y = np.zeros(n)
+    for t in range(n):
+        for s in range(t, max(-1, t - m), -1):
+            y[t] += weight[t - s] * np.sin(x[s])
+    return y
+
+
+@layer
+def around(x: real["C T"], weight: Param[real["2*R+1"]]) -> real["C T"]:
+    """A border at either end."""
+    c, n = x.shape
+    r = weight.shape[0] // 2
+    y = np.zeros((c, n))
+    for i in range(c):
+        for t in range(n):
+            total = 0.0
+            for s in range(max(0, t - r), min(n, t + r + 1)):
+                total += weight[s - t + r] * x[i, s]
+            y[i, t] = total
+    return y
+
+
+@layer
 def spread_out(x: real["T"], weight: Param[real["K"]]) -> real["T+K-1"]:
     """Each input adds to several outputs."""
     y = np.zeros(x.shape[0] + weight.shape[0] - 1)
@@ -259,6 +295,9 @@ SHAPES = {
     "average": ["2 n m"],
     "largest": ["2 m"],
     "delayed": ["2 m", "2 4"],
+    "filtered": ["m", "4"],
+    "backwards": ["m", "5"],
+    "around": ["2 m", "7"],
     "spread_out": ["m", "4"],
     "between": ["n m"],
     "recurring": ["n m"],
@@ -274,6 +313,9 @@ PARAMETERS = {
     ("convolution", 1),
     ("convolution", 2),
     ("delayed", 1),
+    ("filtered", 1),
+    ("backwards", 1),
+    ("around", 1),
     ("spread_out", 1),
     ("otherwise", 1),
     ("bilateral", 1),
@@ -314,7 +356,9 @@ def test_bits_do_not_hang_on_threads(package, name):
     same_bits(getattr(package, name), draw(name, 3, 40, 150, np.float32))
 
 
-@pytest.mark.parametrize("name", ["lp_pool", "depthwise", "convolution", "spread_out"])
+@pytest.mark.parametrize(
+    "name", ["lp_pool", "depthwise", "convolution", "filtered", "backwards", "around", "spread_out"]
+)
 def test_gradients_run_along_memory(package, folder, name):
     """A strip of a row at a time, or the whole row: loops over windows are outside of the loops in vectors."""
     for (layer, method), kernel in kernels_in(folder / "windows_of.py").items():
@@ -346,3 +390,15 @@ def test_source_reads_as_one_would_write_it() -> None:
         "return d_x, d_weight",
     ]
     assert "total_2" not in text[text.index("def d_lp_pool(") :].partition("\n\n\n")[0]
+
+
+@pytest.mark.parametrize("name", ["filtered", "backwards", "around"])
+def test_a_window_of_any_length_has_the_same_everywhere(package, folder, name):
+    """What a border cuts off is a range of the loop along memory, which is the innermost one."""
+    for way in ("predict", "backward"):
+        kernel = kernels_in(folder / "windows_of.py")[name, way]
+        loops = [s for s in walk(kernel.body) if isinstance(s, For)]
+        assert any(s.var.startswith("strip") for s in loops), way
+        for loop in loops:
+            if in_vectors(loop):
+                assert not {v for v in (loop.hi - loop.lo).symbols() if v.split("_")[0] in ("t", "i")}, (way, loop)

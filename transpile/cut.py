@@ -14,7 +14,7 @@ MOST = 16  # places: a loop over more may as well have ends of its own
 class Window:
     """All of a window. `bottom` and `top`: where the range begins and ends, 0 where nothing cuts it off; `first` and
     `end`: where the window does; `lower` and `upper`: the borders; `behind`: how much longer than top - bottom the
-    range is."""
+    range is; `places`: how many there are."""
 
     bottom: Dim
     top: Dim
@@ -23,17 +23,20 @@ class Window:
     lower: tuple[Dim, ...]
     upper: tuple[Dim, ...]
     behind: Dim
-    places: int
+    places: Dim
 
 
-def windows(trips: Dim) -> Iterator[Window]:
-    """What a range of so many places may be some of."""
+def windows(trips: Dim, counter: str | None = None) -> Iterator[Window]:
+    """What a range of so many places may be some of: of a few, or, where each value of a counter has a window, of as
+    many as that does not tell."""
     for top, end, upper in _sides(trips, "min", 1):
         for bottom, first, lower in _sides(trips, "max", -1):
             behind = trips - top + bottom
-            places = (behind + end - first).value
+            places = behind + end - first
             moves = end.value is None or first.value is None  # x[:4] is no window of anything
-            if (lower or upper) and moves and places is not None and 1 < places <= MOST:
+            few = places.value is not None and 1 < places.value <= MOST
+            told = counter is not None and places.value is None and counter not in places.symbols()
+            if (lower or upper) and moves and (few or told):
                 yield Window(bottom, top, first, end, lower, upper, behind, places)
 
 

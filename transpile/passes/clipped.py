@@ -17,18 +17,19 @@ from functools import reduce
 
 from ..cut import Window, windows
 from ..dims import Atom, Dim
-from ..ir import Comment, Const, Expr, For, If, Int, Kernel, Op, Stmt
+from ..ir import Comment, Const, Expr, For, If, Int, Kernel, Op
 from .predicate import conjunction
 from .tree import Body, accesses, map_stmts, substitute
 
 
 def clipped(kernel: Kernel) -> Kernel:
-    return replace(kernel, body=map_stmts(kernel.body, lambda s: (_whole(s) if isinstance(s, For) else s,)))
+    return replace(kernel, body=map_stmts(kernel.body, lambda s: (whole(s) if isinstance(s, For) else s,)))
 
 
-def _whole(loop: For) -> Stmt:
-    """The loop over all places of its window, if it is over some of a window."""
-    for window in windows(loop.hi - loop.lo):
+def whole(loop: For, counter: str | None = None) -> For:
+    """The loop over all places of its window, if it is over some of a window (of which each value of a counter has
+    one)."""
+    for window in windows(loop.hi - loop.lo, counter):
         for place, step in _ways(window, Dim.of(loop.var)):
             body = substitute(loop.body, {loop.var: loop.lo + step})
             if _places(body) & {*_clips(window.bottom), *_clips(window.top)}:
@@ -37,7 +38,7 @@ def _whole(loop: For) -> Stmt:
             asked += [border + window.behind - 1 - place for border in window.upper]
             cond: list[Expr] = [Op("greater_equal", (Int(d), Const(0, "i64")), "bool") for d in asked]
             body = _where(reduce(conjunction, cond), body)
-            return replace(loop, lo=Dim.of(0), hi=Dim.of(window.places), body=body)
+            return replace(loop, lo=Dim.of(0), hi=window.places, body=body)
     return loop
 
 
@@ -67,4 +68,4 @@ def _where(cond: Expr, body: Body) -> Body:
     return (If(cond, body),)
 
 
-__all__ = ["clipped"]
+__all__ = ["clipped", "whole"]

@@ -7,7 +7,8 @@
                 d_x[j + b - 1] += t * w[b]                          d_x[j + b - 1] += t_row[j] * w[b]
 
 What windows share is then added to in vectors, and what a branch asks of the counter is a range of it. What is added to
-one place comes in another order.
+one place comes in another order. A window of any length that the border cuts off in the bounds of its loop, as in
+`for k in 0..min(K, t + 1)`, asks so as well.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from ..dims import Dim, Facts, maximum, minimum, product
 from ..ir import Buffer, Comment, Expr, For, If, Kernel, Load, Op, Stmt, Store
 from ..operations import flops
+from .clipped import whole
 from .depend import Memory, injective
 from .fills import stores_slice
 from .guards import margins
@@ -37,6 +39,7 @@ from .tree import (
     loads,
     map_bodies,
     map_places,
+    map_stmts,
     substitute,
     symbols,
     walk,
@@ -81,10 +84,11 @@ class _State:
             return inside
         uses = Counter(a.buffer for a in accesses(stmt.body))
         alone = {name for name, count in uses.items() if count == self.uses[name]}
-        found = _Loop(self, stmt, facts, alone)
+        loop = replace(stmt, body=_uncut(stmt))
+        found = _Loop(self, loop, facts, alone)
         if not (found.is_along_memory() and found.is_dull() and found.may_be()):
             return stmt
-        return _Loop(self, replace(stmt, body=self.lifted(stmt.body)), facts, alone | self.made).in_strips()
+        return _Loop(self, replace(loop, body=self.lifted(loop.body)), facts, alone | self.made).in_strips()
 
     def lifted(self, body: Body) -> Body:
         """With variables for what is dear and the same for all places of a window, which would have no row else."""
@@ -289,13 +293,21 @@ class _Loop:
             return True
         if access.index is None or any(True for d in access.index for _ in dim_loads(d)):
             return False
-        others = [a for a in self.all if self.root(a.buffer) == self.root(access.buffer)]
         inner = {s.var for s in self.inner}
+        others = [a for a in self.all if self.root(a.buffer) == self.root(access.buffer)]
+        others = [a for a in others if not (a.buffer == access.buffer and self.are_rows(a.index, access.index))]
         mixed = any(self.loop.var in d.symbols() and d.symbols() & inner for d in access.index)
         alike = all(a.buffer == access.buffer and a.index == access.index for a in others)
         if alike and not mixed and injective(access.index, self.loop.var, self.facts):
             return True
         return access.mode != "w" and all(a.mode == access.mode for a in others)
+
+    def are_rows(self, a: Index | None, b: Index | None) -> bool:
+        """Whether two places of an array are of different rows, of those that `jam` has put side by side."""
+        counters = {self.loop.var, *(s.var for s in self.inner)}
+        pairs = zip(a or (), b or (), strict=False)
+        still = [(p, q) for p, q in pairs if not (p.symbols() | q.symbols()) & counters]
+        return any((p - q).value not in (None, 0) for p, q in still)
 
     def root(self, name: str) -> str:
         return self.state.root(name)
@@ -366,7 +378,7 @@ class _Loop:
         assert isinstance(a, Store)
         assert isinstance(b, Store)
         shared = any(x.buffer not in self.own and not _names(x.index, self.loop.var) for x in (a, b))
-        return not shared and (a.buffer != b.buffer or a.index == b.index)
+        return not shared and (a.buffer != b.buffer or a.index == b.index or self.are_rows(a.index, b.index))
 
     def branch(self, stmt: If, asked: tuple[Dim, ...]) -> Iterator[_Piece | For | If]:
         same, ranged = self.asked(stmt.cond)
@@ -393,6 +405,16 @@ class _Loop:
             shape = (*(self.state.table[name].shape[axis] for axis in kept), Dim.of(STRIP))
             self.state.table[found[name]] = Buffer(found[name], self.state.table[name].dtype, shape, "temp")
         return found
+
+
+def _uncut(loop: For) -> Body:
+    """With windows as long everywhere, where they are cut off at some of its iterations."""
+
+    def uncut(stmt: Stmt) -> Iterator[Stmt]:
+        cut = isinstance(stmt, For) and loop.var in (stmt.hi - stmt.lo).symbols()
+        yield whole(stmt, loop.var) if isinstance(stmt, For) and cut else stmt
+
+    return map_stmts(loop.body, uncut)
 
 
 def _leaves(tree: tuple) -> Iterator[_Piece]:
