@@ -120,8 +120,8 @@ class Together(SideBySide):
             case Store(buffer, value=value) if buffer in self.zero and mask is not None:
                 value = Op("where", (mask, value, Const(0, "i64")), "i64")
                 return (self.lane(replace(stmt, value=value)),)
-            case Store(buffer) if buffer in self.level:
-                return (self.lane(masked(self.at_level(stmt), mask, self.table)),)
+            case Store(buffer) if buffer in self.level:  # what a lane that is done leaves behind its end nobody reads
+                return (self.lane(self.at_level(stmt)),)
             case Store(buffer) if buffer in self.stacks():
                 return (
                     replace(self.lane(masked(stmt, mask, self.table)), kind="seq"),
@@ -188,11 +188,12 @@ class Together(SideBySide):
         self, loop: While, mask: Expr | None, even: dict[str, Const], counters: dict[str, Const]
     ) -> Body:
         """What is asked before each turn is asked behind the one before, in one loop over the lanes with it."""
-        live, turns = self.flag("live"), self.fresh("turns", "i64")
+        kind = "i32" if even else "i64"  # of turns that leave an entry each, memory holds no more
+        live, turns = self.flag("live"), self.fresh("turns", kind)
         running = Load(live, (), "bool")
         self.turns_begin(loop.body, running)
         level = self.add("level", "i64", ())
-        start = (self.lane(Store(live, (), mask or Const(True, "bool"))), self.lane(Store(turns, (), NONE)))
+        start = (self.lane(Store(live, (), mask or Const(True, "bool"))), self.lane(Store(turns, (), Const(0, kind))))
         for name, length in even.items():
             self.level[name] = Dim.of(Atom("load", (Load(level, (), "i64"),))) + int(length.value)
         ends = {self.end(name): length for name, length in even.items()}
@@ -214,7 +215,7 @@ class Together(SideBySide):
             *grown,
             none,
             *(s for s in body if s not in grown),
-            self.lane(self.chosen(Store(turns, (), Const(1, "i64"), "add"), running)),
+            self.lane(self.chosen(Store(turns, (), Const(1, kind), "add"), running)),
             *behind,
             Store(level, (), Const(1, "i64"), "add"),
         )
@@ -222,7 +223,7 @@ class Together(SideBySide):
             del self.level[name]
         after = []
         for name, first in {**counters, **ends}.items():
-            total: Expr = Load(turns, (), "i64")
+            total: Expr = Load(turns, (), kind) if kind == "i64" else Cast(Load(turns, (), kind), "i64")
             count = Store(name, (), Op("add", (total, first), "i64") if first.value else total)
             after.append(self.lane(self.chosen(count, mask)))
             self.turns[name] = (turns, first, mask)
@@ -245,12 +246,20 @@ class Together(SideBySide):
                     self.free.add(taken)
                     loop = replace(loop, body=_without_end(loop.body, name, end, turn, taken))
                     after.append(self.lane(self.chosen(Store(end, (), NONE), mask)))
-        once_more = Op("less", (Int(turn), Int(loop.hi)), "bool")
-        running = self.lane(Store(live, (), conjunction(mask, once_more)))
+        running = self.lane(Store(live, (), conjunction(mask, self.once_more(turn, loop.hi, known))))
         self.turns_begin(loop.body, Load(live, (), "bool"))
         inside = self.body(loop.body, Load(live, (), "bool"))
         loop = replace(loop, hi=Dim.of(Atom("load", (most,))), body=self.joined((running, *inside)))
         return (*before, loop, *after)
+
+    def once_more(self, turn: Dim, times: Dim, known: Turns) -> Expr:
+        """Whether a lane has so many turns: asked of what has counted them, where that is half as wide."""
+        match times.symbol:
+            case Atom("load", (Load(name, ()),)) if name in known and known[name][1] == NONE:
+                turns = known[name][0]
+                if self.table[turns].dtype == "i32":
+                    return Op("less", (Cast(Int(turn), "i32"), Load(turns, (), "i32")), "bool")
+        return Op("less", (Int(turn), Int(times)), "bool")
 
     def end(self, stack: str) -> str:
         return next(load.buffer for load in dim_loads(self.table[stack].shape[0]))
