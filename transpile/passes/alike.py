@@ -86,6 +86,7 @@ class Alike:
         self.zero: set[str] = set()  # places: 0 for an example that has none
         self.maps = 0  # map loops around a statement
         self.level: dict[str, Dim] = {}  # list -> where it ends for every lane that goes on
+        self.of_all: set[str] = set()  # of those, the ones that no lane has another end of: behind it nobody reads
         self.turns: Turns = {}
         self.packed: dict[str, str] = {}  # input or output -> its wide copy
         self.wide: dict[str, str] = {}  # private temporary -> its copy with an axis of lanes

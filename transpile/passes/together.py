@@ -120,8 +120,9 @@ class Together(SideBySide):
             case Store(buffer, value=value) if buffer in self.zero and mask is not None:
                 value = Op("where", (mask, value, Const(0, "i64")), "i64")
                 return (self.lane(replace(stmt, value=value)),)
-            case Store(buffer) if buffer in self.level:  # what a lane that is done leaves behind its end nobody reads
-                return (self.lane(self.at_level(stmt)),)
+            case Store(buffer) if buffer in self.level:
+                mask = None if buffer in self.of_all else mask
+                return (self.lane(masked(self.at_level(stmt), mask, self.table)),)
             case Store(buffer) if buffer in self.stacks():
                 return (
                     replace(self.lane(masked(stmt, mask, self.table)), kind="seq"),
@@ -196,6 +197,8 @@ class Together(SideBySide):
         start = (self.lane(Store(live, (), mask or Const(True, "bool"))), self.lane(Store(turns, (), Const(0, kind))))
         for name, length in even.items():
             self.level[name] = Dim.of(Atom("load", (Load(level, (), "i64"),))) + int(length.value)
+            if mask is None:
+                self.of_all.add(name)
         ends = {self.end(name): length for name, length in even.items()}
         turn = Load(level, (), "i64")
         loop = _counted(loop, {**counters, **ends}, turn)
@@ -221,6 +224,7 @@ class Together(SideBySide):
         )
         for name in even:
             del self.level[name]
+            self.of_all.discard(name)
         after = []
         for name, first in {**counters, **ends}.items():
             total: Expr = Load(turns, (), kind) if kind == "i64" else Cast(Load(turns, (), kind), "i64")
@@ -246,16 +250,16 @@ class Together(SideBySide):
                     self.free.add(taken)
                     loop = replace(loop, body=_without_end(loop.body, name, end, turn, taken))
                     after.append(self.lane(self.chosen(Store(end, (), NONE), mask)))
-        running = self.lane(Store(live, (), conjunction(mask, self.once_more(turn, loop.hi, known))))
+        running = self.lane(Store(live, (), conjunction(mask, self.once_more(turn, loop.hi, known, mask))))
         self.turns_begin(loop.body, Load(live, (), "bool"))
         inside = self.body(loop.body, Load(live, (), "bool"))
         loop = replace(loop, hi=Dim.of(Atom("load", (most,))), body=self.joined((running, *inside)))
         return (*before, loop, *after)
 
-    def once_more(self, turn: Dim, times: Dim, known: Turns) -> Expr:
+    def once_more(self, turn: Dim, times: Dim, known: Turns, mask: Expr | None) -> Expr:
         """Whether a lane has so many turns: asked of what has counted them, where that is half as wide."""
         match times.symbol:
-            case Atom("load", (Load(name, ()),)) if name in known and known[name][1] == NONE:
+            case Atom("load", (Load(name, ()),)) if name in known and known[name][1:] == (NONE, mask):
                 turns = known[name][0]
                 if self.table[turns].dtype == "i32":
                     return Op("less", (Cast(Int(turn), "i32"), Load(turns, (), "i32")), "bool")
