@@ -8,9 +8,9 @@ from nets import built_from, kernels_in
 from thorough import agrees, same_bits
 
 from layerc.transpile.dims import Dim
-from layerc.transpile.ir import For, Store
+from layerc.transpile.ir import For, Load, Store
 from layerc.transpile.passes.alike import LANES, MANY_LANES
-from layerc.transpile.passes.tree import dim_loads, walk
+from layerc.transpile.passes.tree import dim_loads, parts, walk
 
 TEXT = '''
 import numpy as np
@@ -287,3 +287,7 @@ def test_what_a_gradient_keeps_of_neighbours_is_a_vector(package, folder, name):
         level, lane = stmt.index
         assert lane == Dim.of(loop.var)
         assert all(not load.index for load in dim_loads(level)), "a place for each lane"
+        assert not any(isinstance(part, Load) and part.buffer in wide for part in parts(stmt.value)), "a choice"
+    turns = [b for b in kernel.buffers if b.name.startswith("turns") and b.shape == (Dim.of(MANY_LANES),)]
+    assert turns
+    assert {b.dtype for b in turns} == {"i32"}, "twice as wide as the numbers"
