@@ -10,7 +10,8 @@ from thorough import agrees, same_bits
 
 from layerc.transpile.cut import windows
 from layerc.transpile.dims import Dim, maximum, minimum
-from layerc.transpile.ir import Check, For
+from layerc.transpile.ir import Check, For, Int, Store
+from layerc.transpile.passes.clipped import whole
 from layerc.transpile.passes.tree import has, walk
 
 TEXT = '''
@@ -202,10 +203,20 @@ def test_what_is_skipped_is_a_condition_of_the_rest(kernels):
 def test_windows():
     i, h = Dim.of("i"), Dim.of("H")
     whole = next(windows(minimum(h, i + 2) - maximum(Dim.of(0), i - 1)))
-    assert (whole.places, whole.first, whole.end) == (3, i - 1, i + 2)
+    assert (whole.places, whole.first, whole.end) == (Dim.of(3), i - 1, i + 2)
     assert (whole.lower, whole.upper) == ((Dim.of(0),), (h,))
     assert not list(windows(i + 2 - (i - 1)))  # nothing cuts it off
     assert not list(windows(minimum(h, Dim.of(4))))  # the first four, at every place
     assert not list(windows(minimum(h, i + 1) - i))  # one place
     assert not list(windows(minimum(h, i + 40) - maximum(Dim.of(0), i - 1)))  # too long to write out
     assert not list(windows(minimum(h, i + Dim.of("r")) - i))  # of a length that only the call knows
+
+
+def test_windows_of_a_length_that_the_call_knows():
+    t, k, n = Dim.of("t"), Dim.of("K"), Dim.of("T")
+    ahead = next(windows(minimum(k, t + 1), "t"))
+    assert (ahead.places, ahead.first, ahead.upper) == (k, Dim.of(0), (t + 1,))
+    loop = For("s", maximum(Dim.of(0), t - k), minimum(n, t + k + 1), (Store("y", (t,), Int(Dim.of("s")), "add"),))
+    assert whole(loop, "t").hi == 2 * k + 1, "not all of the row"
+    assert not list(windows(minimum(k, n), "t"))  # as long everywhere
+    assert not list(windows(minimum(t * t, t + 1), "t"))  # no window has all places

@@ -35,7 +35,8 @@ def windows(trips: Dim, counter: str | None = None) -> Iterator[Window]:
             places = behind + end - first
             moves = end.value is None or first.value is None  # x[:4] is no window of anything
             few = places.value is not None and 1 < places.value <= MOST
-            told = counter is not None and places.value is None and counter not in places.symbols()
+            there = any(counter in d.symbols() for d in (*lower, *upper, first, end))
+            told = there and places.value is None and counter not in places.symbols()
             if (lower or upper) and moves and (few or told):
                 yield Window(bottom, top, first, end, lower, upper, behind, places)
 

@@ -29,7 +29,8 @@ def clipped(kernel: Kernel) -> Kernel:
 def whole(loop: For, counter: str | None = None) -> For:
     """The loop over all places of its window, if it is over some of a window (of which each value of a counter has
     one)."""
-    for window in windows(loop.hi - loop.lo, counter):
+    found = windows(loop.hi - loop.lo, counter)
+    for window in sorted(found, key=lambda w: counter not in w.first.symbols() | w.end.symbols()):  # not all of the row
         for place, step in _ways(window, Dim.of(loop.var)):
             body = substitute(loop.body, {loop.var: loop.lo + step})
             if _places(body) & {*_clips(window.bottom), *_clips(window.top)}:

@@ -22,7 +22,6 @@ from ..ir import FLOATS, Buffer, Const, Expr, For, If, Int, Kernel, Load, Op, St
 from .depend import Memory, distinct
 from .predicate import may_trap
 from .products import stride
-from .strips import STRIP
 from .tree import (
     Body,
     Index,
@@ -36,7 +35,7 @@ from .tree import (
     substitute,
     symbols,
 )
-from .windows import FARTHEST
+from .windows import FARTHEST, STRIP
 
 MOST_ROWS = 20  # that are written out
 NEAR = 8  # elements

@@ -1,6 +1,6 @@
 """Loops over windows go outside of the loop along memory that they are windows of, a strip of it at a time.
 
-    for j in 0..W:                                      for s in 0..(W + 63)//64:
+    for j in 0..W:                                      for s in 0..(W + 255)//256:
         t = f(dy[j])                                        for j in the strip: t_row[j] = f(dy[j])
         for b in 0..K:                        ->            for b in 0..K:
             if (0 <= j + b - 1) & (j + b - 1 < W):              for j in the strip, from 1 - b to W - b + 1:
@@ -26,7 +26,7 @@ from .fills import stores_slice
 from .guards import margins
 from .products import step
 from .ranges import conjuncts
-from .strips import STRIP, set_first
+from .strips import set_first
 from .tree import (
     Access,
     Body,
@@ -47,6 +47,7 @@ from .tree import (
 )
 from .unroll import MOST_STATEMENTS, MOST_TRIPS
 
+STRIP = 256  # iterations: rows of them stay in the first cache, and what stands around their loops does not count
 SHORT = 16  # iterations: a loop of no more is no loop to run in vectors
 LIGHT = 4  # operations that are not worth a row
 FARTHEST = 4  # elements from one iteration to the next, of which a vector is still worth gathering
@@ -184,7 +185,7 @@ class _Loop:
     def is_along_memory(self) -> bool:
         """Whether memory lies along it, and along no loop inside but windows and short ones."""
         loop, extent = self.loop, (self.loop.hi - self.loop.lo).value
-        if loop.kind != "map" or loop.parallel or (extent is not None and extent < STRIP // 4):
+        if loop.kind != "map" or loop.parallel or (extent is not None and extent < SHORT):
             return False
         places = [
             (a.index, self.state.table[a.buffer].shape) for a in self.all if a.index and a.buffer not in self.saved
