@@ -8,7 +8,9 @@ from nets import FAMILIAR, built_from, built_with, kernels_in, layers_of
 from thorough import agrees, same_bits
 
 from layerc.transpile import emit
-from layerc.transpile.ir import For, If, Load, Store
+from layerc.transpile.dims import Dim
+from layerc.transpile.ir import Const, For, If, Int, Load, Op, Store
+from layerc.transpile.passes.past import _outside
 from layerc.transpile.passes.tree import walk
 
 PASS = "layerc.transpile.passes.past"
@@ -162,6 +164,18 @@ def test_rows_ask_once(kernels):
         kernel = kernels["softmax", method]
         around = [s.var for s in walk(kernel.body) if isinstance(s, For) and any(asks(t) for t in s.body)]
         assert around == ["first"], method
+
+
+def test_a_branch_of_the_program_is_asked_each_time():
+    """What it asks for may be what it changes, or would trap where the loop never runs."""
+    zero = Const(0.0, "real")
+    change = Store("s", (), zero)
+    row = For("k", Dim.of(0), Dim.of("D"), (Store("y", (Dim.of("k"),), zero),), past=True)
+    memory = Op("greater", (Load("s", (), "real"), zero), "bool")
+    counters = Op("greater", (Int(Dim.of("D")), Const(9, "i64")), "bool")
+    for cond, then, moved in ((memory, row, False), (counters, change, False), (counters, row, True)):
+        loop = For("i", Dim.of(0), Dim.of("N"), (If(cond, (then,), (change,)),), "seq")
+        assert isinstance(_outside(loop), If) == moved
 
 
 def asks(stmt):

@@ -41,6 +41,7 @@ from .tree import (
     parts,
     symbols,
     touched,
+    walk,
     written,
 )
 
@@ -157,11 +158,13 @@ def _passes(loop: Body, between: Body, store: Store) -> bool:
 
 
 def _outside(stmt: Stmt) -> Stmt:
-    """A loop of two ways in two loops, where each iteration would ask the same."""
+    """A loop that only has a row in its two ways, in two loops: each iteration would ask the same."""
     match stmt:
-        case For(var=var, parallel=False, body=(If(cond, then, orelse),)) if var not in symbols(cond) and orelse:
-            if not any(dim_loads(part.dim) for part in parts(cond) if isinstance(part, Int)):
-                return If(cond, (replace(stmt, body=then),), (replace(stmt, body=orelse),))
+        case For(var=var, parallel=False, body=(If(cond, (For() as strips,), orelse),)) if var not in symbols(cond):
+            asked = parts(cond)
+            memory = any(isinstance(p, Load) or (isinstance(p, Int) and any(dim_loads(p.dim))) for p in asked)
+            if not memory and any(isinstance(s, For) and s.past for s in walk((strips,))):
+                return If(cond, (replace(stmt, body=(strips,)),), (replace(stmt, body=orelse),))
     return stmt
 
 
