@@ -9,6 +9,7 @@ from thorough import agrees, same_bits, sized
 
 from layerc.transpile.ir import For
 from layerc.transpile.passes.tree import in_vectors, walk
+from layerc.transpile.passes.windows import STRIP
 
 TEXT = '''
 import numpy as np
@@ -158,4 +159,4 @@ def test_gradients_run_along_memory(package, folder, name):
     assert sum(isinstance(s, For) and in_vectors(s) for s in walk(kernel.body)) >= 3
     saved = [b for b in kernel.buffers if "saved" in b.name and len(b.shape) > 1]
     assert saved
-    assert all(b.shape[-1].value == 64 for b in saved)
+    assert all(b.shape[-1].value == STRIP for b in saved)
