@@ -380,9 +380,9 @@ def test_values_at_the_edges(package, name, dtype):
     assert not np.isnan(d_x[0, 1:8]).any()
 
 
-def test_lanes_that_stay_are_stored(package):
-    """As they are: a store of some lanes only takes many times as long on some processors."""
+def test_lanes_that_are_done_are_stored(package):
+    """Nobody reads what they leave, and a store of some lanes only takes many times as long on some processors."""
     text = package.escaping.c_source
     kept = re.findall(r"(\w+_saved\w*)\[[^=;]*\] = (.*);", text)
-    assert any(value.startswith("lc_eitherf(") for _, value in kept)
-    assert not any("?" in value for _, value in kept)
+    assert kept
+    assert not any("?" in value or "lc_either" in value for _, value in kept)
