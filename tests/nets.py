@@ -74,9 +74,13 @@ def in_caches(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     found: list[Stmt] = []
     for stmt in body:
         stmt = map_bodies(stmt, in_caches)
-        strips = isinstance(stmt, If) and any(isinstance(s, For) and s.past for s in walk(stmt.then))
-        found += stmt.orelse if isinstance(stmt, If) and strips else (stmt,)
+        found += stmt.orelse if isinstance(stmt, If) and is_of_two_ways(stmt) else (stmt,)
     return tuple(found)
+
+
+def is_of_two_ways(stmt: Stmt) -> bool:
+    """Whether it asks if a row goes past the caches."""
+    return isinstance(stmt, If) and any(isinstance(s, For) and s.past for s in walk(stmt.then))
 
 
 def differences(f: Any, array: np.ndarray, eps: float = 1e-6) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from nets import FAMILIAR, built_from, built_with, kernels_in, layers_of
+from nets import FAMILIAR, built_from, built_with, is_of_two_ways, kernels_in, layers_of
 from thorough import agrees, same_bits
 
 from layerc.transpile import emit
@@ -162,7 +162,7 @@ def test_rows_ask_once(kernels):
     """Whether there is much to move, not each for itself."""
     for method in ("predict", "backward"):
         kernel = kernels["softmax", method]
-        around = [s.var for s in walk(kernel.body) if isinstance(s, For) and any(asks(t) for t in s.body)]
+        around = [s.var for s in walk(kernel.body) if isinstance(s, For) and any(is_of_two_ways(t) for t in s.body)]
         assert around == ["first"], method
 
 
@@ -176,11 +176,6 @@ def test_a_branch_of_the_program_is_asked_each_time():
     for cond, then, moved in ((memory, row, False), (counters, change, False), (counters, row, True)):
         loop = For("i", Dim.of(0), Dim.of("N"), (If(cond, (then,), (change,)),), "seq")
         assert isinstance(_outside(loop), If) == moved
-
-
-def asks(stmt):
-    """Whether both ways are in a statement."""
-    return isinstance(stmt, If) and any(isinstance(s, For) and s.past for s in walk(stmt.then))
 
 
 def test_threads_see_it(kernels):

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from .dims import Atom, Dim, minimum
 from .ir import Buffer, Cast, For, Load, Stmt, Store
 from .passes.accumulate import BLOCK, neutral
-from .passes.tree import own_dims, own_exprs, symbols, walk
+from .passes.tree import symbols_of
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def blocks_of(loop: For, table: Mapping[str, Buffer]) -> Blocks | None:
     if others or len(sums) < len(begun) or {_added(s) for s in added} != sums:
         return None
     whole = _whole(loop, loop.body[at])
-    if whole is None or any(loop.var in _symbols(s) for s in walk((*begun, whole, *added))):
+    if whole is None or loop.var in symbols_of((*begun, whole, *added)).union(*(p.free() for p in whole.ahead)):
         return None
     return Blocks(whole, at, tuple(begun), tuple(added))
 
@@ -72,12 +72,6 @@ def _added(stmt: Store) -> str:
     """The variable that is added to another, as a number of any width; "" where it is not that."""
     value = stmt.value.value if isinstance(stmt.value, Cast) else stmt.value
     return value.buffer if isinstance(value, Load) and not value.index and stmt.op == "add" else ""
-
-
-def _symbols(stmt: Stmt) -> set[str]:
-    places = stmt.ahead if isinstance(stmt, For) else ()
-    found = [*(d.symbols() for d in own_dims(stmt)), *(symbols(e) for e in (*own_exprs(stmt), *places))]
-    return set().union(*found)
 
 
 __all__ = ["Blocks", "blocks_of"]

@@ -188,5 +188,5 @@ class Kernel:
     buffers: tuple[Buffer, ...]  # arguments first, in the order of the ABI: in, out; then temps and lists
     body: tuple[Stmt, ...]
     batch: str | None = None  # the dim that is the batch of an example-level function
-    flush: bool = False  # results below the smallest normal number become 0 (gradients: see emit)
+    flush: bool = False  # results below the smallest normal number become 0 (gradients: see emit_function)
     over: tuple[tuple[str, str], ...] | None = None  # outputs that may lie over inputs, where the body no longer tells

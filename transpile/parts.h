@@ -101,8 +101,8 @@ LC_USED static inline void LC_AS(lc_lay)(void *to, const void *from, int64_t ste
     for (int l = 0; l < n; l++) memcpy((LC_REAL *)to + l * step, (const LC_REAL *)from + l, sizeof(LC_REAL));
 }
 
-/* What the lanes of a vector have accumulated, joined two by two: in a copy, so that
-   gcc can keep in a register what goes on. */
+/* What the lanes of a vector have accumulated, joined two by two: in a copy, as gcc
+   keeps in a register what nothing but whole vectors touch. */
 #define LC_JOIN(name, OF) \
     LC_USED static inline LC_REAL LC_AS(name)(const LC_REAL *lanes) \
     { \

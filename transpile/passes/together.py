@@ -35,11 +35,9 @@ from .tree import (
     dim_loads,
     map_all,
     map_dim,
-    own_dims,
-    own_exprs,
     rename_buffers,
     substitute,
-    symbols,
+    symbols_of,
     touched,
     walk,
     written,
@@ -242,7 +240,7 @@ class Together(SideBySide):
         live = self.flag("live")
         turn = Dim.of(loop.var)
         after: list[Stmt] = []
-        if loop.lo == Dim.of(0) and not _names(loop.body, loop.var):
+        if loop.lo == Dim.of(0) and loop.var not in symbols_of(loop.body):
             turn = Dim.of(Atom("load", (most,))) - 1 - turn
             for name, end in self.popped(loop).items():
                 if _has_turns(known, loop.hi, end, mask):
@@ -373,9 +371,3 @@ def _without_end(body: Body, name: str, end: str, place: Dim, taken: str) -> Bod
     own = [s for s in body if isinstance(s, (Check, Store)) and end in touched((s,)) and name not in touched((s,))]
     rest = map_all(tuple(s for s in body if s not in own), there)
     return (*(Store(taken, (), Load(name, (place,), t)) for t in dtypes[:1]), *rest)
-
-
-def _names(body: Body, var: str) -> bool:
-    """Whether statements ask for a loop's number."""
-    dims = [d for s in walk(body) for d in own_dims(s)]
-    return any(var in d.symbols() for d in dims) or any(var in symbols(e) for s in walk(body) for e in own_exprs(s))

@@ -395,6 +395,13 @@ def _written(stmt: Stmt) -> frozenset[str]:
     return frozenset(own).union(*(_written(s) for body in bodies(stmt) for s in body))
 
 
+def symbols_of(body: Iterable[Stmt]) -> set[str]:
+    """The integer symbols that statements depend on, those inside them too."""
+    inside = list(walk(body))
+    dims = (d.symbols() for s in inside for d in own_dims(s))
+    return set().union(*dims, *(symbols(e) for s in inside for e in own_exprs(s)))
+
+
 def needed(body: Sequence[Stmt], names: Collection[str]) -> Body:
     """Without those of these variables that nothing behind their stores reads."""
     kept: list[Stmt] = []
