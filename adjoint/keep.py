@@ -58,6 +58,7 @@ from .exchange import elements, exchanged
 from .loops import DEAR, costs, is_product
 from .outputs import cut
 from .point import CHEAP, cost
+from .preaccumulate import preaccumulated
 from .sizes import degree, extents_of, most_axes
 from .tape import Taped, lists, taped
 from .versions import name_types
@@ -88,6 +89,9 @@ def keep(primal: Function, sweep: Sequence[Stmt], gradient: Function) -> Kept | 
     used = {p.name for p in (*primal.params, *gradient.params)} | {r.name for r in primal.results}
     apart = _Apart(Fresh(used | assigned((*before, *gradient.body))))
     before, head = apart.of(before), apart.of(head)
+    ahead = preaccumulated(before, final, head, rest, gradient, apart.fresh)
+    if ahead and (made := _kept(primal, [*ahead.forward, final], gradient, head, ahead.rest, apart.fresh, ahead)):
+        return made
     rest = _own_names(rest, assigned(tuple(head)), apart.fresh)
     copies, on_copies = _on_copies(rest, assigned(tuple(head)), apart.fresh)
     if copies and (made := _kept(primal, [*before, final], gradient, head, on_copies, apart.fresh)):
@@ -160,7 +164,7 @@ def _kept(
     if tape:
         if tape.lists.keys() & assigned(body):
             return None
-        body = clean([*again, lists(tape, head, fresh), *tape.rest])
+        body = clean([*again, *lists(tape, head, fresh), *tape.rest])
     given = {n: r for n, r in given.items() if n in found & read(body)}
     body = tuple(rename_block(body, {n: r.name for n, r in given.items()}))
     used = read(body) | extents_of(body)

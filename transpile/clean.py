@@ -5,7 +5,7 @@ before: t = np.exp(x); h_saved[i] = h; d_x = dy * y; return d_x      after: d_x 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from .program import (
@@ -28,19 +28,19 @@ from .program import (
 _CHECKS = "assert"  # is live where checks stay; no variable is called so
 
 
-def clean(body: Sequence[Stmt], checks: bool = False) -> tuple[Stmt, ...]:
-    """The statements that the returned values depend on. `checks`: asserts stay; in a gradient they are the forward's
-    business."""
-    kept, _ = _block(body, {_CHECKS} if checks else set())
+def clean(body: Sequence[Stmt], checks: bool = False, live: Set[str] = frozenset()) -> tuple[Stmt, ...]:
+    """The statements that the returned values depend on, and what is `live` behind them. `checks`: asserts stay; in a
+    gradient they are the forward's business."""
+    kept, _ = _block(body, {*live, _CHECKS} if checks else live)
     return tuple(_comments(kept))
 
 
-def live_before(body: Sequence[Stmt]) -> set[str]:
-    """Names whose value, before this block, what it returns depends on."""
-    return _block(body, set())[1]
+def live_before(body: Sequence[Stmt], live: Set[str] = frozenset()) -> set[str]:
+    """Names whose value, before this block, what it returns depends on, or what is `live` behind it."""
+    return _block(body, live)[1]
 
 
-def _block(body: Sequence[Stmt], live: set[str]) -> tuple[list[Stmt], set[str]]:
+def _block(body: Sequence[Stmt], live: Set[str]) -> tuple[list[Stmt], set[str]]:
     """The statements needed for `live` after the block, and what is live before it."""
     live = set(live)
     kept: list[Stmt] = []

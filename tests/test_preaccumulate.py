@@ -1,0 +1,285 @@
+"""Local derivatives made in the forward: of elements, and examples, that have a `while` and one result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from nets import built_from
+from test_keep import run
+from thorough import agrees, same_bits
+
+from layerc.adjoint.gradient import gradient, kept
+from layerc.transpile.layers import check_file
+from layerc.transpile.printer import print_function
+
+TEXT = '''
+import numpy as np
+from layerc import Param, layer, real
+
+
+@layer
+def root(x: real, a: Param[real]) -> real:
+    """An example is an element; what the loop ends with is needed behind it."""
+    w = 1.0 + x * x
+    t = a * x
+    while abs(w * w * w - t * t - 1.0) > 1e-4 * (1.0 + t * t):
+        w = w - (w * w * w - t * t - 1.0) / (3.0 * w * w)
+    return w * x + t
+
+
+@layer
+def shared(x: real["H W"], a: real["W"], s: real) -> real["H W"]:
+    """Two axes; elements of a row, and a number, that many elements have in common; what the gradient does without."""
+    h, w = x.shape
+    y = np.empty((h, w))
+    turns = 0
+    for i in range(h):
+        for j in range(w):
+            u = 1.0 + np.exp(x[i, j])
+            k = 0
+            while abs(u * u - 2.0 - a[j] * a[j]) > 1e-3 and k < 30:
+                u = 0.5 * (u + (2.0 + a[j] * a[j]) / u)
+                k += 1
+            turns += k
+            y[i, j] = np.exp(-u) * s + np.sin(u)
+    return y
+
+
+@layer
+def parameters(x: real["N"], p: Param[real["3"]]) -> real["N"]:
+    """What costs much in a turn has a name in the gradient, which the forward has not; some take no turn."""
+    y = np.zeros_like(x)
+    for i in range(len(x)):
+        u = x[i]
+        while u > 0.5:
+            u = 0.6 * u * p[0] - 0.1 * p[1] * np.sin(u)
+        y[i] = np.exp(u) + p[2]
+    return y
+
+
+@layer
+def total(x: real["N"], g: real["N"]) -> real:
+    """One number comes back for all; the forward goes on, and its names with other values."""
+    s = 0.0
+    for i in range(len(x)):
+        u = x[i] * g[i]
+        while u * u > 0.5:
+            u = 0.5 * u + 0.1 * np.cos(u)
+        u = u * u
+        u = u + g[i]
+        s += u * u
+    return np.tanh(s / (1 + len(x)))
+
+
+@layer
+def twice(x: real["N"]) -> real["N"]:
+    """Two loops one after the other."""
+    y = np.zeros_like(x)
+    for i in range(len(x)):
+        u = x[i]
+        while u < 2.0:
+            u = u * u + 0.3
+        while u > 1.0:
+            u = 0.5 * u + 0.1 * np.cos(u)
+        y[i] = u * np.sqrt(2.0 + x[i] * x[i])
+    return y * y[::-1]
+
+
+@layer
+def deeper(x: real["N"]) -> real["N"]:
+    """A loop in each turn of another."""
+    y = np.zeros_like(x)
+    for i in range(len(x)):
+        u, n = x[i], 0
+        while n < 3:
+            v = 1.0 + u
+            while v * v > 1.5:
+                v = 0.6 * v
+            u = np.sin(v) + x[i]
+            n += 1
+        y[i] = u
+    return y
+
+
+@layer
+def carried(x: real["N"]) -> real["N"]:
+    """An element begins with what the one before has left."""
+    y = np.zeros_like(x)
+    s = 0.0
+    for i in range(len(x)):
+        u = x[i] + 0.5 * s
+        while u * u > 0.4:
+            u = 0.5 * u + 0.1 * np.cos(u)
+        s = u
+        y[i] = u
+    return y
+
+
+@layer
+def two(x: real["N"]) -> tuple[real["N"], real["N"]]:
+    """Two results."""
+    y, z = np.zeros_like(x), np.zeros_like(x)
+    for i in range(len(x)):
+        u = x[i]
+        while u * u > 0.4:
+            u = 0.5 * u + 0.1 * np.cos(u)
+        y[i] = u
+        z[i] = u * u
+    return y, z
+
+
+@layer
+def neighbours(x: real["N"]) -> real["N"]:
+    """An element has two results in one array."""
+    y = np.zeros_like(x)
+    for i in range(len(x) - 1):
+        u = x[i]
+        while u * u > 0.4:
+            u = 0.5 * u + 0.1 * np.cos(u)
+        y[i] += u
+        y[i + 1] += u * u
+    return y
+
+
+@layer
+def rows(x: real["N M"]) -> real["N M"]:
+    """An element is a row."""
+    y = np.zeros_like(x)
+    for i in range(x.shape[0]):
+        u = x[i].copy()
+        while np.sum(u * u) > 1.0:
+            u = 0.5 * u + 0.01 * np.cos(u)
+        y[i] = u
+    return y
+
+
+@layer
+def last(x: real["N"]) -> real["N"]:
+    """What the last element leaves is used behind the loop."""
+    y = np.zeros_like(x)
+    u = 1.0
+    for i in range(len(x)):
+        u = x[i]
+        while u * u > 0.4:
+            u = 0.5 * u + 0.1 * np.cos(u)
+        y[i] = u
+    return y * u
+'''
+AHEAD = ("root", "shared", "parameters", "total", "twice", "deeper")
+OTHERS = ("carried", "two", "neighbours", "rows", "last")
+ARGUMENTS = {
+    "root": [(9,), ()],
+    "shared": [(3, 5, 70), (3, 70), (3,)],
+    "parameters": [(3, 21), (3,)],
+    "total": [(5, 18), (5, 18)],
+    "rows": [(2, 4, 5)],
+}
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory):
+    return built_from(tmp_path_factory.mktemp("preaccumulate"), "layers", TEXT)
+
+
+@pytest.fixture(scope="module")
+def module():
+    return check_file(Path("layers.py"), TEXT)
+
+
+@pytest.fixture(scope="module")
+def pairs(module):
+    return {layer.name: kept(layer, module.source, module.path) for layer in module.layers}
+
+
+@pytest.mark.parametrize("name", AHEAD)
+def test_the_pullback_runs_no_loop_again(pairs, name: str) -> None:
+    pullback = print_function(pairs[name].pullback)
+    assert "while" not in pullback and "_saved" not in pullback
+    assert any(n.startswith("slope_") for n in pairs[name].names)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_others_do_as_before(pairs, name: str) -> None:
+    assert pairs[name] is None or not any(n.startswith("slope_") for n in pairs[name].names)
+
+
+def draw(name: str, dtype: type, seed: int = 0) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [(1.3 * rng.standard_normal(s)).astype(dtype) for s in ARGUMENTS.get(name, [(4, 21)])]
+
+
+@pytest.mark.parametrize("name", [n for n in AHEAD + OTHERS if n != "two"])
+@pytest.mark.parametrize("seed", range(3))
+def test_values_and_gradients(package, name: str, seed: int) -> None:
+    values, rng = draw(name, np.float64, seed), np.random.default_rng(seed)
+    agrees(getattr(package, name), values, rng, 1e-10, 2e-5, exact=name != "total")
+
+
+@pytest.mark.parametrize("name", AHEAD)
+def test_the_pair_is_the_gradient(module, pairs, name: str) -> None:
+    """As printed: of an example, what the source of the gradient makes of what comes back, but for rounding."""
+    layer = next(x for x in module.layers if x.name == name)
+    values = dict(zip((p.name for p in layer.predict.params), draw(name, np.float64, 7), strict=True))
+    values = {p.name: values[p.name][0] if p.role == "input" else values[p.name] for p in layer.predict.params}
+    forward = dict(zip((r.name for r in pairs[name].forward.results), run(pairs[name].forward, values), strict=True))
+    values |= forward | {"dy": np.random.default_rng(1).standard_normal(np.shape(forward["y"]))}
+    whole = gradient(layer, TEXT, "layers.py")
+    for found, want in zip(run(pairs[name].pullback, values), run(whole, values), strict=True):
+        np.testing.assert_allclose(found, want, 1e-12, 1e-12)
+
+
+@pytest.mark.parametrize("name", AHEAD)
+def test_bits_do_not_hang_on_threads(package, name: str) -> None:
+    same_bits(getattr(package, name), draw(name, np.float32))
+
+
+def test_no_number_comes_back_for_no_number(package) -> None:
+    x = np.array([[np.nan, 3.0, np.inf, 0.0]])
+    _, pullback = package.parameters.vjp(x, np.array([0.5, 0.5, 0.5]))
+    d_x, _ = pullback(np.array([[1.0, 1.0, 1.0, 0.0]]))
+    assert np.isnan(d_x[0, 0]) == np.isnan(x[0, 0]) and np.isfinite(d_x[0, 1]) and d_x[0, 3] == 0.0
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_few_elements(package, n: int) -> None:
+    y, pullback = package.total.vjp(np.full((3, n), 2.0), np.full((3, n), 0.7))
+    assert all(g.shape == (3, n) for g in pullback(np.ones_like(y)))
+
+
+VERSIONS = '''
+import numpy as np
+from layerc import layer, real
+
+
+@layer
+def again(x: real["N"]) -> tuple[real["N"], real["N"]]:
+    """What only the forward asks of a variable, between and behind its values."""
+    y, z = np.zeros_like(x), np.zeros_like(x)
+    n = np.zeros(x.shape[0], dtype=np.int64)
+    for i in range(len(x)):
+        u = x[i]
+        while u > 0.7:
+            u = 0.5 * u + 0.1 * np.cos(u)
+        n[i] = int(10 * u)
+        u = u * u + x[i]
+        n[i] += int(10 * u)
+        while u > 0.6:
+            u = 0.5 * u
+        n[i] += int(10 * u)
+        y[i] = u
+    return y, z + n
+'''
+
+
+def test_values_of_a_variable_are_told_apart(tmp_path: Path) -> None:
+    module = check_file(tmp_path / "again.py", VERSIONS)
+    pair = kept(module.layers[0], module.source, module.path)
+    assert pair is not None and any(n.startswith("slope_") for n in pair.names)
+    x = np.array([3.0, 0.1, 0.9, 1.7])
+    want = run(module.layers[0].predict, {"x": x})
+    found = run(pair.forward, {"x": x})
+    assert all(np.array_equal(a, b) for a, b in zip(want, found, strict=False))
+    layer = built_from(tmp_path, "again", VERSIONS).again
+    assert np.array_equal(layer.vjp(x)[0][1], layer(x)[1]) and np.array_equal(layer(x)[1], want[1])
