@@ -90,7 +90,7 @@ def keep(primal: Function, sweep: Sequence[Stmt], gradient: Function) -> Kept | 
     apart = _Apart(Fresh(used | assigned((*before, *gradient.body))))
     before, head = apart.of(before), apart.of(head)
     ahead = preaccumulated(before, final, head, rest, gradient, apart.fresh)
-    if ahead and (made := _kept(primal, [*ahead.forward, final], gradient, head, ahead.rest, apart.fresh, ahead)):
+    if ahead and (made := _kept(primal, ahead.forward, gradient, head, ahead.rest, apart.fresh, ahead)):
         return made
     rest = _own_names(rest, assigned(tuple(head)), apart.fresh)
     copies, on_copies = _on_copies(rest, assigned(tuple(head)), apart.fresh)

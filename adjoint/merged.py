@@ -19,6 +19,7 @@ from ..transpile.program import (
     Name,
     Push,
     Stmt,
+    Store,
     assigned,
     blocks,
     map_children,
@@ -37,7 +38,7 @@ class Merged:
 
     def merge(self, forward: Sequence[Stmt], again: Sequence[Stmt]) -> bool:
         """Whether the one is a copy of the other."""
-        left = list(forward)
+        own, left = assigned(tuple(forward)), list(forward)
         for stmt in again:
             if isinstance(stmt, Comment):
                 continue
@@ -50,7 +51,9 @@ class Merged:
                     left = left[k + 1 :]
                 case None, Push():
                     self.body.append(stmt)
-                case None, Assign(name=name, value=value) if name not in assigned(tuple(forward)):
+                case None, Store(base=base) if base.id not in own:
+                    self.body.append(stmt)
+                case None, Assign(name=name, value=value) if name not in own:
                     if isinstance(value, Name):
                         self.versions |= {n: name for n, new in self.versions.items() if new == value.id}
                     else:

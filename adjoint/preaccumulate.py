@@ -28,6 +28,7 @@ from typing import TypeGuard
 from ..transpile import construct
 from ..transpile.clean import clean, live_before
 from ..transpile.construct import const
+from ..transpile.merge import merged_block
 from ..transpile.program import (
     NOWHERE,
     Assign,
@@ -60,6 +61,7 @@ from ..transpile.program import (
     walk_stmts,
 )
 from ..transpile.renaming import map_stmt, rename_block
+from .loops import DEAR, costs
 from .merged import Merged, with_blocks
 from .rooms import most_trips, position, room
 from .tape import Taped
@@ -76,14 +78,17 @@ def preaccumulated(
     gradient: Function,
     fresh: Callable[[str], str],
 ) -> Taped | None:
-    """For an example that has a `while` and one result, or each loop over elements that have: None if there is none.
-    `final`: how the forward ends. `head`, `rest`: the gradient, before and from where something comes back."""
+    """For an example with a loop that is dear and one result, or each loop over elements that have: None if there is
+    none. `final`: how the forward ends, as that of the result does. `head`, `rest`: the gradient, before and from where
+    something comes back."""
     sizes = {s for p in gradient.params for d in p.type.shape for s in d.symbols()}
     found = _Elements(fresh, sizes | {p.name for p in gradient.params if p.role == "config"})
     given = {p.name for p in gradient.params if p.role not in ("output", "cotangent")}
+    *forward, final = merged_block((*forward, final))  # as the gradient is
+    assert isinstance(final, Return)
     whole = found.example(forward, final, head, rest, given, [r.name for r in gradient.results])
     sweep, back = whole or found.loops(forward, rest, (), given, read((final,)))
-    return Taped([*found.rooms, *sweep], back, back, found.slopes) if found.slopes else None
+    return Taped([*found.rooms, *sweep, final], back, back, found.slopes) if found.slopes else None
 
 
 @dataclass
@@ -106,7 +111,7 @@ class _Elements:
         sweep, back = list(forward), list(rest)
         for k, loop in enumerate(forward):
             n = next((n for n, s in enumerate(back) if isinstance(s, For) and _is_reverse(s, loop)), None)
-            if n is None or not isinstance(loop, For) or not _has_while((loop,)):
+            if n is None or not isinstance(loop, For) or not _runs_long((loop,)):
                 continue
             trips, reverse = most_trips(loop), back[n]
             if trips is None or not trips.symbols() <= self.sizes:
@@ -270,7 +275,7 @@ class _Slopes:
     ) -> _Slopes | None:
         """None where nothing is run again, or not one number comes back."""
         merged = Merged()
-        if not _has_while(again) or not merged.merge(forward, again):
+        if not _runs_long(again) or not merged.merge(forward, again):
             return None
         if assigned(tuple(merged.alone)) & read((*again, *back)):
             return None
@@ -362,5 +367,10 @@ def _is_reverse(stmt: For, loop: Stmt) -> bool:
     return isinstance(loop, For) and stmt.var == loop.var and stmt.span == loop.span != NOWHERE
 
 
-def _has_while(body: Sequence[Stmt]) -> bool:
-    return any(isinstance(s, While) for s in walk_stmts(tuple(body)))
+def _runs_long(body: Sequence[Stmt]) -> bool:
+    """Whether there is a loop in it that nobody wants to run again."""
+    return any(isinstance(s, While) or (isinstance(s, For) and _is_dear(s)) for s in walk_stmts(tuple(body)))
+
+
+def _is_dear(loop: For) -> bool:
+    return any(costs(e) >= DEAR for s in walk_stmts(loop.body) for e in stmt_exprs(s))

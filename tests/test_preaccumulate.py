@@ -104,6 +104,47 @@ def deeper(x: real["N"]) -> real["N"]:
 
 
 @layer
+def left(x: real["H W"]) -> real["H W"]:
+    """A loop that is left by `break`, and one by `return`."""
+    y = np.zeros(x.shape)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            w = np.log1p(x[i, j] * x[i, j])
+            for _ in range(20):
+                step = (w * np.exp(w) - 1.0) / (np.exp(w) * (w + 1.0))
+                w = w - step
+                if abs(step) < 1e-3:
+                    break
+            y[i, j] = halved(w * x[i, j])
+    return y
+
+
+def halved(v: float) -> float:
+    """Until it is small."""
+    for k in range(9):
+        v = 0.5 * v + 0.1 * np.cos(v)
+        if v * v < 0.3:
+            return v * v
+    return v
+
+
+@layer
+def fixed(x: real["N"], a: Param[real]) -> real["N"]:
+    """As many turns for all, with a branch; the array is a copy, whose elements are taken out."""
+    y = x.copy()
+    for i in range(len(x)):
+        u = x[i] - a
+        for _ in range(7):
+            if u > 0:
+                u = 0.5 * u
+            else:
+                u = a * u
+            u = np.sin(u) + 0.2 * x[i]
+        y[i] = u * x[i]
+    return y
+
+
+@layer
 def carried(x: real["N"]) -> real["N"]:
     """An element begins with what the one before has left."""
     y = np.zeros_like(x)
@@ -167,7 +208,7 @@ def last(x: real["N"]) -> real["N"]:
         y[i] = u
     return y * u
 '''
-AHEAD = ("root", "shared", "parameters", "total", "twice", "deeper")
+AHEAD = ("root", "shared", "parameters", "total", "twice", "deeper", "left", "fixed")
 OTHERS = ("carried", "two", "neighbours", "rows", "last")
 ARGUMENTS = {
     "root": [(9,), ()],
@@ -175,6 +216,8 @@ ARGUMENTS = {
     "parameters": [(3, 21), (3,)],
     "total": [(5, 18), (5, 18)],
     "rows": [(2, 4, 5)],
+    "left": [(2, 3, 40)],
+    "fixed": [(4, 33), ()],
 }
 
 
