@@ -213,6 +213,33 @@ def test_nan_and_infinity_pass(built, real):
         assert np.isnan(built.nn(a, zero)[0]).all(), "NaN times zero"
 
 
+def triangles(m, k):
+    """Masks that leave rows zeros before or behind what is kept: triangles, bands, cut rows, nothing, isolated rows."""
+    rows, columns = np.ogrid[:m, :k]
+    yield from (columns <= rows, columns >= rows, abs(columns - rows) < 9, columns < k // 2, columns < 0 * rows)
+    yield (columns > k // 3) & (rows % 17 != 0)
+
+
+@pytest.mark.parametrize("name", ["nn", "nt", "tt", "turned", "into"])
+def test_zeros_at_the_ends_of_rows_change_nothing(built, real, name):
+    """Of integers, whose sums are exact; beside infinities and NaN, 0 times which is not 0."""
+    for m, n, k in [(128, 64, 128), (45, 33, 70), (15, 130, 64), (300, 20, 700), (64, 600, 33), (3, 5, 200)]:
+        for mask in triangles(m, k):
+            a = np.where(mask, RNG.integers(-9, 9, (m, k)), 0).astype(real)
+            b = RNG.integers(-9, 9, (k, n)).astype(real)
+            for spoilt in (None, (0, 0, np.inf), (k - 1, n - 1, np.nan), (k // 2, n // 2, -np.inf)):
+                if spoilt:
+                    b[spoilt[0], spoilt[1]] = spoilt[2]
+                with np.errstate(invalid="ignore"):
+                    want = np.einsum("ik,kj->ij", a.astype(float), b.astype(float))
+                if name == "tt":
+                    got = built.tt(np.ascontiguousarray(a.T)[None], np.ascontiguousarray(b.T))[0]
+                else:
+                    got = getattr(built, name)(a, b if name in ("nn", "into") else np.ascontiguousarray(b.T))
+                got = got[..., 1] if name == "into" else got
+                np.testing.assert_array_equal(got, want.astype(real), str((m, n, k)))
+
+
 def test_no_depth_gives_zeros(built, real):
     got = built.nn(draw(real, 5, 0), draw(real, 0, 7), out=np.full((5, 7), 9, real))
     np.testing.assert_array_equal(got, np.zeros((5, 7), real))

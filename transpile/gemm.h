@@ -8,7 +8,8 @@
 
    Every number of C is summed over the depth in order, in blocks of at most LC_DEPTH, whatever tile it lies in: cutting
    rows and columns into parts changes no bit. Nothing outside the operands is read. NaN and infinity pass as in a
-   plain loop.
+   plain loop. Where the rows of a tile begin or end with zeros (triangles, masks), the depth is shorter for it, if what
+   they meet is finite: that, too, changes no bit.
 
    This text stands once for each float type: LC_REAL is the type, LC_AS(name) a name for it. */
 #ifndef LC_ROWS
@@ -280,6 +281,57 @@ LC_USED static int64_t LC_AS(lc_row)(int64_t n, int64_t depth, const LC_REAL *a,
     return j;
 }
 
+/* Whether one of n numbers, in vectors `next` apart, each `some` long, is not 0. */
+LC_INLINE int LC_AS(lc_any)(int64_t n, int64_t some, const LC_REAL *p, int64_t next)
+{
+    LC_AS(lc_lanes) bits = {0};
+    for (int64_t i = 0; i < n; i++)
+        bits |= (LC_AS(lc_lanes))(some == LC_V ? LC_AS(lc_load)(p + i * next) : LC_AS(lc_load_some)(p + i * next, some));
+    const LC_AS(lc_lanes) found = (LC_AS(lc_vector))bits != (LC_AS(lc_vector)){0};
+    int64_t word[LC_BYTES / 8], any = 0;
+    memcpy(word, &found, LC_BYTES);
+    LC_UNROLL(8) for (int k = 0; k < LC_BYTES / 8; k++) any |= word[k];
+    return any != 0;
+}
+
+/* Whether one of n rows has a number that is not 0 in [from, from + LC_V) of the depth. */
+LC_INLINE int LC_AS(lc_any_of)(int64_t n, const LC_REAL *a, int64_t ai, int64_t ak, int64_t from)
+{
+    if (ak == 1) return LC_AS(lc_any)(n, LC_V, a + from, ai);
+    for (int64_t i = 0; i < n; i += LC_V)
+        if (LC_AS(lc_any)(LC_V, n - i < LC_V ? n - i : LC_V, a + i + from * ak, ak)) return 1;
+    return 0;
+}
+
+/* Where, of the depth, n rows are not all 0, to whole vectors: rows of a triangle, what a mask has left. One number tells
+   of most operands that it is everywhere. */
+LC_USED static void LC_AS(lc_extent)(int64_t n, int64_t depth, const LC_REAL *a, int64_t ai, int64_t ak, int64_t *from,
+                                     int64_t *to)
+{
+    *from = 0, *to = depth;
+    if (depth < 2 * LC_V || (ak != 1 && ai != 1)) return;
+    if (a[(depth - 1) * ak] == 0)
+        while (*to >= LC_V && !LC_AS(lc_any_of)(n, a, ai, ak, *to - LC_V)) *to -= LC_V;
+    if (a[(n - 1) * ai] == 0)
+        while (*from + LC_V <= *to && !LC_AS(lc_any_of)(n, a, ai, ak, *from)) *from += LC_V;
+}
+
+/* Whether d rows of w numbers are all finite: else 0 times them is not 0. */
+LC_USED static int LC_AS(lc_finite)(int64_t d, int64_t w, const LC_REAL *b, int64_t next)
+{
+    LC_AS(lc_vector) sum[4] = {{0}};
+    for (int64_t k = 0; k < d; k++, b += next) {
+        int64_t j = 0;
+        for (; j + 4 * LC_V <= w; j += 4 * LC_V)
+            LC_UNROLL(4) for (int v = 0; v < 4; v++) sum[v] += LC_AS(lc_load)(b + j + v * LC_V) * 0;
+        for (; j < w; j += LC_V) sum[0] += LC_AS(lc_load_some)(b + j, w - j < LC_V ? w - j : LC_V) * 0;
+    }
+    sum[0] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    for (int v = 0; v < LC_V; v++)
+        if (sum[0][v] != 0) return 0;
+    return 1;
+}
+
 LC_USED static void LC_AS(lc_blocks)(int64_t m, int64_t n, int64_t depth, const LC_REAL *a, int64_t ai, int64_t ak,
                                      const LC_REAL *b, int64_t bk, int64_t bj, LC_REAL *c, int64_t ci, int64_t cj,
                                      int add, LC_REAL *room)
@@ -293,6 +345,7 @@ LC_USED static void LC_AS(lc_blocks)(int64_t m, int64_t n, int64_t depth, const 
             const int64_t d = depth - k < deep ? depth - k : deep, w = n - j < LC_COLUMNS ? n - j : LC_COLUMNS;
             const LC_REAL *right = b + k * bk + j * bj;
             LC_REAL *rest = room;
+            int finite = -1; /* not known */
             if (pack_b && bj == 1) LC_AS(lc_pack_rows)(w, d, right, bk, room);
             else if (pack_b)
                 for (int64_t t = 0; t < w; t += wide)
@@ -308,12 +361,24 @@ LC_USED static void LC_AS(lc_blocks)(int64_t m, int64_t n, int64_t depth, const 
                 const int64_t done = m == 1 && !pack_b && cj == 1
                                          ? LC_AS(lc_row)(w, d, left, ak, right, bk, c + j, add || k)
                                          : 0;
+                int64_t from[LC_MANY / 2], to[LC_MANY / 2];
+                for (int64_t s = 0; s < h; s += height) {
+                    int64_t *const first = &from[s / height], *const last = &to[s / height];
+                    LC_AS(lc_extent)(h - s < height ? h - s : height, d, left + s * ai, ai, ak, first, last);
+                    if (finite < 0 && *last - *first < d)
+                        finite = pack_b ? LC_AS(lc_finite)(1, (w + wide - 1) / wide * wide * d, room, 0)
+                                        : LC_AS(lc_finite)(d, w, right, bk);
+                    if (!finite) *first = 0, *last = d;
+                }
                 for (int64_t t = done; t < w; t += wide)
-                    for (int64_t s = 0; s < h; s += height)
-                        LC_AS(lc_rows_apart)(h - s < height ? h - s : height, w - t < wide ? w - t : wide, d,
-                                             pack_a ? rest + s / height * LC_WIDE * d : left + s * ai,
-                                             pack_a ? 1 : ai, pack_a ? LC_WIDE : ak, pack_b ? room + t * d : right + t,
-                                             pack_b ? wide : bk, c + (i + s) * ci + (j + t) * cj, ci, cj, add || k);
+                    for (int64_t s = 0; s < h; s += height) {
+                        const int64_t at = from[s / height], next = pack_b ? wide : bk, along = pack_a ? LC_WIDE : ak;
+                        LC_AS(lc_rows_apart)(h - s < height ? h - s : height, w - t < wide ? w - t : wide,
+                                             to[s / height] - at,
+                                             (pack_a ? rest + s / height * LC_WIDE * d : left + s * ai) + at * along,
+                                             pack_a ? 1 : ai, along, (pack_b ? room + t * d : right + t) + at * next,
+                                             next, c + (i + s) * ci + (j + t) * cj, ci, cj, add || k);
+                    }
             }
         }
 }
