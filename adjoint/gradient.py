@@ -50,6 +50,7 @@ from .activity import active_names, chosen_names, flows, varied_names
 from .aliases import unaliased
 from .before import by_outputs
 from .blocks import taken
+from .contractions import by_contractions
 from .cotangents import Cotangents
 from .early import without_saved
 from .finality import LASTING, final_when_read, settled_stores, written_once
@@ -257,6 +258,7 @@ def _reversed(
     held = {n.id: n for n in reverser.outputs.values()}
     given_values = {v: held[r.name] for r, v in zip(function.results, final.values, strict=True) if r.name in held}
     back = by_quotients([*sweep[:-1], *primal_block(cotangents.out), *ends], given_values)
+    back = by_contractions(back, given_values)
     body = unaliased(clean(tidy(clean(back))))
     body = merged_block(named_parts(body, reverser.fresh), in_gradient=True)
     return sweep, body, reverser.origins

@@ -62,7 +62,8 @@ def _stmt(stmt: Stmt) -> list[str]:
         case Product(buffer, index, left, right, op=op):
             axes = ", ".join(f"{name} in 0..{_dim(extent)}" for name, extent in stmt.axes)
             head = f"{_place(buffer, index)} {_STORE[op]} product"
-            words = " parallel" if stmt.parallel else ""
+            words = "".join(f" where {_dim(margin)} >= 0" for margin in stmt.asked)
+            words += " parallel" if stmt.parallel else ""
             return [f"{head} {expression(left)} {expression(right)} for {axes}{words}"]
         case For(var, lo, hi, body, kind, parallel, _):
             words = f" {kind}" + (" parallel" if parallel else "")

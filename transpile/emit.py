@@ -66,7 +66,7 @@ def templates(functions: str) -> list[str]:
         ("turn.h", ("lc_columns_{}(",)),
         ("past.h", ("lc_past_{}(",)),
         ("parts.h", ("lc_wide_{}",)),
-        ("gemm.h", ("lc_product_{}(",)),
+        ("gemm.h", ("lc_product_{}(", "lc_product_between_{}(")),
     ):
         text = (Path(__file__).parent / file).read_text(encoding="utf-8")
         for t in ("f32", "f64"):

@@ -12,6 +12,7 @@ from .emit_text import C_OPS, Speller, bare, extreme
 from .ir import Buffer, Check, Comment, Expr, For, Grow, If, Kernel, Load, Product, Stmt, Store, While
 from .passes.products import stride
 from .passes.tree import Names, own_accesses, parts, roots, walk
+from .passes.triangles import asked_between
 from .rounding import MARK, in_one_way
 
 
@@ -210,7 +211,11 @@ class Function:
         ]
         extents = ", ".join(self.spell.dim(extent) for _, extent in stmt.axes)
         last = f"{int(stmt.op is not None)}, {self.panels}, {'lc_threads' if stmt.parallel else '1'}"
-        self.put(f"lc_product_{_kind(stmt, self.kernel, self.dtype)}({extents},")
+        name = "lc_product"
+        if stmt.asked:
+            low, high = asked_between(stmt)
+            name, last = "lc_product_between", f"{last}, {self.spell.dim(low)}, {self.spell.dim(high)}"
+        self.put(f"{name}_{_kind(stmt, self.kernel, self.dtype)}({extents},")
         for text in operands:
             self.put(f"    {text},")
         self.put(f"    {last});")

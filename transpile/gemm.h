@@ -332,9 +332,11 @@ LC_USED static int LC_AS(lc_finite)(int64_t d, int64_t w, const LC_REAL *b, int6
     return 1;
 }
 
+/* `low`, `high`: in row i nobody asks for columns before i + low, nor for those from i + high on: tiles of such are not
+   made. */
 LC_USED static void LC_AS(lc_blocks)(int64_t m, int64_t n, int64_t depth, const LC_REAL *a, int64_t ai, int64_t ak,
                                      const LC_REAL *b, int64_t bk, int64_t bj, LC_REAL *c, int64_t ci, int64_t cj,
-                                     int add, LC_REAL *room)
+                                     int add, LC_REAL *room, int64_t low, int64_t high)
 {
     const int64_t size = sizeof(LC_REAL), wide = 2 * LC_V;
     const int pack_b = bj != 1 || (!LC_MASKED && n % wide) || (m >= 128 && n * depth * size >= LC_LARGE);
@@ -372,9 +374,10 @@ LC_USED static void LC_AS(lc_blocks)(int64_t m, int64_t n, int64_t depth, const 
                 }
                 for (int64_t t = done; t < w; t += wide)
                     for (int64_t s = 0; s < h; s += height) {
+                        const int64_t rows = h - s < height ? h - s : height, columns = w - t < wide ? w - t : wide;
+                        if (j + t >= i + s + rows - 1 + high || j + t + columns <= i + s + low) continue;
                         const int64_t at = from[s / height], next = pack_b ? wide : bk, along = pack_a ? LC_WIDE : ak;
-                        LC_AS(lc_rows_apart)(h - s < height ? h - s : height, w - t < wide ? w - t : wide,
-                                             to[s / height] - at,
+                        LC_AS(lc_rows_apart)(rows, columns, to[s / height] - at,
                                              (pack_a ? rest + s / height * LC_WIDE * d : left + s * ai) + at * along,
                                              pack_a ? 1 : ai, along, (pack_b ? room + t * d : right + t) + at * next,
                                              next, c + (i + s) * ci + (j + t) * cj, ci, cj, add || k);
@@ -386,13 +389,14 @@ LC_USED static void LC_AS(lc_blocks)(int64_t m, int64_t n, int64_t depth, const 
 /* Rows, or columns where there are more, are dealt out to the threads. */
 LC_USED static void LC_AS(lc_share)(int64_t m, int64_t n, int64_t depth, const LC_REAL *a, int64_t ai, int64_t ak,
                                     const LC_REAL *b, int64_t bk, int64_t bj, LC_REAL *c, int64_t ci, int64_t cj,
-                                    int add, LC_REAL *room, int64_t room_each, int64_t threads)
+                                    int add, LC_REAL *room, int64_t room_each, int64_t threads, int64_t low,
+                                    int64_t high)
 {
     const int64_t parts = LC_AS(lc_parts)(m, n, depth, threads);
     const int dots = ak == 1 && bk == 1 && (m <= 2 || n <= 2);
     if (parts == 1) {
         if (dots) LC_AS(lc_dots)(m, n, depth, a, ai, b, bj, c, ci, cj, add);
-        else LC_AS(lc_blocks)(m, n, depth, a, ai, ak, b, bk, bj, c, ci, cj, add, room);
+        else LC_AS(lc_blocks)(m, n, depth, a, ai, ak, b, bk, bj, c, ci, cj, add, room, low, high);
         return;
     }
     const int down = m >= n;
@@ -409,16 +413,18 @@ LC_USED static void LC_AS(lc_share)(int64_t m, int64_t n, int64_t depth, const L
         else if (count > 0)
             LC_AS(lc_blocks)(down ? count : m, down ? n : count, depth, down ? a + from * ai : a, ai, ak,
                              down ? b : b + from * bj, bk, bj, c + from * (down ? ci : cj), ci, cj, add,
-                             room + p * room_each);
+                             room + p * room_each, down ? low + from : low - from, down ? high + from : high - from);
         lc_round_again(own);
     }
 }
 
 /* C[i,j] = or += the sum over k of A[i,k] B[k,j], for i < m, j < n, k < depth. A[i,k] is a[i * ai + k * ak], and so on.
-   `room`: as many bytes as lc_product_room says, aligned. C is apart from A and B. */
-LC_USED static void LC_AS(lc_product)(int64_t m, int64_t n, int64_t depth, const LC_REAL *a, int64_t ai, int64_t ak,
-                                      const LC_REAL *b, int64_t bk, int64_t bj, LC_REAL *c, int64_t ci, int64_t cj,
-                                      int add, void *room, int64_t threads)
+   `room`: as many bytes as lc_product_room says, aligned. C is apart from A and B. Elements but those with
+   i + low <= j < i + high may be left as they are. */
+LC_USED static void LC_AS(lc_product_between)(int64_t m, int64_t n, int64_t depth, const LC_REAL *a, int64_t ai,
+                                              int64_t ak, const LC_REAL *b, int64_t bk, int64_t bj, LC_REAL *c,
+                                              int64_t ci, int64_t cj, int add, void *room, int64_t threads, int64_t low,
+                                              int64_t high)
 {
     const int64_t each = LC_AS(lc_product_room)(m, n, depth, ai, bj, ci, cj, 1) / (int64_t)sizeof(LC_REAL);
     if (m <= 0 || n <= 0) return;
@@ -426,9 +432,16 @@ LC_USED static void LC_AS(lc_product)(int64_t m, int64_t n, int64_t depth, const
         for (int64_t i = 0; i < m && !add; i++)
             for (int64_t j = 0; j < n; j++) c[i * ci + j * cj] = 0;
     } else if (ak == 1 && bk == 1 && (m <= 2 || n <= 2))
-        LC_AS(lc_share)(m, n, depth, a, ai, ak, b, bk, bj, c, ci, cj, add, room, each, threads);
+        LC_AS(lc_share)(m, n, depth, a, ai, ak, b, bk, bj, c, ci, cj, add, room, each, threads, low, high);
     else if (cj != 1 ? ci == 1 : n < LC_V && m > 2 * LC_V && ai == 1 && depth >= 32) /* vectors run down C */
-        LC_AS(lc_share)(n, m, depth, b, bj, bk, a, ak, ai, c, cj, ci, add, room, each, threads);
+        LC_AS(lc_share)(n, m, depth, b, bj, bk, a, ak, ai, c, cj, ci, add, room, each, threads, 1 - high, 1 - low);
     else
-        LC_AS(lc_share)(m, n, depth, a, ai, ak, b, bk, bj, c, ci, cj, add, room, each, threads);
+        LC_AS(lc_share)(m, n, depth, a, ai, ak, b, bk, bj, c, ci, cj, add, room, each, threads, low, high);
+}
+
+LC_USED static void LC_AS(lc_product)(int64_t m, int64_t n, int64_t depth, const LC_REAL *a, int64_t ai, int64_t ak,
+                                      const LC_REAL *b, int64_t bk, int64_t bj, LC_REAL *c, int64_t ci, int64_t cj,
+                                      int add, void *room, int64_t threads)
+{
+    LC_AS(lc_product_between)(m, n, depth, a, ai, ak, b, bk, bj, c, ci, cj, add, room, threads, -m, n);
 }

@@ -116,6 +116,7 @@ class Product:
     depth: Axis
     op: str | None = None
     parallel: bool = False
+    asked: tuple[Dim, ...] = ()  # of rows and columns: an element for which one is negative need not be made
 
     @property
     def axes(self) -> tuple[Axis, Axis, Axis]:

@@ -69,6 +69,7 @@ from .summed import summed
 from .tables import tables
 from .tally import tally
 from .tidy import tidy
+from .triangles import triangles
 from .turn import turn
 from .unroll import unroll
 from .usual import Versions
@@ -107,6 +108,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("quotient", quotient),  # what divides a whole loop is inverted once
     ("tables", tables),  # what is dear is asked of each element once
     ("inline", inline),  # what is cheap is computed where it is used
+    ("triangles", triangles),  # of a product that is masked, what is left is made
     ("direct", direct),  # a product is computed where its values go
     ("spent", spent),  # what nothing reads any more is not stored
     ("bounds", bounds),  # what a branch asks of a counter is where its loop goes

@@ -124,7 +124,7 @@ def _of_rows(stmt: Stmt, row: str, count: Dim) -> Stmt:
         return replace(stmt, hi=count)
     assert isinstance(stmt, Product)
     rows, columns, depth = ((var, count if var == row else n) for var, n in stmt.axes)
-    return replace(stmt, rows=rows, columns=columns, depth=depth)
+    return replace(stmt, rows=rows, columns=columns, depth=depth, asked=())
 
 
 def _axis(a: Access, row: str | None) -> int | None:

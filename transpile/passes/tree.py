@@ -224,8 +224,9 @@ def map_own(stmt: Stmt, dim: Callable[[Dim], Dim], expr: Callable[[Expr], Expr])
             assert isinstance(left, Load), "a product reads arrays"
             assert isinstance(right, Load), "a product reads arrays"
             rows, columns, depth = ((name, dim(extent)) for name, extent in stmt.axes)
-            place = tuple(dim(d) for d in index)
-            return replace(stmt, index=place, left=left, right=right, rows=rows, columns=columns, depth=depth)
+            place, asked = tuple(dim(d) for d in index), tuple(dim(d) for d in stmt.asked)
+            stmt = replace(stmt, index=place, left=left, right=right, asked=asked)
+            return replace(stmt, rows=rows, columns=columns, depth=depth)
         case Grow(buffer, count, lent):
             first = expr(lent) if lent else None
             assert first is None or isinstance(first, Load), "a list is lent the memory of an array"
