@@ -64,6 +64,10 @@ def simplify(expr: Expr) -> Expr:
             return _as_integer(-x)
         case Op(op, (a, b), _) if op in _COMPARE and (known := _known(op, a, b)) is not None:
             return Const(known, "bool")
+        case Op("greater" | "not_equal", (Cast(a), Const(value)), _) if value == 0 and _type(a) == "bool":
+            return a
+        case Op("equal", (Cast(a), Const(value)), _) if value == 0 and _type(a) == "bool":
+            return Op("logical_not", (a,), "bool")
         case Op("multiply" | "divide", (a, Const(value)), dtype) if value == 1 and _type(a) == dtype:
             return a
         case Op("divide", (a, Const(float(value))), dtype) if dtype in FLOATS and _is_power_of_two(value):

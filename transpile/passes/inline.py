@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from ..dims import Dim
+from ..dims import ONE, ZERO, Dim
 from ..ir import Buffer, Cast, Expr, For, Kernel, Load, Op, Product, Stmt, Store
 from ..node import remembered
 from ..operations import flops
@@ -153,7 +153,7 @@ def _one_level_down(body: Body, position: int, buffer: Buffer, limits: _Limits) 
 
 def definition(stmt: Stmt, buffer: Buffer, uses: Body | None = None) -> tuple[tuple[str, ...], Expr] | None:
     """(variables, value) where the statement is a nest that stores value at [variables] for all of the
-    buffer, or for all that is read of it in `uses`."""
+    buffer, or for all that is read of it in `uses`; no variable ("") for an axis of one number."""
     extents: dict[str, tuple[Dim, Dim]] = {}
     while isinstance(stmt, For):
         if len(inner := [s for s in stmt.body if not _is_comment(s)]) != 1 or stmt.kind != "map":
@@ -166,13 +166,16 @@ def definition(stmt: Stmt, buffer: Buffer, uses: Body | None = None) -> tuple[tu
         return None
     variables = []
     for axis, (index, extent) in enumerate(zip(stmt.index, buffer.shape)):
+        if (index, extent) == (ZERO, ONE) and not any(loads(stmt.value)):  # `np.arange(n)[:, None]`
+            variables.append("")
+            continue
         var = index.symbol
         if not isinstance(var, str) or var not in extents or var in variables:
             return None
         if extents[var] != (Dim.of(0), extent) and not _in_strip(uses, buffer.name, axis, extents[var]):
             return None
         variables.append(var)
-    if len(variables) != len(extents):
+    if len([v for v in variables if v]) != len(extents):
         return None
     value = stmt.value
     return tuple(variables), simplify(Cast(value, buffer.dtype))
@@ -191,7 +194,7 @@ def _is_comment(stmt: Stmt) -> bool:
 
 def _worth(variables: tuple[str, ...], value: Expr, rest: Body, buffer: Buffer, limits: _Limits) -> bool:
     size = sum(1 for _ in parts(value))
-    last = variables[-1] if variables else ""
+    last = next((v for v in reversed(variables) if v), "")
     memory = [load for load in loads(value) if load.index and (not last or last in symbols(load))]
     rows = {load for load in memory if not {*variables} <= symbols(load)}
     uses = [a for a in accesses(rest) if a.buffer == buffer.name]
