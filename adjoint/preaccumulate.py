@@ -84,11 +84,13 @@ def preaccumulated(
     sizes = {s for p in gradient.params for d in p.type.shape for s in d.symbols()}
     found = _Elements(fresh, sizes | {p.name for p in gradient.params if p.role == "config"})
     given = {p.name for p in gradient.params if p.role not in ("output", "cotangent")}
-    *forward, final = merged_block((*forward, final))  # as the gradient is
-    assert isinstance(final, Return)
-    whole = found.example(forward, final, head, rest, given, [r.name for r in gradient.results])
-    sweep, back = whole or found.loops(forward, rest, (), given, read((final,)))
-    return Taped([*found.rooms, *sweep, final], back, back, found.slopes) if found.slopes else None
+    *forward, end = merged_block((*forward, final))  # as the gradient is
+    assert isinstance(end, Return)
+    whole = found.example(forward, end, head, rest, given, [r.name for r in gradient.results])
+    if whole:
+        return Taped(*whole, whole[1], found.slopes)
+    sweep, back = found.loops(forward, rest, (), given, read((end,)))
+    return Taped([*found.rooms, *sweep, end], back, back, found.slopes) if found.slopes else None
 
 
 @dataclass
@@ -137,16 +139,18 @@ class _Elements:
         local = made.block(back) if made else None
         if made is None or local is None or not 0 < len(made.sums_of) <= MOST:
             return None
-        if made.renamed & (elsewhere | live_before([loop], elsewhere)):
+        others = elsewhere | live_before([loop], elsewhere)
+        if made.renamed & others:
             return None
         slopes = list(made.sums_of.values())
         zeros = [Assign(name.id, construct.zeros(name.type)) for name in slopes]
-        own = made.apart([*zeros, *local], slopes)
+        needed = made.needed([*zeros, *local], slopes)
+        if needed is None:
+            return None
+        own = made.apart(needed, slopes, others)
         place = [At(position(outer)) for outer in around]
         kept = [self.room(name, around) for name in slopes]
         stores = [Store(a, construct.complete(a, place), n) for a, n in zip(kept, slopes, strict=True)]
-        if own is None:
-            return None
         body = [*made.forward, *own, *stores]
         later = live_before([replace(loop, body=tuple(body))], elsewhere | {array.id for array in kept})
         if assigned(own) & (elsewhere | later):
@@ -164,21 +168,28 @@ class _Elements:
         known: Set[str],
         results: Sequence[str],
     ) -> tuple[list[Stmt], list[Stmt]] | None:
-        """The sweeps of a layer whose example is an element."""
+        """The sweeps of a layer whose example is an element, the forward with its end."""
         *back, returned = rest
         assert isinstance(returned, Return)
         made = _Slopes.of(forward, again, rest, known, set(), self.fresh)
         if made is None or len(returned.values) > MOST or any(v.type.rank for v in returned.values):
             return None
-        names = [self.fresh(f"slope_{name.removeprefix('d_')}") for name in results]
-        slopes = [Name(n, v.type) for n, v in zip(names, returned.values, strict=True)]
+        ids = [self.fresh(f"slope_{name.removeprefix('d_')}") for name in results]
+        slopes = [Name(n, v.type) for n, v in zip(ids, returned.values, strict=True)]
         local = made.block([*back, *(Assign(s.id, v) for s, v in zip(slopes, returned.values, strict=True))])
-        own = made.apart(local, slopes) if local is not None and not made.sums_of else None
-        if own is None or (made.renamed | assigned(own) - {s.id for s in slopes}) & read((final,)):
+        needed = made.needed(local, slopes) if local is not None and not made.sums_of else None
+        if needed is None or made.renamed & read((final,)):
             return None
+        own = made.apart(needed, slopes, set())
+        held = [Name(self.fresh("result"), v.type) for v in final.values if names(v) & assigned(own)]
+        if any(name.type.rank for name in held):
+            return None
+        left = iter(held)
+        values = tuple(next(left) if names(v) & assigned(own) else v for v in final.values)
+        saved = [Assign(n.id, v) for n, v in zip(values, final.values, strict=True) if isinstance(n, Name) and n != v]
         self.slopes |= {s.id for s in slopes}
-        values = tuple(construct.call("multiply", made.seed, slope) for slope in slopes)
-        return [*made.forward, *own], [replace(returned, values=values)]
+        back = [replace(returned, values=tuple(construct.call("multiply", made.seed, s) for s in slopes))]
+        return [*made.forward, *saved, *own, replace(final, values=values)], back
 
     def room(self, slope: Name, around: tuple[For, ...]) -> Name:
         counts = [n for loop in around if (n := most_trips(loop)) is not None]
@@ -287,20 +298,31 @@ class _Slopes:
         renamed = {n for n, new in merged.versions.items() if n != new}
         return _Slopes(merged.body, renamed, _bound(forward), seed, known, counters, own, _summed(back) - known, fresh)
 
-    def apart(self, local: Sequence[Stmt], slopes: Sequence[Name]) -> tuple[Stmt, ...] | None:
-        """With names of its own for what it makes; None where the forward does not have all it takes."""
+    def needed(self, local: Sequence[Stmt], slopes: Sequence[Name]) -> tuple[Stmt, ...] | None:
+        """What of it the slopes need; None where the forward does not have all it takes."""
         ends = {name.id for name in slopes}
         local = clean(local, live=ends)
-        taken = live_before(local, ends)
-        lists = {s.list.id for s in walk_stmts(tuple(self.forward)) if isinstance(s, Push)}
         emptied = {s.list.id for s in walk_stmts(local) if isinstance(s, Pop)}
-        if not taken <= self.known or not emptied <= lists & _bound(self.forward):
+        if not live_before(local, ends) <= self.known or not emptied <= self.lists & _bound(self.forward):
             return None
-        shared = _bound(local) & _bound(self.forward) - lists
-        own = {n: self.fresh(n) for n in sorted(shared & self.primal | shared - taken)}
+        return local
+
+    @property
+    def lists(self) -> set[str]:
+        return {s.list.id for s in walk_stmts(tuple(self.forward)) if isinstance(s, Push)}
+
+    def apart(self, local: Sequence[Stmt], slopes: Sequence[Name], others: Set[str]) -> tuple[Stmt, ...]:
+        """With names of its own for what others read, and for what it makes before it asks: then elements that hand
+        nothing on are independent. (The turns of a loop of known length shall not be so: elements go side by side.)"""
+        taken = live_before(local, {name.id for name in slopes})
+        shared = _bound(local) & _bound(self.forward) - self.lists
+        loops = [s for s in walk_stmts(tuple(local)) if isinstance(s, For) and most_trips(s) is not None]
+        turning = {n for loop in loops for n in _bound(loop.body)}
+        begun = {s.name for s in self.forward if isinstance(s, Assign)} & turning
+        own = {n: self.fresh(n) for n in sorted(shared & self.primal & others | shared - taken - begun)}
         types = name_types([*self.forward, *local], {})
-        begun = [Assign(new, Name(n, types[n])) for n, new in own.items() if n in taken]
-        return (*begun, *rename_block(local, own))
+        copies = [Assign(new, Name(n, types[n])) for n, new in own.items() if n in taken]
+        return (*copies, *rename_block(local, own))
 
     def block(self, body: Sequence[Stmt], top: bool = True) -> list[Stmt] | None:
         """None where something else is done."""

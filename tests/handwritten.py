@@ -95,13 +95,13 @@ def d_huber(p: Array, t: Array, dy: Array, delta: float = 1.0) -> tuple[Array, .
     return d_p, -d_p
 
 
-def d_attention(q: Array, k: Array, v: Array, dy: Array) -> tuple[Array, ...]:
+def d_attention(q: Array, k: Array, v: Array, y: Array, dy: Array) -> tuple[Array, ...]:
     root = np.sqrt(q.shape[1])
     scores = q @ k.T / root
     e = np.exp(scores - np.max(scores, axis=1, keepdims=True))
     weights = e / np.sum(e, axis=1, keepdims=True)
     d_weights = dy @ v.T
-    d_scores = weights * (d_weights - np.sum(d_weights * weights, axis=1, keepdims=True)) / root
+    d_scores = weights * (d_weights - np.sum(dy * y, axis=1, keepdims=True)) / root
     return d_scores @ k, d_scores.T @ q, weights.T @ dy
 
 

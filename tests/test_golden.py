@@ -33,7 +33,7 @@ SHAPES: dict[str, list[tuple[int, ...]]] = {
     "d_layer_norm": [(6,), (6,), (6,)],
     "d_cross_entropy": [(5,), (5,), ()],
     "d_huber": [(7,), (7,), ()],
-    "d_attention": [(3, 4), (5, 4), (5, 2), (3, 2)],
+    "d_attention": [(3, 4), (5, 4), (5, 2), (3, 2), (3, 2)],
     "d_bilinear": [(3,), (4,), (2, 3, 4), (2,)],
     "d_largest_of_pairs": [(8,), (4,)],
     "d_cosine": [(5,), (5,), (), ()],

@@ -75,6 +75,7 @@ def d_attention(
     q: real["T D"],
     k: real["S D"],
     v: real["S E"],
+    y: real["T E"],
     dy: real["T E"],
 ) -> tuple[real["T D"], real["S D"], real["S E"]]:
     """Gradient of attention: dy (T, E) -> d_q (T, D), d_k (S, D), d_v (S, E)."""
@@ -82,7 +83,7 @@ def d_attention(
     weights = special.softmax(q @ k.T / sqrt, axis=1)
     # 34: weights = special.softmax(q @ k.T / np.sqrt(q.shape[1]), axis=1)
     d_softmax = dy @ v.T
-    d_product = weights * (d_softmax - np.sum(d_softmax * weights, axis=1, keepdims=True)) / sqrt
+    d_product = weights * (d_softmax - np.sum(dy * y, axis=1, keepdims=True)) / sqrt
     d_q = d_product @ k
     d_k = d_product.T @ q
     d_v = weights.T @ dy
