@@ -303,13 +303,12 @@ LC_INLINE int LC_AS(lc_any_of)(int64_t n, const LC_REAL *a, int64_t ai, int64_t 
     return 0;
 }
 
-/* Where, of the depth, n rows are not all 0, to whole vectors: rows of a triangle, what a mask has left. One number tells
-   of most operands that it is everywhere. */
+/* Where, of the depth, n rows are not all 0, to whole vectors: rows of a triangle, what a mask has left. */
 LC_USED static void LC_AS(lc_extent)(int64_t n, int64_t depth, const LC_REAL *a, int64_t ai, int64_t ak, int64_t *from,
                                      int64_t *to)
 {
     *from = 0, *to = depth;
-    if (depth < 2 * LC_V || (ak != 1 && ai != 1)) return;
+    if (ak != 1 && ai != 1) return;
     if (a[(depth - 1) * ak] == 0)
         while (*to >= LC_V && !LC_AS(lc_any_of)(n, a, ai, ak, *to - LC_V)) *to -= LC_V;
     if (a[(n - 1) * ai] == 0)
@@ -366,7 +365,11 @@ LC_USED static void LC_AS(lc_blocks)(int64_t m, int64_t n, int64_t depth, const 
                 int64_t from[LC_MANY / 2], to[LC_MANY / 2];
                 for (int64_t s = 0; s < h; s += height) {
                     int64_t *const first = &from[s / height], *const last = &to[s / height];
-                    LC_AS(lc_extent)(h - s < height ? h - s : height, d, left + s * ai, ai, ak, first, last);
+                    const int64_t rows = h - s < height ? h - s : height;
+                    const LC_REAL *at = left + s * ai;
+                    *first = 0, *last = d;
+                    if (d < 4 * LC_V || (at[(d - 1) * ak] != 0 && at[(rows - 1) * ai] != 0)) continue; /* as a rule */
+                    LC_AS(lc_extent)(rows, d, at, ai, ak, first, last);
                     if (finite < 0 && *last - *first < d)
                         finite = pack_b ? LC_AS(lc_finite)(1, (w + wide - 1) / wide * wide * d, room, 0)
                                         : LC_AS(lc_finite)(d, w, right, bk);
