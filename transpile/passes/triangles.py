@@ -44,7 +44,7 @@ def _asked(stmt: Product, kernel: Kernel) -> Product:
 def _is_own(stmt: Product, kernel: Kernel) -> bool:
     """Whether nothing else is stored in what it makes, and no other product takes it whole."""
     name = stmt.buffer
-    if any(b.name == name and (b.kind != "temp" or b.alias) or b.alias == name for b in kernel.buffers):
+    if any((b.name == name and (b.kind != "temp" or b.alias)) or b.alias == name for b in kernel.buffers):
         return False
     if any(isinstance(s, Product) and name in (s.left.buffer, s.right.buffer) for s in walk(kernel.body)):
         return False
