@@ -1,4 +1,4 @@
-"""Attentions with masks: parts of products that nobody asks for are not made; sums over scores are sums over results."""
+"""Attentions with masks: what nobody asks for of a product is not made; sums over scores are sums over results."""
 
 from __future__ import annotations
 
