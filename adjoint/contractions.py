@@ -15,7 +15,19 @@ from collections.abc import Mapping, Sequence
 
 from ..transpile import construct
 from ..transpile.operations import ROWS, letters
-from ..transpile.program import Assign, Call, Expr, Name, Stmt, map_children, walk_stmts
+from ..transpile.program import (
+    Assign,
+    Call,
+    Expr,
+    Name,
+    Stmt,
+    assigned,
+    blocks,
+    map_children,
+    names,
+    stored,
+    walk_stmts,
+)
 from ..transpile.renaming import map_stmt
 
 Product = tuple[list[tuple[Expr, str]], str]  # operands, with the letter of each axis, and the letters of the result
@@ -23,11 +35,13 @@ Product = tuple[list[tuple[Expr, str]], str]  # operands, with the letter of eac
 
 def by_contractions(body: Sequence[Stmt], given: Mapping[Expr, Name]) -> list[Stmt]:
     """`given`: returned values, by the output that holds them."""
-    outputs = [(p, name) for value, name in given.items() if (p := _product(value)) is not None]
+    times = Counter(n for s in walk_stmts(tuple(body)) if not blocks(s) for n in assigned((s,)))
+    changed = stored(tuple(body)) | {n for n, count in times.items() if count > 1}
+    settled = {value: name for value, name in given.items() if not names(value) & changed}
+    outputs = [(p, name) for value, name in settled.items() if (p := _product(value)) is not None]
     if not outputs:
         return list(body)
-    times = Counter(s.name for s in walk_stmts(tuple(body)) if isinstance(s, Assign))
-    made = {s.name: s.value for s in body if isinstance(s, Assign) and times[s.name] == 1}
+    made = {s.name: s.value for s in body if isinstance(s, Assign) and not ({s.name} | names(s.value)) & changed}
 
     def shorter(expr: Expr) -> Expr:
         expr = map_children(expr, shorter)

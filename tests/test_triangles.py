@@ -141,3 +141,33 @@ def test_what_is_no_number_is_seen_where_numpy_sees_it(package, name: str, bad: 
 def test_rows_are_worth_what_their_results_are(folder, package, name: str) -> None:
     text = gradient_source(read_module(folder / "masked.py"), name)
     assert "np.sum(dy * y, axis=" in text
+
+
+CHANGED = '''
+import numpy as np
+from layerc import layer, real
+
+
+@layer
+def changed(q: real["T S"], v: real["S D"]) -> real["T D"]:
+    """What is multiplied is not what was normalised."""
+    e = np.exp(q)
+    w = e / np.sum(e, axis=1, keepdims=True)
+    p = w.copy()
+    p[0] = 1.0
+    return p @ v
+
+
+@layer
+def returned(q: real["T S"], v: real["S D"]) -> tuple[real["T D"], real["T S"]]:
+    """More than the product comes back for a factor."""
+    e = np.exp(q)
+    w = e / np.sum(e, axis=1, keepdims=True)
+    return w @ v, w * w
+'''
+
+
+@pytest.mark.parametrize("name", ["changed", "returned"])
+def test_others_add_up_what_comes_back(folder, name: str) -> None:
+    (folder / "changed.py").write_text(CHANGED)
+    assert "dy * y" not in gradient_source(read_module(folder / "changed.py"), name)
