@@ -114,9 +114,8 @@ def test_bits_do_not_hang_on_threads(package, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_asked(folder, name: str) -> None:
-    built_from(folder, "again", TEXT)
-    forward = next(k for (layer, m), k in kernels_in(folder / "again.py").items() if (layer, m) == (name, "predict"))
+def test_what_is_asked(folder, package, name: str) -> None:
+    forward = next(k for (layer, m), k in kernels_in(folder / "masked.py").items() if (layer, m) == (name, "predict"))
     asked = [len(s.asked) for s in walk(forward.body) if isinstance(s, Product)]
     assert max(asked, default=0) == ASKED.get(name, 0)
 
