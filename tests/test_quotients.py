@@ -133,7 +133,7 @@ def test_it_is_the_textbooks(package, folder):
     assert "d_x = (dy - np.sum(dy * y, axis=1, keepdims=True)) * y\n" in text
     assert "exp" not in text
     text = gradient_source(module, "attention")
-    assert "(d_ratio - np.sum(d_ratio * p, axis=1, keepdims=True)) * p\n" in text
+    assert "(d_ratio - np.sum(dy * y, axis=1, keepdims=True)) * p\n" in text
     assert "p = e / total_e" in text
 
 

@@ -98,13 +98,13 @@ def simplify(expr: Expr) -> Expr:
             return Op("where", (c, b, a), dtype)
         case Op("logical_not", (Const(value),), _):
             return Const(not value, "bool")
-        case Op("logical_and", (Const(value, "bool"), b), _) if _type(b) == "bool":
+        case Op("logical_and" | "bitwise_and", (Const(value, "bool"), b), _) if _type(b) == "bool":
             return b if value else Const(False, "bool")
-        case Op("logical_and", (a, Const(value, "bool")), _) if _type(a) == "bool":
+        case Op("logical_and" | "bitwise_and", (a, Const(value, "bool")), _) if _type(a) == "bool":
             return a if value else Const(False, "bool")
-        case Op("logical_or", (Const(value, "bool"), b), _) if _type(b) == "bool":
+        case Op("logical_or" | "bitwise_or", (Const(value, "bool"), b), _) if _type(b) == "bool":
             return Const(True, "bool") if value else b
-        case Op("logical_or", (a, Const(value, "bool")), _) if _type(a) == "bool":
+        case Op("logical_or" | "bitwise_or", (a, Const(value, "bool")), _) if _type(a) == "bool":
             return Const(True, "bool") if value else a
         case Cast(value, dtype):
             return _cast(value, dtype, expr)
