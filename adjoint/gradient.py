@@ -61,6 +61,7 @@ from .outputs import given_outputs, is_part_of
 from .overwritten import without_overwritten
 from .parts import named_parts
 from .point import Point, cost
+from .preaccumulate import preaccumulated
 from .quotients import by_quotients
 from .reductions import named_reductions
 from .reverse import Reverser
@@ -77,20 +78,33 @@ def gradient(layer: Layer, source: str, path: str) -> Function:
 
     Raises Mistake, with the place in the user's file, where something has no derivative.
     """
-    return _derived(layer, source, path)[0]
+    return _whole(layer, source, path)[0]
 
 
 def kept(layer: Layer, source: str, path: str) -> Kept | None:
     """The same gradient in two parts for training: a forward that keeps, a pullback that does not run it again."""
-    found, sweep = _derived(layer, source, path)
-    return keep(layer.forward or layer.predict, sweep, found)
+    primal = layer.forward or layer.predict
+    ahead = preaccumulated(_prepared(primal))
+    if ahead and (made := keep(primal, *_derived(layer, ahead.function, source, path, ahead.idle), ahead.slopes)):
+        return made
+    return keep(primal, *_whole(layer, source, path))
+
+
+def _prepared(primal: Function) -> Function:
+    return without_overwritten(_with_one_name(_with_named_extents(_without_clashes(primal))))
 
 
 @remembered
-def _derived(layer: Layer, source: str, path: str) -> tuple[Function, tuple[Stmt, ...]]:
-    function = _with_one_name(_with_named_extents(_without_clashes(layer.forward or layer.predict)))
-    function = without_overwritten(function)
-    sweep, body = _settled(function, f"d_{layer.name}", {path: lines_of(source)})
+def _whole(layer: Layer, source: str, path: str) -> tuple[Function, tuple[Stmt, ...]]:
+    return _derived(layer, _prepared(layer.forward or layer.predict), source, path)
+
+
+def _derived(
+    layer: Layer, function: Function, source: str, path: str, idle: Set[str] = frozenset()
+) -> tuple[Function, tuple[Stmt, ...]]:
+    """The gradient of a layer, as this function says it, and the forward sweep. `idle`: names that no derivative flows
+    through."""
+    sweep, body = _settled(function, f"d_{layer.name}", {path: lines_of(source)}, idle=idle)
     sweep, body = by_operands(function, sweep, body, _facts(function))
     body = by_outputs(function, sweep, body)
     body = without_saved(function, given_outputs(function, sweep[-1], body))
@@ -98,15 +112,21 @@ def _derived(layer: Layer, source: str, path: str) -> tuple[Function, tuple[Stmt
 
 
 def _settled(
-    function: Function, name: str, lines: dict[str, list[str]], given: bool = True
+    function: Function,
+    name: str,
+    lines: dict[str, list[str]],
+    given: bool = True,
+    idle: Set[str] = frozenset(),
 ) -> tuple[list[Stmt], tuple[Stmt, ...]]:
-    """The forward sweep and the body of the gradient. `given`: the gradient may take the outputs.
+    """The forward sweep and the body of the gradient. `given`: the gradient may take the outputs; `idle`: names that no
+    derivative flows through.
 
     An array whose earlier content the gradient needs has its writes taken back, or, where that cannot be, versions.
     """
     fresh = Fresh(taken(function))
     function, left = with_lengths(named_reductions(function, fresh), fresh, _facts(function))
-    function, idle = without_shifts(function)
+    function, shifts = without_shifts(function)
+    idle = idle | shifts
     versioned: set[str] = set()
     undone: set[str] = set()
     while True:

@@ -13,8 +13,9 @@ would be more than what the layer takes and gives: it is made in a cache as soon
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import prod
 
 from ..transpile import construct
@@ -58,7 +59,6 @@ from .exchange import elements, exchanged
 from .loops import DEAR, costs, is_product
 from .outputs import cut
 from .point import CHEAP, cost
-from .preaccumulate import preaccumulated
 from .sizes import degree, extents_of, most_axes
 from .tape import Taped, lists, taped
 from .versions import name_types
@@ -79,9 +79,9 @@ class Kept:
         return tuple(r.name for r in self.forward.results if r.role == "memory")
 
 
-def keep(primal: Function, sweep: Sequence[Stmt], gradient: Function) -> Kept | None:
-    """`sweep`: the forward sweep with all that could be saved in it, ending in the primal's return. None where
-    nothing is worth keeping."""
+def keep(primal: Function, gradient: Function, sweep: Sequence[Stmt], slopes: Set[str] = frozenset()) -> Kept | None:
+    """`sweep`: the forward sweep with all that could be saved in it, ending in the primal's return; `slopes`: what it
+    makes to be kept. None where nothing is worth keeping."""
     body = [s for s in gradient.body if not isinstance(s, Comment)]
     head, rest = cut(body, {p.name for _, p in cotangents_of(primal)})
     *before, final = sweep
@@ -89,18 +89,16 @@ def keep(primal: Function, sweep: Sequence[Stmt], gradient: Function) -> Kept | 
     used = {p.name for p in (*primal.params, *gradient.params)} | {r.name for r in primal.results}
     apart = _Apart(Fresh(used | assigned((*before, *gradient.body))))
     before, head = apart.of(before), apart.of(head)
-    ahead = preaccumulated(before, final, head, rest, gradient, apart.fresh)
-    if ahead and (made := _kept(primal, ahead.forward, gradient, head, ahead.rest, apart.fresh, ahead)):
-        return made
     rest = _own_names(rest, assigned(tuple(head)), apart.fresh)
     copies, on_copies = _on_copies(rest, assigned(tuple(head)), apart.fresh)
-    if copies and (made := _kept(primal, [*before, final], gradient, head, on_copies, apart.fresh)):
+    made_of = partial(_kept, primal, gradient=gradient, head=head, fresh=apart.fresh, slopes=slopes)
+    if copies and (made := made_of(sweep=[*before, final], rest=on_copies)):
         if not copies & assigned(made.pullback.body):
             return made
     tape = None if _is_small(primal, sweep, FEW) else taped(before, rest, apart.fresh)
-    if tape is not None and (made := _kept(primal, [*tape.forward, final], gradient, head, rest, apart.fresh, tape)):
+    if tape is not None and (made := made_of(sweep=[*tape.forward, final], rest=rest, tape=tape)):
         return made
-    return _kept(primal, [*before, final], gradient, head, rest, apart.fresh)
+    return made_of(sweep=[*before, final], rest=rest)
 
 
 def _kept(
@@ -110,6 +108,7 @@ def _kept(
     head: list[Stmt],
     rest: list[Stmt],
     fresh: Fresh,
+    slopes: Set[str],
     tape: Taped | None = None,
 ) -> Kept | None:
     """`head` and `rest`: the gradient before the cut and behind it. With a tape: None where what it stands for is
@@ -133,7 +132,7 @@ def _kept(
 
     while True:
         may = {n: types[n] for n in allowed}
-        found = _Choice(head, may, most_axes(primal), earlier, _alike(primal, head)).of(live_before(after))
+        found = _Choice(head, may, most_axes(primal), earlier, _alike(primal, head), slopes).of(live_before(after))
         found |= tape.names if tape else set()
         found -= _made_anyhow(head, after, found)
         if not tape:
@@ -164,7 +163,7 @@ def _kept(
     if tape:
         if tape.lists.keys() & assigned(body):
             return None
-        body = clean([*again, *lists(tape, head, fresh), *tape.rest])
+        body = clean([*again, lists(tape, head, fresh), *tape.rest])
     given = {n: r for n, r in given.items() if n in found & read(body)}
     body = tuple(rename_block(body, {n: r.name for n, r in given.items()}))
     used = read(body) | extents_of(body)
@@ -339,6 +338,7 @@ class _Choice:
     degree: int
     earlier: dict[int, set[str]]
     alike: set[str]  # what is the same for all examples
+    slopes: Set[str]  # what is made to cross
 
     def of(self, needed: set[str]) -> set[str]:
         found: set[str] = set()
@@ -351,7 +351,7 @@ class _Choice:
             makers = [s for s in self.head if name in assigned((s,))]
             if not makers:
                 continue
-            if all(self._is_cheap(s) for s in makers):
+            if name not in self.slopes and all(self._is_cheap(s) for s in makers):
                 todo += [n for s in makers for n in read((s,))]
             elif name in self.types and self._whole(makers, needed):
                 found.add(name)

@@ -19,7 +19,7 @@ convergence run a few times. In a pullback the list lies on the tape where all i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 
 from ..transpile import construct
@@ -54,8 +54,8 @@ class Taped:
     read: list[Stmt]  # what comes after the cut, as if it read them: it tells what else it needs
     rest: list[Stmt]  # the same with its lists
     names: set[str]  # the tapes, and how often their loops ran
-    lists: dict[str, Call] = field(default_factory=dict)  # what they stand for, and what it is where they hold all
-    fits: Expr = field(default_factory=lambda: const(True))  # whether they do
+    lists: dict[str, Call]  # what they stand for, and what it is where they hold all
+    fits: Expr  # whether they do
 
 
 @dataclass(frozen=True)
@@ -156,11 +156,9 @@ def _taken(stmt: Stmt, tapes: dict[str, _Tape]) -> Stmt:
     return replace(stmt, body=tuple(map(taken, stmt.body)))
 
 
-def lists(tape: Taped, head: Sequence[Stmt], fresh: Callable[[str], str]) -> list[Stmt]:
+def lists(tape: Taped, head: Sequence[Stmt], fresh: Callable[[str], str]) -> Stmt:
     """The lists, from the tapes or, by what made them first, again."""
-    if not tape.lists:
-        return []
     lent = tuple(Assign(name, value) for name, value in tape.lists.items())
     counters = {s.var for s in walk_stmts(tuple(head)) if isinstance(s, For)}  # which extents and indices name
     own = assigned(tuple(head)) - set(tape.lists) - counters  # no value of a register shall be an array for their sake
-    return [If(tape.fits, lent, tuple(rename_block(head, {n: fresh(n) for n in sorted(own)})))]
+    return If(tape.fits, lent, tuple(rename_block(head, {n: fresh(n) for n in sorted(own)})))

@@ -48,7 +48,7 @@ def built_from(folder: Path, name: str, source: str) -> Any:
 
 def runs_loops(kernel: Kernel) -> bool:
     """Whether the loops of a layer are run in it: not where a pullback is given what they tell."""
-    return not any(b.kind == "in" and b.name.startswith("slope_") for b in kernel.buffers)
+    return not any(b.kind == "in" and "_by_" in b.name for b in kernel.buffers)
 
 
 def built_with(module: str, constants: dict[str, int], folder: Path, name: str, source: str) -> Any:

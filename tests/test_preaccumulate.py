@@ -1,4 +1,4 @@
-"""Local derivatives made in the forward: of elements, and examples, that have a `while` and one result."""
+"""Local derivatives made in the forward: of what iterates and has few inputs and results, element by element."""
 
 from __future__ import annotations
 
@@ -207,9 +207,123 @@ def last(x: real["N"]) -> real["N"]:
             u = 0.5 * u + 0.1 * np.cos(u)
         y[i] = u
     return y * u
+
+
+@layer
+def whole(x: real["H W"], a: real["W"], s: Param[real]) -> real["H W"]:
+    """Whole arrays until all have converged; two arguments are repeated."""
+    u = np.ones_like(x)
+    step = np.ones_like(x)
+    while np.max(np.abs(step)) > 1e-4:
+        step = (u + np.exp(u) * s * s - x * x - a * a) / (1.0 + np.exp(u) * s * s)
+        u = u - step
+    return u * np.cos(x)
+
+
+@layer
+def begins(x: real["N"], a: real["N"]) -> real["N"]:
+    """A root begins at 0, where its derivative is infinite, and nothing has come of the inputs yet."""
+    y = np.zeros_like(x)
+    for i in range(len(x)):
+        u, last, turns = 0.0, 1.0, 0
+        while abs(u - last) > 1e-3 and turns < 40:
+            last = u
+            u = 0.4 * np.sqrt(u) + 0.1 * x[i] * x[i] + 0.01 * a[i] * a[i]
+            turns += 1
+        y[i] = u
+    return y
+
+
+@layer
+def passed_by(x: real["N"]) -> real["N"]:
+    """What a choice passes by has no finite value, and no finite derivative."""
+    y = np.zeros_like(x)
+    for i in range(len(x)):
+        u = x[i]
+        while u * u > 0.2:
+            u = np.where(u > 0, 0.5 * np.sqrt(np.where(u > 0, u, 1.0)) - 0.4, 0.5 * np.log1p(-np.minimum(u, 0.0)))
+        y[i] = np.maximum(u, 0.3 * x[i]) + np.clip(u, -0.1, 0.2)
+    return y
+
+
+@layer
+def in_a_branch(x: real["N"]) -> real["N"]:
+    """Only some elements iterate; the others are not what they were for the sake of the loop."""
+    y = np.zeros_like(x)
+    for i in range(len(x)):
+        if x[i] > 0.2:
+            u = x[i]
+            while u > 0.3:
+                u = 0.5 * u + 0.1 * np.sin(u)
+            y[i] = u * x[i]
+        else:
+            y[i] = -x[i]
+    return y
+
+
+@layer
+def constants(x: real["N"], a: real["N"]) -> real["N"]:
+    """What never changes has no room; a variable is given a number on the way."""
+    y = np.zeros_like(x)
+    for i in range(len(x)):
+        u, v = x[i], a[i]
+        while u > 0.3:
+            u = 0.5 * u + 0.1 * np.sin(u)
+            if u > 1.0:
+                v = 0.5
+        y[i] = u + v * v + a[i]
+    return y
+
+
+@layer
+def unturned(x: real["N"], a: Param[real]) -> real["N"]:
+    """Where no turn is taken, what it would have gone over stays."""
+    y = np.zeros_like(x)
+    for i in range(len(x)):
+        u, v = x[i] * x[i], x[i]
+        while v > 0.4:
+            v = 0.5 * v
+            u = np.tanh(a)
+        y[i] = u
+    return y
+
+
+@layer
+def softened(x: real["N"]) -> real["N"]:
+    """A sum on the way."""
+    u = x
+    while np.max(np.abs(u)) > 0.6:
+        u = np.tanh(u - 0.1 * np.mean(u))
+        u = 0.9 * u
+    return u
+
+
+@layer
+def along(x: real["T"], a: Param[real]) -> real:
+    """Each turn takes another element."""
+    h, t = 0.0, 0
+    while t < len(x):
+        h = np.tanh(a * h + x[t])
+        t += 1
+    return h
+
+
+@layer
+def many(x: real["N"], p: Param[real["5"]]) -> real["N"]:
+    """Six inputs."""
+    y = np.zeros_like(x)
+    for i in range(len(x)):
+        u = x[i]
+        while u > 0.5:
+            u = 0.5 * u * np.tanh(p[0]) + 0.1 * np.sin(p[1] + p[2] * u + p[3] * u * u) + 0.01 * p[4]
+        y[i] = u
+    return y
 '''
-AHEAD = ("root", "shared", "parameters", "total", "twice", "deeper", "left", "fixed")
-OTHERS = ("carried", "two", "neighbours", "rows", "last")
+AHEAD = (
+    "root shared parameters total twice deeper left fixed carried two neighbours rows last".split()
+    + "whole begins passed_by in_a_branch constants unturned".split()
+)
+OTHERS = ["softened", "along", "many"]
 ARGUMENTS = {
     "root": [(9,), ()],
     "shared": [(3, 5, 70), (3, 70), (3,)],
@@ -218,6 +332,12 @@ ARGUMENTS = {
     "rows": [(2, 4, 5)],
     "left": [(2, 3, 40)],
     "fixed": [(4, 33), ()],
+    "whole": [(2, 5, 7), (2, 7), ()],
+    "begins": [(3, 19), (3, 19)],
+    "constants": [(3, 19), (3, 19)],
+    "unturned": [(3, 19), ()],
+    "along": [(3, 12), ()],
+    "many": [(3, 19), (5,)],
 }
 
 
@@ -240,12 +360,12 @@ def pairs(module):
 def test_the_pullback_runs_no_loop_again(pairs, name: str) -> None:
     pullback = print_function(pairs[name].pullback)
     assert "while" not in pullback and "_saved" not in pullback
-    assert any(n.startswith("slope_") for n in pairs[name].names)
+    assert any("_by_" in n for n in pairs[name].names)
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_others_do_as_before(pairs, name: str) -> None:
-    assert pairs[name] is None or not any(n.startswith("slope_") for n in pairs[name].names)
+    assert pairs[name] is None or not any("_by_" in n for n in pairs[name].names)
 
 
 def draw(name: str, dtype: type, seed: int = 0) -> list[np.ndarray]:
@@ -260,7 +380,7 @@ def test_values_and_gradients(package, name: str, seed: int) -> None:
     agrees(getattr(package, name), values, rng, 1e-10, 2e-5, exact=name != "total")
 
 
-@pytest.mark.parametrize("name", AHEAD)
+@pytest.mark.parametrize("name", [n for n in AHEAD if n != "two"])
 def test_the_pair_is_the_gradient(module, pairs, name: str) -> None:
     """As printed: of an example, what the source of the gradient makes of what comes back, but for rounding."""
     layer = next(x for x in module.layers if x.name == name)
@@ -273,7 +393,7 @@ def test_the_pair_is_the_gradient(module, pairs, name: str) -> None:
         np.testing.assert_allclose(found, want, 1e-12, 1e-12)
 
 
-@pytest.mark.parametrize("name", AHEAD)
+@pytest.mark.parametrize("name", [n for n in AHEAD if n != "two"])
 def test_bits_do_not_hang_on_threads(package, name: str) -> None:
     same_bits(getattr(package, name), draw(name, np.float32))
 
@@ -319,7 +439,7 @@ def again(x: real["N"]) -> tuple[real["N"], real["N"]]:
 def test_values_of_a_variable_are_told_apart(tmp_path: Path) -> None:
     module = check_file(tmp_path / "again.py", VERSIONS)
     pair = kept(module.layers[0], module.source, module.path)
-    assert pair is not None and any(n.startswith("slope_") for n in pair.names)
+    assert pair is not None and any("_by_" in n for n in pair.names)
     x = np.array([3.0, 0.1, 0.9, 1.7])
     want = run(module.layers[0].predict, {"x": x})
     found = run(pair.forward, {"x": x})
