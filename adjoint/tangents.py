@@ -284,7 +284,14 @@ class _Step:
             )
         reads_y = any(t is not None and mentions(expr, k, "y") for k, t in enumerate(tangents))
         y = self.value(expr) if reads_y else expr
-        parts = [self.through(expr, k, args, y, t, i) for k, t in enumerate(tangents) if t is not None]
+        given = {k: t for k, t in enumerate(tangents) if t is not None}
+        unsure = {k for k in given if singular(expr) and self.all.is_unsure(expr.args[k], i)}
+        parts = []
+        for k, tangent in given.items():
+            tangent = self.once(tangent, expr, k, i, k in unsure)
+            found = shared(expr, _only(k, args), args, y, tangent)
+            part = pullback(expr, args, y, tangent, k, {found[0]: found[1]} if found else None)
+            parts.append(_guarded(part, tangent, len(unsure) < len(given)) if k in unsure else part)
         return simplify(_sum(parts))
 
     def argument(self, call: Call, k: int, tangents: Sequence[Expr | None]) -> Expr:
@@ -294,20 +301,26 @@ class _Step:
         asked = any(t is not None and mentions(call, j, name) for j, t in enumerate(tangents))
         return self.value(call.args[k]) if asked else self.named(call.args[k])
 
-    def through(self, call: Call, k: int, args: Sequence[Expr], y: Expr, tangent: Expr, i: Expr) -> Expr:
-        """What the tangent of one argument makes of that of the result."""
-        wanted = [j == k for j in range(len(args))]
-        guarded = singular(call) and self.all.is_unsure(call.args[k], i)
-        if (guarded or count_dy(call, wanted) > 1) and not isinstance(tangent, (Name, Const)):
-            name = Name(self.all.new(f"{hint(call.args[k])}_by_{_hint(i)}"), tangent.type)
-            self.parts.append(Assign(name.id, tangent, self.stmt.span))
-            tangent = name
-        found = shared(call, wanted, args, y, tangent)
-        part = pullback(call, args, y, tangent, k, {found[0]: found[1]} if found else None)
-        if guarded:
-            none = construct.call("equal", tangent, const(0))
-            part = construct.call("where", none, const(0.0), part)
-        return part
+    def once(self, tangent: Expr, call: Call, k: int, i: Expr, asked: bool) -> Expr:
+        """A tangent that is read more than once has a name. `asked`: whether it is 0."""
+        if isinstance(tangent, (Name, Const)) or not (asked or count_dy(call, _only(k, call.args)) > 1):
+            return tangent
+        name = Name(self.all.new(f"{hint(call.args[k])}_by_{_hint(i)}"), tangent.type)
+        self.parts.append(Assign(name.id, tangent, self.stmt.span))
+        return name
+
+
+def _only(k: int, args: Sequence[Expr]) -> list[bool]:
+    return [j == k for j in range(len(args))]
+
+
+def _guarded(part: Expr, tangent: Expr, beside_others: bool) -> Expr:
+    """0 for a tangent that is 0. Beside others, which a divisor of 0 spoils anyway, all is divided at once."""
+    none = construct.call("equal", tangent, const(0))
+    quotient = _quotient(part)
+    if quotient and beside_others:
+        return construct.call("divide", construct.call("where", none, const(0.0), quotient[0]), quotient[1])
+    return construct.call("where", none, const(0.0), part)
 
 
 def _sum(parts: Sequence[Expr]) -> Expr:
