@@ -18,9 +18,10 @@ The adjoint of what is written so is the pullback; `with_derivative` is gone aft
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
+from math import inf
 
 from ..transpile import construct
 from ..transpile.clean import live_before
@@ -69,6 +70,65 @@ def preaccumulated(function: Function) -> Ahead | None:
     return Ahead(replace(function, body=(*search.rooms, *body)), frozenset(search.idle), frozenset(search.slopes))
 
 
+@dataclass(frozen=True)
+class _View:
+    """Statements of a block, and what they would leave to the pullback."""
+
+    first: int
+    last: int
+    piece: Piece
+    results: Mapping[str, bool]  # each with whether its value is asked for behind them
+
+    @property
+    def slopes(self) -> int:
+        return sum(len(self.piece.depends[r]) for r in self.results)
+
+    @property
+    def left(self) -> tuple[float, int]:
+        asked = sum(self.results.values())
+        return (self.slopes + asked if self.slopes else inf), asked
+
+
+@dataclass
+class _Views:
+    """Of one block."""
+
+    body: Sequence[Stmt]
+    active: Set[str]
+    live: Set[str]  # behind it
+
+    def around(self, k: int) -> _View | None:
+        """The statements around one that leave the least, and of those that do as many as can be: from which on, then
+        to which, and once more from which on, as there may be fewer results."""
+        view = _least(self.of(first, k + 1) for first in range(k, -1, -1))
+        view = view and _least(self.of(view.first, last) for last in range(k + 1, len(self.body) + 1))
+        view = view and _least(self.of(first, view.last) for first in range(k, -1, -1))
+        return view if view and view.left[0] <= MOST and _pays(view.piece, view.slopes) else None
+
+    def of(self, first: int, last: int) -> _View | None:
+        behind = self.body[last:]
+        live = live_before(behind, self.live)
+        piece = Piece.of(self.body[first:last], self.active, live)
+        if piece is None:
+            return None
+        return _View(first, last, piece, {r: _is_asked(r, behind) for r in piece.results(live)})
+
+
+def _least(views: Iterable[_View | None]) -> _View | None:
+    best: _View | None = None
+    for view in views:
+        if view is None:
+            break
+        if best is None or view.left <= best.left:
+            best = view
+    return best
+
+
+def _active_in(body: Sequence[Stmt], active: Set[str]) -> Set[str]:
+    """With the names that parts of a block have been given."""
+    return active | {s.name for s in body if isinstance(s, Assign) and flows(s.value) & active}
+
+
 @dataclass
 class _Search:
     fresh: Fresh
@@ -86,14 +146,13 @@ class _Search:
     def block(self, body: Sequence[Stmt], around: tuple[For, ...], live: Set[str]) -> tuple[Stmt, ...]:
         """`live`: names that are read behind it."""
         parted = self.parted(body)
+        views = _Views(parted, _active_in(parted, self.active), live)
         for k, stmt in enumerate(parted):
-            if _runs_long(stmt) and (found := self.window(parted, k, live)):
-                first, last, piece, results = found
-                behind = parted[last:]
-                made = self.spliced(piece, results, around)
+            if _runs_long(stmt) and (view := views.around(k)):
+                before, behind = parted[: view.first], parted[view.last :]
                 return (
-                    *self.block(parted[:first], around, live_before(parted[first:], live)),
-                    *made,
+                    *self.block(before, around, live_before(parted[view.first :], live)),
+                    *self.spliced(view, around),
                     *self.block(behind, around, live),
                 )
         return tuple(self.inside(s, around, live_before(body[k + 1 :], live)) for k, s in enumerate(body))
@@ -131,29 +190,9 @@ class _Search:
         done.append(Assign(name, value))
         return Name(name, value.type)
 
-    def window(self, body: Sequence[Stmt], k: int, live: Set[str]) -> tuple[int, int, Piece, dict[str, bool]] | None:
-        """The statements around one that leave the least, and as many as do: from, to, what they are, and the results,
-        each with whether its value is asked for behind them."""
-        best, least = None, (MOST + 1, 0)
-        for first in range(k, -1, -1):
-            for last in range(k + 1, len(body) + 1):
-                piece = Piece.of(body[first:last], self.active_in(body), live_before(body[last:], live))
-                if piece is None:
-                    break
-                results = {r: _is_asked(r, body[last:]) for r in piece.results(live_before(body[last:], live))}
-                slopes = sum(len(piece.depends[r]) for r in results)
-                asked = sum(results.values())
-                if slopes and (slopes + asked, asked) <= least and _pays(piece, slopes):
-                    best, least = (first, last, piece, results), (slopes + asked, asked)
-            if Piece.of(body[first : k + 1], self.active_in(body), live) is None:
-                break
-        return best
-
-    def active_in(self, body: Sequence[Stmt]) -> Set[str]:
-        return self.active | {s.name for s in body if isinstance(s, Assign) and flows(s.value) & self.active}
-
-    def spliced(self, piece: Piece, results: Mapping[str, bool], around: tuple[For, ...]) -> list[Stmt]:
+    def spliced(self, view: _View, around: tuple[For, ...]) -> list[Stmt]:
         """The piece with its tangents, which it leaves, and what they say of its results."""
+        piece, results = view.piece, view.results
         tangents = Tangents(piece, self.fresh)
         given: dict[Expr, Expr] = {i: i for i in piece.inputs}
         before: list[Stmt] = []
