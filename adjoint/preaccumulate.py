@@ -6,12 +6,11 @@ each input: the forward makes those (see tangents.py), and the pullback multipli
 Walther, Evaluating Derivatives, 2nd ed., ch. 10.)
 
     before:  for i in range(N):                after:  for i in range(N):
-                 w = start(x[i])                           w_2, w_x = start(x[i]), start_slope(x[i])
+                 w = start(x[i])                           w_by_x = ...; w_2 = start(x[i])
                  while far(w):                             while far(w_2):
-                     w = step(w, x[i])                         w_x = ...; w_2 = step(w_2, x[i])
-                 y[i] = w                                  slope_x[i] = w_x
-                                                           w = with_derivative(w_2, slope_x[i] * x[i])
-                                                           y[i] = w
+                     w = step(w, x[i])                         w_by_x = ...; w_2 = step(w_2, x[i])
+                 y[i] = w                                  slope[i] = w_by_x
+                                                           y[i] = with_derivative(w_2, slope[i] * x[i])
 
 The adjoint of what is written so is the pullback; `with_derivative` is gone after it (see primal.py).
 """
@@ -72,7 +71,7 @@ def preaccumulated(function: Function) -> Ahead | None:
 
 @dataclass(frozen=True)
 class _View:
-    """Statements of a block, and what they would leave to the pullback."""
+    """Statements of a block, from one to before another, and what they would leave to the pullback."""
 
     first: int
     last: int
@@ -174,10 +173,8 @@ class _Search:
             match stmt:
                 case Store(value=value):
                     stmt = replace(stmt, value=self.part("value", value, done))
-                case Assign(name=name, value=Call(op="add", args=[Name(id=same) as sum, term]) as total) if (
-                    name == same
-                ):
-                    stmt = replace(stmt, value=replace(total, args=(sum, self.part("term", term, done))))
+                case Assign(name=name, value=Call(op="add", args=[Name(id=old), term]) as add) if name == old:
+                    stmt = replace(stmt, value=replace(add, args=(add.args[0], self.part("term", term, done))))
                 case Return(values=values):
                     stmt = replace(stmt, values=tuple(self.part("result", v, done) for v in values))
             done.append(stmt)
@@ -230,15 +227,18 @@ class _Search:
         return construct.index(array, place)
 
 
-def _is_asked(name: str, behind: Sequence[Stmt], seen: Set[str] = frozenset()) -> bool:
+def _is_asked(name: str, behind: Sequence[Stmt]) -> bool:
     """Whether the adjoint may ask for its value: it does not where that is handed on or added up, unless it asks for
     the sum."""
-    for stmt in walk_stmts(tuple(behind)):
-        if any(name in names(e) and not _hands_on(e, name) for e in stmt_exprs(stmt)):
-            return True
-        if isinstance(stmt, Assign) and name in names(stmt.value) and stmt.name not in {name, *seen}:
-            if _is_asked(stmt.name, behind, {name, *seen}):
+    seen, todo = {name}, [name]
+    while todo:
+        name = todo.pop()
+        for stmt in walk_stmts(tuple(behind)):
+            if any(name in names(e) and not _hands_on(e, name) for e in stmt_exprs(stmt)):
                 return True
+            if isinstance(stmt, Assign) and name in names(stmt.value) and stmt.name not in seen:
+                seen.add(stmt.name)
+                todo.append(stmt.name)
     return False
 
 

@@ -4,9 +4,9 @@ Where every operation on the way is of elements, what comes back through a resul
 derivative, and those take no tape: they walk forward with the values. (Griewank and Walther, Evaluating Derivatives,
 2nd ed., ch. 3.)
 
-    before:  w = np.log1p(x)           after:  w = np.log1p(x); w_x = 1 / (1 + x)
+    before:  w = np.log1p(x)           after:  w_by_x = 1 / (1 + x); w = np.log1p(x)
              while far(w):                     while far(w):
-                 w = w - w * w * x                 w_x = w_x - (2 * w * w_x * x + w * w)
+                 w = w - w * w * x                 w_by_x = w_by_x - (2 * w_by_x * w * x + w * w)
                                                    w = w - w * w * x
 
 The derivatives are those of the rules of the table: of a number, the rule for what comes back is that for what goes on.
@@ -60,8 +60,8 @@ class Piece:
     body: tuple[Stmt, ...]
     inputs: tuple[Expr, ...]  # names and parts of arrays
     depends: Mapping[str, frozenset[Expr]]  # a name it gives a value -> the inputs this hangs on
-    entering: frozenset[str]  # names that it gives other values, and reads those they have before
-    unsure: frozenset[tuple[str, Expr]]  # where a tangent may be 0 because nothing has been computed of the input yet
+    entering: frozenset[str]  # names that it gives other values, where those they have before are asked for, too
+    unsure: frozenset[tuple[str, Expr]]  # where a tangent may be 0 because nothing has been made of the input yet
 
     @staticmethod
     def of(body: Sequence[Stmt], active: Set[str], live: Set[str]) -> Piece | None:
@@ -118,9 +118,8 @@ def _leaves(expr: Expr, active: Set[str]) -> list[Expr] | None:
 
 def _is_of_elements(call: Call) -> bool:
     row = ROWS[call.op]
-    return call.op in _PLAIN or (
-        row.kind == "elementwise" and row.grad not in (MISSING, BACKWARD) and not defined(call)
-    )
+    has_rules = row.kind == "elementwise" and row.grad not in (MISSING, BACKWARD)
+    return call.op in _PLAIN or (has_rules and not defined(call))
 
 
 def _depends(reached: Reached, inputs: Sequence[Expr], entering: Set[str]) -> dict[str, frozenset[Expr]]:
@@ -233,59 +232,55 @@ class Tangents:
 class _Step:
     """One statement: what rules read of it, the tangents, the value."""
 
-    all: Tangents
+    whole: Tangents
     stmt: Assign
     known: dict[Expr, Name] = field(default_factory=dict)  # values that have names for the rules
     parts: list[Stmt] = field(default_factory=list)  # tangents within
 
     def written(self) -> list[Stmt]:
         value = self.stmt.value
-        found = [(i, _fitting(self.of(value, i), value.type)) for i in self.all.piece.of_name(self.stmt.name)]
-        tangents = [t for i, made in found for t in self.all.given(self.stmt.name, i, made)]
+        tangents: list[Stmt] = []
+        for i in self.whole.piece.of_name(self.stmt.name):
+            tangents += self.whole.given(self.stmt.name, i, _fitting(self.of(value, i), value.type))
         order = sorted(self.known, key=lambda e: sum(1 for _ in walk(e)))
-        names_, self.known = self.known, {}
+        known, self.known = self.known, {}
         kept: list[Stmt] = []
-        for expr in order:
-            kept.append(Assign(names_[expr].id, map_children(expr, self.named), self.stmt.span))
-            self.known[expr] = names_[expr]
-        return [
-            *kept,
-            *self.parts,
-            *tangents,
-            replace(self.stmt, name=self.all.renamed[self.stmt.name], value=self.named(value)),
-        ]
+        for expr in order:  # inner ones first, for those around them
+            kept.append(Assign(known[expr].id, map_children(expr, self.named), self.stmt.span))
+            self.known[expr] = known[expr]
+        made = replace(self.stmt, name=self.whole.renamed[self.stmt.name], value=self.named(value))
+        return [*kept, *self.parts, *tangents, made]
 
     def named(self, expr: Expr) -> Expr:
         """An expression over the values that have names."""
         if expr in self.known:
             return self.known[expr]
         if isinstance(expr, Name):
-            return self.all.inside(expr)
+            return self.whole.inside(expr)
         return map_children(expr, self.named)
 
     def value(self, expr: Expr) -> Expr:
         """What a rule reads: under a name, where it costs much."""
         if expr not in self.known and cost(expr) > CHEAP and not isinstance(expr, (Name, Const)):
-            self.known[expr] = Name(self.all.new(hint(expr)), expr.type)
+            self.known[expr] = Name(self.whole.new(hint(expr)), expr.type)
         return self.known.get(expr) or self.named(expr)
 
     def of(self, expr: Expr, i: Expr) -> Expr | None:
         """The tangent of an expression by an input; None: it is 0."""
         if not isinstance(expr, Call):
-            return self.all.by(expr, i)
+            return self.whole.by(expr, i)
         wanted = differentiable(expr)
         tangents = [self.of(a, i) if w else None for a, w in zip(expr.args, wanted, strict=True)]
         if all(t is None for t in tangents):
             return None
         args = [self.argument(expr, k, tangents) for k in range(len(expr.args))]
-        if expr.op == "where":
-            return simplify(
-                construct.call("where", args[0], *(t if t is not None else const(0.0) for t in tangents[1:]))
-            )
+        if expr.op == "where":  # of the two, what is passed by may have no number
+            then, orelse = (const(0.0) if t is None else t for t in tangents[1:])
+            return simplify(construct.call("where", args[0], then, orelse))
         reads_y = any(t is not None and mentions(expr, k, "y") for k, t in enumerate(tangents))
         y = self.value(expr) if reads_y else expr
         given = {k: t for k, t in enumerate(tangents) if t is not None}
-        unsure = {k for k in given if singular(expr) and self.all.is_unsure(expr.args[k], i)}
+        unsure = {k for k in given if singular(expr) and self.whole.is_unsure(expr.args[k], i)}
         parts = []
         for k, tangent in given.items():
             tangent = self.once(tangent, expr, k, i, k in unsure)
@@ -305,7 +300,7 @@ class _Step:
         """A tangent that is read more than once has a name. `asked`: whether it is 0."""
         if isinstance(tangent, (Name, Const)) or not (asked or count_dy(call, _only(k, call.args)) > 1):
             return tangent
-        name = Name(self.all.new(f"{hint(call.args[k])}_by_{_hint(i)}"), tangent.type)
+        name = Name(self.whole.new(f"{hint(call.args[k])}_by_{_hint(i)}"), tangent.type)
         self.parts.append(Assign(name.id, tangent, self.stmt.span))
         return name
 

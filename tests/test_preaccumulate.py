@@ -289,6 +289,37 @@ def unturned(x: real["N"], a: Param[real]) -> real["N"]:
 
 
 @layer
+def written(x: real["N"]) -> real["N"]:
+    """The array is written into before the loop and behind it; where no turn is taken, it is that of before."""
+    u = x.copy()
+    u[0] = 0.5 * u[1]
+    v = u
+    while np.max(np.abs(u)) > 1.6:
+        u = np.sin(u)
+    u[2] = u[0] * u[1]
+    return u + v * x
+
+
+@layer
+def joined(x: real["N"], a: Param[real]) -> real["N"]:
+    """Numbers of Python's own on some ways, and an element that is summed up in another loop."""
+    y = np.zeros_like(x)
+    for i in range(len(x)):
+        u = 0.25
+        if x[i] > 0:
+            u = x[i]
+        n, s = 0, 0.0
+        while n < 4:
+            if u > a:
+                u = 1.0
+            s += u * u
+            u = np.tanh(u + 0.1 * x[i])
+            n += 1
+        y[i] = s * u
+    return y
+
+
+@layer
 def softened(x: real["N"]) -> real["N"]:
     """A sum on the way."""
     u = x
@@ -321,7 +352,7 @@ def many(x: real["N"], p: Param[real["5"]]) -> real["N"]:
 '''
 AHEAD = (
     "root shared parameters total twice deeper left fixed carried two neighbours rows last".split()
-    + "whole begins passed_by in_a_branch constants unturned".split()
+    + "whole begins passed_by in_a_branch constants unturned written joined".split()
 )
 OTHERS = ["softened", "along", "many"]
 ARGUMENTS = {
@@ -336,6 +367,7 @@ ARGUMENTS = {
     "begins": [(3, 19), (3, 19)],
     "constants": [(3, 19), (3, 19)],
     "unturned": [(3, 19), ()],
+    "joined": [(3, 19), ()],
     "along": [(3, 12), ()],
     "many": [(3, 19), (5,)],
 }
