@@ -405,6 +405,7 @@ def draw(name: str, dtype: type, seed: int = 0) -> list[np.ndarray]:
     return [(1.3 * rng.standard_normal(s)).astype(dtype) for s in ARGUMENTS.get(name, [(4, 21)])]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", [n for n in AHEAD + OTHERS if n != "two"])
 @pytest.mark.parametrize("seed", range(3))
 def test_values_and_gradients(package, name: str, seed: int) -> None:
@@ -425,11 +426,13 @@ def test_the_pair_is_the_gradient(module, pairs, name: str) -> None:
         np.testing.assert_allclose(found, want, 1e-12, 1e-12)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", [n for n in AHEAD if n != "two"])
 def test_bits_do_not_hang_on_threads(package, name: str) -> None:
     same_bits(getattr(package, name), draw(name, np.float32))
 
 
+@pytest.mark.heavy
 def test_no_number_comes_back_for_no_number(package) -> None:
     x = np.array([[np.nan, 3.0, np.inf, 0.0]])
     _, pullback = package.parameters.vjp(x, np.array([0.5, 0.5, 0.5]))
@@ -437,6 +440,7 @@ def test_no_number_comes_back_for_no_number(package) -> None:
     assert np.isnan(d_x[0, 0]) == np.isnan(x[0, 0]) and np.isfinite(d_x[0, 1]) and d_x[0, 3] == 0.0
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("n", [0, 1])
 def test_few_elements(package, n: int) -> None:
     y, pullback = package.total.vjp(np.full((3, n), 2.0), np.full((3, n), 0.7))
