@@ -28,6 +28,10 @@ BODIES = {
         a = np.sin(v) * w + np.cos(v)
         v = a + 0.5 * np.cos(v)
         v = np.sin(v) * x + np.cos(a)""",  # the sine of what enters is not that of what the loop makes of it
+    "meeting": """
+        a = np.sin(v) * w + np.cos(v)
+        v = a + 0.5 * np.cos(v) + 0.1 * np.mean(a)
+        v = 0.3 * x * np.sin(v) + np.cos(a)""",  # elements do: else the forward makes their derivatives
     "carried_on": """
         a = np.sin(v) * w
         v = a + 0.5 * x
@@ -189,7 +193,7 @@ def test_what_is_left(source):
 
 def test_tapes_are_written_as_they_come(file):
     """Nothing fills them before, and no place of them is checked."""
-    kernel = kernels_in(file)["rebound", "vjp"]
+    kernel = kernels_in(file)["meeting", "vjp"]
     tapes = {b.name for b in kernel.buffers if b.name.endswith("_tape")}
     assert tapes == {"v_tape", "sin_v_tape", "a_tape", "v_2_tape", "sin_v_2_tape"}
     root = roots(kernel)
