@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from ..transpile import construct
 from ..transpile.clean import live_before
 from ..transpile.construct import const
-from ..transpile.operations import BACKWARD, MISSING, ROWS
+from ..transpile.operations import MISSING, ROWS
 from ..transpile.program import (
     Assign,
     At,
@@ -46,7 +46,7 @@ from ..transpile.program import (
 from ..transpile.renaming import map_stmt, rename_expr
 from .activity import flows
 from .point import CHEAP, cost, hint, singular
-from .rules import count_dy, defined, differentiable, mentions, pullback, shared
+from .rules import count_dy, differentiable, mentions, pullback, shared
 from .simplify import simplify
 
 _PLAIN = ("cast", "copy", "with_derivative")  # of elements, too, though they are no functions of them
@@ -118,8 +118,7 @@ def _leaves(expr: Expr, active: Set[str]) -> list[Expr] | None:
 
 def _is_of_elements(call: Call) -> bool:
     row = ROWS[call.op]
-    has_rules = row.kind == "elementwise" and row.grad not in (MISSING, BACKWARD)
-    return call.op in _PLAIN or (has_rules and not defined(call))
+    return call.op in _PLAIN or (row.kind == "elementwise" and row.grad != MISSING)
 
 
 def _depends(reached: Reached, inputs: Sequence[Expr], entering: Set[str]) -> dict[str, frozenset[Expr]]:
