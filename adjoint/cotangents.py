@@ -39,7 +39,7 @@ from .simplify import simplify, total
 @dataclass
 class Cotangents:
     types: dict[str, Type]
-    fresh: Callable[[str], str]
+    new: Callable[[str, Type], Name]  # a name that nothing has
     like: set[str]  # names whose shape may be taken from them: the arguments of the function
     lists: set[str]
     left: Mapping[str, Expr]  # list -> how many entries are left over in it, where any may be
@@ -69,8 +69,7 @@ class Cotangents:
         """Gives what has come for a name so far a variable of its own."""
         start = self.sum(name)
         assert start is not None
-        held = Name(self.fresh(f"d_{name}"), self.types[name])
-        self.types[held.id] = held.type
+        held = self.new(f"d_{name}", self.types[name])
         if held.type.rank and not _makes_array(start):
             start = construct.call("copy", start)
         self.out.append(Assign(held.id, start))
@@ -112,8 +111,7 @@ class Cotangents:
                 if variable is not None:
                     held |= dict.fromkeys((r for t in terms for r in self._reads(t, variable, items)), variable)
         for read in held:
-            held[read] = name = Name(self.fresh(f"{held[read].id}_part"), read.type)
-            self.types[name.id] = read.type
+            held[read] = name = self.new(f"{held[read].id}_part", read.type)
             self.out.append(Assign(name.id, construct.call("copy", read) if read.type.rank else read))
         for _, _, terms in writes if held else ():
             terms[:] = [_with(t, held) for t in terms]
@@ -151,8 +149,7 @@ class Cotangents:
         for name, terms in self.pending.items():
             for k, term in enumerate(terms):
                 if variable in names(term) and term != Name(variable, term.type):
-                    held = Name(self.fresh(f"d_{name}_part"), term.type)
-                    self.types[held.id] = term.type
+                    held = self.new(f"d_{name}_part", term.type)
                     self.out.append(
                         Assign(
                             held.id, term if _makes_array(term) or not term.type.rank else construct.call("copy", term)
@@ -182,14 +179,13 @@ class Cotangents:
                 if start.type != type
                 else construct.call("copy", start)
             )
-        variable = Name(self.fresh(f"d_{name}"), type)
-        self.types[variable.id] = type
+        variable = self.new(f"d_{name}", type)
         if name in self.lists:
             self.lists.add(variable.id)
         self.emit(Assign(variable.id, start))
         if name in self.left:
             entry = Push(Name(variable.id, type), construct.zeros(type))
-            self.emit(For(self.fresh("_"), const(0), self.left[name], 1, (entry,)))
+            self.emit(For(self.new("_", Type("int")).id, const(0), self.left[name], 1, (entry,)))
         self.variables[name] = variable
         self.pending.pop(name, None)
         return variable

@@ -60,7 +60,7 @@ from .operands import by_operands
 from .outputs import given_outputs, is_part_of
 from .overwritten import without_overwritten
 from .parts import named_parts
-from .point import Point, cost
+from .point import Point
 from .preaccumulate import preaccumulated
 from .quotients import by_quotients
 from .reductions import named_reductions
@@ -70,6 +70,7 @@ from .shifts import without_shifts
 from .sizes import extents_of, with_sizes
 from .tidy import tidy
 from .undo import CannotUndo, is_lost
+from .values import cost
 from .versions import name_types, with_versions
 
 
@@ -270,7 +271,7 @@ def _reversed(
     reverser.only_written = reverser.written_once - flowing
     inside, leaving = with_versions(statements, set(), reverser.versioned, types, reverser.version)
     returned = Return(tuple(_renamed(v, leaving) for v in final.values), final.span)
-    cotangents = Cotangents(types, reverser.fresh, reverser.like, reverser.lists, reverser.left, reverser.facts, [])
+    cotangents = Cotangents(types, reverser.new, reverser.like, reverser.lists, reverser.left, reverser.facts, [])
     seeds, final = _seed(function, returned, reverser, cotangents)
     forward = reverser.block(inside, cotangents, {p.name for p in function.params})
     ends = _results(function, cotangents)
@@ -370,9 +371,9 @@ def _results(function: Function, cotangents: Cotangents) -> list[Stmt]:
             values.append(total)
             continue
         total = construct.convert(total, param.type) if param.type.rank else total
-        name = cotangents.fresh(f"d_{param.name}")
-        ends.append(Assign(name, total))
-        values.append(Name(name, param.type))
+        gradient = cotangents.new(f"d_{param.name}", param.type)
+        ends.append(Assign(gradient.id, total))
+        values.append(gradient)
     return [*ends, Return(tuple(values))]
 
 

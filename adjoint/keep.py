@@ -58,9 +58,9 @@ from .aliases import unaliased
 from .exchange import elements, exchanged
 from .loops import DEAR, costs, is_product
 from .outputs import cut
-from .point import CHEAP, cost
 from .sizes import degree, extents_of, most_axes
 from .tape import Taped, lists, taped
+from .values import CHEAP, cost
 from .versions import name_types
 
 FEW = 64  # numbers: a small matrix

@@ -37,8 +37,7 @@ class Lists:
         if stmt.list.id not in self.active:
             return [stmt]
         start = len(cots.out)
-        part = Name(self.fresh(f"d_{stmt.list.id}_part"), stmt.list.type)
-        self.types[part.id] = part.type
+        part = self.new(f"d_{stmt.list.id}_part", stmt.list.type)
         cots.emit(Pop(part.id, cots.variable(stmt.list.id), part.type))
         point = Point(self, cots, stmt.span)
         value = point.pull(stmt.value, part, None, quote=False)
@@ -83,8 +82,7 @@ class Lists:
     def _list(self: Any, name: str, type: Type) -> tuple[Name, Stmt]:
         """A list for the values of a variable, and the statement that makes it."""
         element = Type({"float": "real", "int": "i64"}.get(type.dtype, type.dtype), type.shape)
-        saved = Name(self.fresh(f"{name}_saved"), element)
-        self.types[saved.id] = element
+        saved = self.new(f"{name}_saved", element)
         self.lists.add(saved.id)
         return saved, Assign(saved.id, Call("list", (), (("type", element),), element))
 

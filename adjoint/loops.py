@@ -119,7 +119,7 @@ class Loops:
         for name in [*touched, *sorted(flowing)]:
             cots.freeze(cots.variable(name).id)
         own = rebound(body) | carried
-        return Cotangents(self.types, self.fresh, self.like, self.lists, self.left, self.facts, [], cots, own)
+        return Cotangents(self.types, self.new, self.like, self.lists, self.left, self.facts, [], cots, own)
 
     def _leave(self: Any, carried: set[str], cots: Cotangents, inner: Cotangents) -> None:
         """At the start of the body, going back: the cotangent of each carried name is that of its entering value."""

@@ -29,12 +29,10 @@ from .cotangents import Cotangents
 from .own_backward import written_out
 from .rules import count_dy, defined, differentiable, mentions, pullback, shared, unbroadcast
 from .simplify import simplify
+from .values import Values, hint
 
 if TYPE_CHECKING:
     from .reverse import Reverser
-
-# A subexpression whose value a rule reads is computed again if it is at most this costly, else kept under a name.
-CHEAP = 8
 
 # Rows with an infinite derivative somewhere, or an overflow: there, 0 times the derivative is NaN.
 _SINGULAR = set(
@@ -84,7 +82,9 @@ class Point:
     cots: Cotangents
     span: Span
     kept: list[Stmt] = field(default_factory=list)  # values given a name for the reverse sweep, in order
-    known: dict[Expr, Name] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.values = Values(self.reverser.new, self.span)
 
     def pull(self, expr: Expr, cotangent: Expr, result: Expr | None, quote: bool = True, guarded: bool = False) -> Expr:
         """Adds the contributions of `expr` to the names in it; returns expr over the values given names."""
@@ -93,17 +93,8 @@ class Point:
         self.cots.flush()
         if quote:
             self.reverser.quote(self.span, self.cots.out, start)
-        self._share()
-        return self._replace(expr)
-
-    def _share(self) -> None:
-        """Orders the kept values inner ones first and lets each use those before it."""
-        order = sorted(self.known, key=lambda e: sum(1 for _ in walk(e)))
-        known, self.known = self.known, {}
-        self.kept = []
-        for expr in order:
-            self.kept.append(Assign(known[expr].id, _map(expr, self._replace), self.span))
-            self.known[expr] = known[expr]
+        self.kept = self.values.kept()
+        return self.values.named(expr)
 
     def _pull(
         self, expr: Expr, cotangent: Expr, result: Expr | None = None, role: str = "", mask: Mask = Mask()
@@ -135,7 +126,7 @@ class Point:
                 if count_dy(expr, wanted) > 1 or guarded:
                     cotangent = self._once(cotangent, expr, role)
                 y = self._result(expr, wanted, result)
-                args = [self._argument(expr, k, wanted) for k in range(len(expr.args))]
+                args = [self.values.argument(expr, k, wanted) for k in range(len(expr.args))]
                 known = self._shared(expr, wanted, args, y, cotangent)
                 for k, arg in enumerate(expr.args):
                     if wanted[k] and expr.op == "where" and any(singular(e) for e in walk(arg)):
@@ -164,8 +155,7 @@ class Point:
         """Under a name, which a rule can read."""
         if isinstance(expr, Name):
             return expr
-        held = Name(self.reverser.fresh(f"d_{hint(expr)}"), expr.type)
-        self.reverser.types[held.id] = expr.type
+        held = self.reverser.new(f"d_{hint(expr)}", expr.type)
         self.cots.emit(Assign(held.id, expr))
         return held
 
@@ -177,8 +167,7 @@ class Point:
         name, value, uses = found
         if uses == 1 or isinstance(value, (Name, Const)):
             return {name: value}
-        held = Name(self.reverser.fresh(name), value.type)
-        self.reverser.types[held.id] = value.type
+        held = self.reverser.new(name, value.type)
         self.cots.emit(Assign(held.id, value))
         return {name: held}
 
@@ -200,8 +189,7 @@ class Point:
             return cotangent
         if isinstance(cotangent, Call) and cotangent.op == "negative" and isinstance(cotangent.args[0], Name):
             return cotangent
-        name = Name(self.reverser.fresh(f"d_{role or hint(call)}"), cotangent.type)
-        self.reverser.types[name.id] = cotangent.type
+        name = self.reverser.new(f"d_{role or hint(call)}", cotangent.type)
         self.cots.emit(Assign(name.id, cotangent))
         return name
 
@@ -211,28 +199,7 @@ class Point:
             return expr
         if expr in self.reverser.outputs:
             return self.reverser.outputs[expr]
-        return result if result is not None else self.value(expr)
-
-    def _argument(self, expr: Call, k: int, wanted: list[bool]) -> Expr:
-        """An expression for the value of an argument, if a rule reads it."""
-        row = ROWS[expr.op]
-        name = row.arrays[min(k, len(row.arrays) - 1)]
-        needed = isinstance(row.grad, str) or any(w and mentions(expr, j, name) for j, w in enumerate(wanted))
-        return self.value(expr.args[k]) if needed else expr.args[k]
-
-    def value(self, expr: Expr) -> Expr:
-        """expr, or, where it is costly, a name that keeps its value."""
-        if expr in self.known:
-            return self.known[expr]
-        if cost(expr) <= CHEAP or isinstance(expr, (Name, Const)):
-            return self._replace(expr)
-        name = Name(self.reverser.fresh(hint(expr)), expr.type)
-        self.reverser.types[name.id] = expr.type
-        self.known[expr] = name
-        return name
-
-    def _replace(self, expr: Expr) -> Expr:
-        return self.known[expr] if expr in self.known else _map(expr, self._replace)
+        return result if result is not None else self.values.value(expr)
 
     def _index(self, expr: Index, cotangent: Expr) -> None:
         if not flows(expr.base) & self.reverser.active:
@@ -249,72 +216,16 @@ class Point:
             self._pull(expr.base, simplify(back))
             return
         items = tuple(
-            replace(i, index=self._replace(i.index)) if isinstance(i, (At, Gather)) else i for i in expr.items
+            replace(i, index=self.values.named(i.index)) if isinstance(i, (At, Gather)) else i for i in expr.items
         )
         scatter = any(isinstance(i, Gather) for i in items)
         if isinstance(expr.base, Name):
             self.cots.add_part(expr.base.id, items, cotangent, scatter)
             return
-        part = Name(self.reverser.fresh(f"d_{hint(expr.base)}"), expr.base.type)
-        self.reverser.types[part.id] = part.type
+        part = self.reverser.new(f"d_{hint(expr.base)}", expr.base.type)
         self.cots.emit(Assign(part.id, construct.call("zeros", shape=part.type.shape, dtype=part.type.dtype)))
         self.cots.emit(Store(part, items, cotangent, "add", scatter))
         self._pull(expr.base, part)
-
-
-def _map(expr: Expr, f: object) -> Expr:
-    from ..transpile.program import map_children
-
-    return map_children(expr, f)
-
-
-def cost(expr: Expr) -> int:
-    """Flops an element; a reduction or product costs as many as make it worth keeping."""
-    total = 0
-    for e in walk(expr):
-        if isinstance(e, Call):
-            row = ROWS[e.op]
-            total += (
-                row.flops
-                if row.kind in ("elementwise", "draw")
-                else 100
-                if row.kind in ("reduce", "product", "compose", "body", "derivative")
-                else 0
-            )
-    return total
-
-
-_NOUNS = {
-    "add": "sum",
-    "subtract": "diff",
-    "multiply": "prod",
-    "divide": "ratio",
-    "where": "choice",
-    "sum": "total",
-    "abs": "size",
-    "max": "largest",
-    "min": "smallest",
-    "all": "every",
-    "any": "some",
-    "matmul": "product",
-    "negative": "minus",
-    "stop_gradient": "stopped",
-    "with_backward": "found",
-    "with_derivative": "found",
-    "draw_random": "draw",
-    "draw_normal": "draw",
-    "draw_integers": "draw",
-    "draw_bernoulli": "draw",
-}
-
-
-def hint(expr: Expr) -> str:
-    """A name for a value: exp_x for np.exp(x), ratio for a / b."""
-    if isinstance(expr, Call):
-        noun = _NOUNS.get(expr.op, expr.op)
-        arg = expr.args[0] if len(expr.args) == 1 else None
-        return f"{noun}_{arg.id}" if isinstance(arg, Name) else noun
-    return "part"
 
 
 def _role(call: Call, argument: int) -> str:
@@ -322,4 +233,4 @@ def _role(call: Call, argument: int) -> str:
     return ("", "then", "else")[argument] if call.op == "where" else ""
 
 
-__all__ = ["CHEAP", "Point", "cost", "hint"]
+__all__ = ["Point", "singular"]

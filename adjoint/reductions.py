@@ -14,8 +14,8 @@ from dataclasses import replace
 from ..transpile.operations import ROWS
 from ..transpile.program import Assign, Call, Expr, For, Function, Name, Stmt, Store, map_children, stored
 from .blocks import rebound
-from .point import hint
 from .sizes import degree
+from .values import hint
 
 
 def shrinks(expr: Expr) -> bool:

@@ -78,6 +78,11 @@ class Reverser(Loops, Stores, Undo, Lists):
         self.used.add(name)
         return name
 
+    def new(self, hint: str, type: Type) -> Name:
+        name = Name(self.fresh(hint), type)
+        self.types[name.id] = type
+        return name
+
     # -- blocks ------------------------------------------------------------------------------------------------
     def block(self, body: Sequence[Stmt], cotangents: Cotangents, entering: set[str]) -> list[Stmt]:
         """Fills cotangents.out with the reverse of the block; returns its forward sweep. `entering`: names
@@ -131,8 +136,7 @@ class Reverser(Loops, Stores, Undo, Lists):
         return held
 
     def _named(self, expr: Expr, hint: str, cots: Cotangents, copy: bool = False) -> Name:
-        name = Name(self.fresh(hint), expr.type)
-        self.types[name.id] = expr.type
+        name = self.new(hint, expr.type)
         cots.emit(Assign(name.id, construct.call("copy", expr) if copy else expr))
         return name
 
@@ -175,7 +179,7 @@ class Reverser(Loops, Stores, Undo, Lists):
         entering = own & before
         inside, leaving = with_versions(body, entering, self.versioned, self.types, self.version)
         local = rebound(inside) | entering
-        inner = Cotangents(self.types, self.fresh, self.like, self.lists, self.left, self.facts, [], cots, local)
+        inner = Cotangents(self.types, self.new, self.like, self.lists, self.left, self.facts, [], cots, local)
         mine = sorted(results & own)
         for name in mine:
             inner.pending[leaving.get(name, name)] = [cots.variable(name)]

@@ -81,8 +81,7 @@ class Stores:
         order = construct.call("arange", start=construct.ZERO, stop=product(shape))
         if len(shape) > 1:
             order = construct.call("reshape", order, shape=shape)
-        last = Name(self.fresh("last"), Type("i64", stmt.base.type.shape))
-        self.types[last.id] = last.type
+        last = self.new("last", Type("i64", stmt.base.type.shape))
         cots.emit(Assign(last.id, construct.call("zeros", shape=last.type.shape, dtype="i64")))
         cots.emit(Store(last, stmt.items, order))
         stays = construct.call("equal", construct.index(last, stmt.items), order)

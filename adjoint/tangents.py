@@ -38,16 +38,16 @@ from ..transpile.program import (
     Type,
     While,
     assigned,
-    map_children,
     names,
     walk,
     walk_stmts,
 )
 from ..transpile.renaming import map_stmt, rename_expr
 from .activity import flows
-from .point import CHEAP, cost, hint, singular
+from .point import singular
 from .rules import count_dy, differentiable, mentions, pullback, shared
 from .simplify import simplify
+from .values import Values, hint
 
 _PLAIN = ("cast", "copy", "with_derivative")  # of elements, too, though they are no functions of them
 _KINDS = (Assign, If, For, While, Comment)
@@ -178,9 +178,9 @@ class Tangents:
 
     def written(self) -> list[Stmt]:
         for name in sorted(n for n, inputs in self.piece.depends.items() if inputs):
-            self.renamed[name] = self.new(name)
+            self.renamed[name] = self.new(name, self.types[name]).id
             for i in self.piece.of_name(name):
-                self.tangent[name, i] = Name(self.new(f"{name}_by_{_hint(i)}"), self.types[name])
+                self.tangent[name, i] = self.new(f"{name}_by_{_hint(i)}", self.types[name])
         before: list[Stmt] = []
         for name in sorted(self.piece.entering & self.renamed.keys()):
             type = self.types[name]
@@ -199,9 +199,9 @@ class Tangents:
         assert isinstance(tangent, Name)
         return [Assign(tangent.id, value)]
 
-    def new(self, hint: str) -> str:
-        name = self.fresh(hint)
-        self.made.add(name)
+    def new(self, hint: str, type: Type) -> Name:
+        name = Name(self.fresh(hint), type)
+        self.made.add(name.id)
         return name
 
     def block(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
@@ -233,36 +233,19 @@ class _Step:
 
     whole: Tangents
     stmt: Assign
-    known: dict[Expr, Name] = field(default_factory=dict)  # values that have names for the rules
     parts: list[Stmt] = field(default_factory=list)  # tangents within
+
+    def __post_init__(self) -> None:
+        self.values = Values(self.whole.new, self.stmt.span, self.whole.renamed)
 
     def written(self) -> list[Stmt]:
         value = self.stmt.value
         tangents: list[Stmt] = []
         for i in self.whole.piece.of_name(self.stmt.name):
             tangents += self.whole.given(self.stmt.name, i, _fitting(self.of(value, i), value.type))
-        order = sorted(self.known, key=lambda e: sum(1 for _ in walk(e)))
-        known, self.known = self.known, {}
-        kept: list[Stmt] = []
-        for expr in order:  # inner ones first, for those around them
-            kept.append(Assign(known[expr].id, map_children(expr, self.named), self.stmt.span))
-            self.known[expr] = known[expr]
-        made = replace(self.stmt, name=self.whole.renamed[self.stmt.name], value=self.named(value))
+        kept = self.values.kept()
+        made = replace(self.stmt, name=self.whole.renamed[self.stmt.name], value=self.values.named(value))
         return [*kept, *self.parts, *tangents, made]
-
-    def named(self, expr: Expr) -> Expr:
-        """An expression over the values that have names."""
-        if expr in self.known:
-            return self.known[expr]
-        if isinstance(expr, Name):
-            return self.whole.inside(expr)
-        return map_children(expr, self.named)
-
-    def value(self, expr: Expr) -> Expr:
-        """What a rule reads: under a name, where it costs much."""
-        if expr not in self.known and cost(expr) > CHEAP and not isinstance(expr, (Name, Const)):
-            self.known[expr] = Name(self.whole.new(hint(expr)), expr.type)
-        return self.known.get(expr) or self.named(expr)
 
     def of(self, expr: Expr, i: Expr) -> Expr | None:
         """The tangent of an expression by an input; None: it is 0."""
@@ -272,12 +255,13 @@ class _Step:
         tangents = [self.of(a, i) if w else None for a, w in zip(expr.args, wanted, strict=True)]
         if all(t is None for t in tangents):
             return None
-        args = [self.argument(expr, k, tangents) for k in range(len(expr.args))]
+        reached = [t is not None for t in tangents]
+        args = [self.values.argument(expr, k, reached) for k in range(len(expr.args))]
         if expr.op == "where":  # of the two, what is passed by may have no number
             then, orelse = (const(0.0) if t is None else t for t in tangents[1:])
             return simplify(construct.call("where", args[0], then, orelse))
-        reads_y = any(t is not None and mentions(expr, k, "y") for k, t in enumerate(tangents))
-        y = self.value(expr) if reads_y else expr
+        reads_y = any(r and mentions(expr, k, "y") for k, r in enumerate(reached))
+        y = self.values.value(expr) if reads_y else expr
         given = {k: t for k, t in enumerate(tangents) if t is not None}
         unsure = {k for k in given if singular(expr) and self.whole.is_unsure(expr.args[k], i)}
         parts = []
@@ -288,18 +272,11 @@ class _Step:
             parts.append(_guarded(part, tangent, len(unsure) < len(given)) if k in unsure else part)
         return simplify(_sum(parts))
 
-    def argument(self, call: Call, k: int, tangents: Sequence[Expr | None]) -> Expr:
-        """The value of an argument, as the rules read it."""
-        row = ROWS[call.op]
-        name = row.arrays[min(k, len(row.arrays) - 1)]
-        asked = any(t is not None and mentions(call, j, name) for j, t in enumerate(tangents))
-        return self.value(call.args[k]) if asked else self.named(call.args[k])
-
     def once(self, tangent: Expr, call: Call, k: int, i: Expr, asked: bool) -> Expr:
         """A tangent that is read more than once has a name. `asked`: whether it is 0."""
         if isinstance(tangent, (Name, Const)) or not (asked or count_dy(call, _only(k, call.args)) > 1):
             return tangent
-        name = Name(self.whole.new(f"{hint(call.args[k])}_by_{_hint(i)}"), tangent.type)
+        name = self.whole.new(f"{hint(call.args[k])}_by_{_hint(i)}", tangent.type)
         self.parts.append(Assign(name.id, tangent, self.stmt.span))
         return name
 

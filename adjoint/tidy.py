@@ -35,7 +35,7 @@ from ..transpile.program import (
 )
 from ..transpile.renaming import map_stmt
 from .finality import apart, of_axes, place_of
-from .point import CHEAP, cost
+from .values import CHEAP, cost
 
 Chain = tuple[For, ...]
 

@@ -47,8 +47,8 @@ from ..transpile.program import (
 )
 from .blocks import rebound
 from .cotangents import Cotangents
-from .point import CHEAP, cost, hint
 from .rooms import most_rooms, position, room
+from .values import CHEAP, cost, hint
 from .versions import with_versions
 
 PLACE = 3 * CHEAP  # flops of what is made of integers, conditions and places: quotients by constants are shifts
@@ -121,8 +121,7 @@ class Undo:
         """A branch in such a loop. The reverse is told which way was taken, if it cannot tell by itself."""
         chosen, telling = stmt.cond, []
         if not self._again(stmt.cond):
-            chosen = Name(self.fresh("chosen"), stmt.cond.type)
-            self.types[chosen.id] = chosen.type
+            chosen = self.new("chosen", stmt.cond.type)
             telling = [Assign(chosen.id, stmt.cond, stmt.span)]
         (then, then_out), (orelse, else_out) = branches
         then, then_back = self._leaving(then)
