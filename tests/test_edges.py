@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import re
 
 import numpy as np
 import pytest
 from nets import built_from, kernels_in
 from thorough import agrees
 
+from layerc.transpile.emit import function
+from layerc.transpile.emit_zeros import never_minus_zero
 from layerc.transpile.ir import For, Store
-from layerc.transpile.passes.tree import walk
+from layerc.transpile.passes.tree import roots, walk
 
 TEXT = '''
 import numpy as np
@@ -145,3 +148,22 @@ def test_ends_of_a_row_are_no_loops_of_their_own(tmp_path):
         rows = [s for s in loops if not any(isinstance(x, For) for x in walk(s.body))]
         assert not any(row.kind == "seq" for row in rows)
         assert max(sum(isinstance(s, Store) and s.op == "add" for s in walk(row.body)) for row in rows) == taps
+
+
+def test_sums_that_begin_at_0_add_nothing_where_they_have_no_lane(tmp_path):
+    """A factor is 0 there. A sum that begins at anything else keeps what it has."""
+    built_from(tmp_path, "edges_alone", TEXT)
+    kernels = kernels_in(tmp_path / "edges_alone.py")
+    for name, chooses in (("filtered", False), ("kept_zero", True)):
+        kernel = kernels[name, "predict"]
+        text = function(kernel, "f32")
+        assert ("lc_eitherf(" in text, "lc_or_zerof(" in text) == (chooses, not chooses)
+        assert ("y" in never_minus_zero(kernel, roots(kernel))) != chooses
+
+
+def test_lanes_of_many_sums_stay_in_registers(tmp_path):
+    """As vectors, which a loop over lanes takes and gives back: gcc leaves arrays on the stack beside masked loads."""
+    built_from(tmp_path, "edges_alone", TEXT)
+    text = function(kernels_in(tmp_path / "edges_alone.py")["filtered", "backward"], "f32")
+    assert len(re.findall(r"lc_part_f32 part\w*_lanes", text)) >= 9
+    assert not re.findall(r"float part\w*_lanes\[", text)

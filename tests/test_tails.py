@@ -169,11 +169,8 @@ def test_there_are_parts(folder, package):
 
 
 PROBE = """
-void four_{t}({c} *to, const {c} *p)
-{{
-    lc_add_four_{t}(to, p, p + lc_wide_{t}, p + 2 * lc_wide_{t}, p + 3 * lc_wide_{t});
-}}
-{c} one_{t}({c} *p) {{ return lc_add_lanes_{t}(p); }}
+void four_{t}({c} *to, const lc_part_{t} *p) {{ lc_add_four_{t}(to, p[0], p[1], p[2], p[3]); }}
+{c} one_{t}(const lc_part_{t} *p) {{ return lc_add_lanes_{t}(*p); }}
 int wide_{t}(void) {{ return LC_LANES ? lc_wide_{t} : 0; }}
 """
 

@@ -65,7 +65,7 @@ def templates(functions: str) -> list[str]:
         ("rows.h", ("lc_copy_{}(", "lc_add_{}(", "lc_largest_{}(", "lc_least_{}(", "lc_farthest_{}(")),
         ("turn.h", ("lc_columns_{}(",)),
         ("past.h", ("lc_past_{}(",)),
-        ("parts.h", ("lc_wide_{}",)),
+        ("parts.h", ("lc_wide_{}", "lc_part_{}")),
         ("gemm.h", ("lc_product_{}(", "lc_product_between_{}(")),
     ):
         text = (Path(__file__).parent / file).read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from .dims import Dim
 from .emit_tails import Tail, part_of
 from .emit_text import bare
-from .emit_vectors import Own, Vectors, Writer
+from .emit_vectors import Mask, Own, Vectors, Writer
 from .ir import Buffer, Expr, For, If, Load, Stmt, Store
 from .passes.guards import margins
 from .passes.ranges import conjuncts
@@ -152,8 +152,16 @@ class Edges(Vectors):
                 assert within is not None, "edges_of has seen it"
                 self.statements(stmt.then, (*path, (position, 0)), within)
             else:
-                to.mask = self.marks.condition(where, stmt.buffer in self.sums) if self.marks else ""
+                to.mask = self.mask(where, stmt.buffer in self.sums)
                 to.store(stmt, waiting)
+        to.mask = None
+
+    def mask(self, where: Range, is_sum: bool) -> Mask | None:
+        """In which lanes a statement counts; None: in all, or in all that are stored."""
+        lanes = self.marks.condition(where, is_sum) if self.marks else ""
+        kept = {self.spell.root(s.buffer).name for _, s in self.ranges}
+        zeros = {p for p in self.tail.places if self.where(p) == [where] and p not in self.tail.stored}
+        return Mask(lanes, kept, zeros) if lanes else None
 
     def masked(self, at: str, end: str, own: Own) -> None:
         """A vector of which each statement has its own lanes."""
@@ -169,9 +177,8 @@ class Edges(Vectors):
             if place in self.tail.stored:
                 back.append(f"lc_back_{kind}({there}, {part}, {mask});")
             lent[spell.place(place.buffer, place.index)] = f"{part}[lc_lane]"
-        to.masked = {spell.root(s.buffer).name for _, s in self.ranges}
         self.vector(at, "lc_lane", own, lent, self.tail.counts)
-        to.masked, to.mask, self.marks = set(), "", None
+        self.marks = None
         for text in back:
             to.put(text)
 

@@ -9,7 +9,9 @@ from .emit_loops import Exit, Loops, can_fail
 from .emit_names import arguments, plain, prototype
 from .emit_storage import Region, Storage, plan, stored_first
 from .emit_text import C_OPS, Speller, bare, extreme
-from .ir import Buffer, Check, Comment, Expr, For, Grow, If, Kernel, Load, Product, Stmt, Store, While
+from .emit_vectors import Mask
+from .emit_zeros import never_minus_zero
+from .ir import Buffer, Check, Comment, Expr, For, Grow, If, Kernel, Load, Op, Product, Stmt, Store, While
 from .passes.products import stride
 from .passes.tree import Names, own_accesses, parts, roots, walk
 from .passes.triangles import asked_between
@@ -31,14 +33,14 @@ class Function:
         self.storage: Storage = plan(kernel, dtype)
         self.spell.local = {b.name for locals_ in self.storage.locals.values() for b in locals_}
         self.constant = _stored_once(kernel, self.spell.local)
+        self.sums = never_minus_zero(kernel, self.root)
         self.fresh = Names.of(kernel)
         self.lines: list[str] = []
         self.depth = 1
         self.exit = Exit("lc_done", "lc_fault")
         self.regions = 0
         self.panels = ""  # where the products of this region pack their operands
-        self.masked: set[str] = set()  # what is stored to
-        self.mask = ""  # only where this holds
+        self.mask: Mask | None = None  # in which lanes what is stored counts
         self.carried: dict[str, str] = {}  # variable -> the lanes that loops add up in for it
         self.loops = Loops(self)
 
@@ -158,7 +160,7 @@ class Function:
                 self.put(f"{self.spell.variable(b.dtype)} {self.spell.names[b.name]} = 0;")
             if b.lanes:
                 lanes = self.carried[b.name] = self.spell.names.add(self.fresh.fresh(f"{b.name}_lanes"))
-                self.put(f"{self.spell.ctype(b.dtype)} {lanes}[lc_wide_{self.dtype}] __attribute__((aligned(64)));")
+                self.put(f"lc_part_{self.dtype} {lanes};")
         return waiting
 
     def stmt(self, stmt: Stmt, path: tuple, waiting: set[str]) -> None:
@@ -275,28 +277,43 @@ class Function:
             for name in sorted(lanes):
                 self.put(f"{self.spell.place(name, ())} += lc_add_lanes_{self.dtype}({self.carried[name]});")
         if stmt.op is None and (own := self.carried.get(stmt.buffer)):
-            self.put(f"for (int lc_lane = 0; lc_lane < lc_wide_{self.dtype}; lc_lane++) {own}[lc_lane] = 0;")
+            self.put(f"{own} = (lc_part_{self.dtype}){{0}};")
         place, value = self.spell.place(stmt.buffer, stmt.index), bare(self.spell.expr(stmt.value))
         buffer = self.spell.root(stmt.buffer)
         head = ""
         if buffer.name in waiting:
             waiting.discard(buffer.name)
             head = ("const " if buffer.name in self.constant else "") + self.spell.variable(buffer.dtype) + " "
-        masked = bool(self.mask) and buffer.name in self.masked and not head
+        mask = self.mask if self.mask and buffer.name in self.mask.kept and not head else None
+        is_sum = buffer.name in self.sums or (not stmt.index and place in self.spell.lent.values())  # of a lane
+        if mask and stmt.op == "add" and is_sum and (added := self.or_zero(stmt.value, mask)):
+            self.put(f"{place} += {added};")
+            return
         if stmt.op in ("max", "min"):
             value = f"{extreme(stmt.op, self.spell.ctype(buffer.dtype))}({place}, {value})"
-        elif masked and stmt.op:
+        elif mask and stmt.op:
             value = f"{place} {C_OPS[stmt.op].rstrip('=')} ({value})"
-        if masked:  # taken or left as a whole: a product stays fused with its sum
-            self.put(f"{place} = {self.either(value, place, self.spell.ctype(buffer.dtype))};")
+        if mask:  # taken or left as a whole: a product stays fused with its sum
+            self.put(f"{place} = {self.either(value, place, mask, self.spell.ctype(buffer.dtype))};")
         elif stmt.op in ("max", "min"):
             self.put(f"{place} = {value};")
         else:
             self.put(f"{head}{place} {C_OPS[stmt.op] if stmt.op else '='} {value};")
 
-    def either(self, value: str, place: str, ctype: str) -> str:
+    def either(self, value: str, place: str, mask: Mask, ctype: str) -> str:
         name = {"float": "lc_eitherf", "double": "lc_either"}.get(ctype)
-        return f"{name}({self.mask}, {value}, {place})" if name else f"{self.mask} ? {value} : {place}"
+        return f"{name}({mask.lanes}, {value}, {place})" if name else f"{mask.lanes} ? {value} : {place}"
+
+    def or_zero(self, value: Expr, mask: Mask) -> str:
+        """A value that is 0 where the mask does not hold: an element that is, or a product, which stays fused with its
+        sum, of factors that are. "" where it takes more."""
+        if value in mask.zeros:
+            return bare(self.spell.expr(value))
+        if not (isinstance(value, Op) and value.op == "multiply" and self.spell.kind(value.dtype) == self.dtype):
+            return ""
+        name = {"f32": "lc_or_zerof", "f64": "lc_or_zero"}[self.dtype]
+        texts = [(f, self.spell.expr(f)) for f in value.args]
+        return " * ".join(t if f in mask.zeros else f"{name}({mask.lanes}, {bare(t)})" for f, t in texts)
 
     def grow(self, buffer: Buffer, count: str, lent: Load | None) -> None:
         name, ctype = self.spell.names[buffer.name], self.spell.ctype(buffer.dtype)

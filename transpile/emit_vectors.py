@@ -11,7 +11,7 @@ Behind each block of a long sum the lanes are joined as well (see `emit_blocks`)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
@@ -29,16 +29,25 @@ _JOINED = ("add", "mul", "max", "min")  # parts.h joins the lanes
 Own = dict[str, tuple[str, str]]  # variable -> its lanes, and how they are joined
 
 
+@dataclass(frozen=True)
+class Mask:
+    """Lanes in which what is stored counts. `kept`: what stays as it is in the others; `zeros`: the places of arrays
+    that are 0 there."""
+
+    lanes: str
+    kept: Set[str]
+    zeros: Set[Load]
+
+
 class Writer(Protocol):
-    """What writes the lines of a function. `masked`: what is stored to only in lanes where `mask` holds;
-    `carried`: the lanes of variables that more loops than one add up in."""
+    """What writes the lines of a function. `mask`: where what is stored counts, if not in all lanes; `carried`: the
+    lanes of variables that more loops than one add up in."""
 
     spell: Speller
     fresh: Names
     dtype: str
     depth: int
-    masked: set[str]
-    mask: str
+    mask: Mask | None
     carried: dict[str, str]
 
     def put(self, text: str) -> None: ...
@@ -213,9 +222,9 @@ class Vectors:
             if place in tail.stored:
                 back.append(f"lc_{give}_{kind}({there}, {part},{by} {rest});")
             lent[spell.place(place.buffer, place.index)] = f"{part}[lc_lane]"
-        to.masked, to.mask = self.sums, f"lc_lane < {rest}"
+        to.mask = Mask(f"lc_lane < {rest}", self.sums, tail.read - tail.stored)
         self.vector(whole, "lc_lane", own, lent, tail.counts, None if own else self.line)
-        to.masked, to.mask = set(), ""
+        to.mask = None
         for text in back:
             to.put(text)
         to.close()
@@ -253,36 +262,57 @@ class Vectors:
         if not sums:
             return
         to, lanes = self.to, self.lanes
+        each = self.spread({s: lanes_of[s] for s in sums if s in lanes_of})
         to.put("#pragma omp simd" if lanes_of else self.line)
         to.put(f"for (int lc_lane = 0; lc_lane < {lanes}; lc_lane++) {{")
         for s, (name, op) in sums.items():
             parts = [f"{name}[{k} * {lanes} + lc_lane]" for k in range(ABREAST)]
-            place = f"{lanes_of[s][0]}[lc_lane]" if lanes_of else None
+            place = f"{each[s][0]}[lc_lane]" if lanes_of else None
             to.put(f"    {self.accumulated(s, op, self.joined(s, op, parts), place)};")
         to.put("}")
+        self.collect(each, lanes_of)
 
     def accumulations(self) -> list[Store]:
         """One for each of the sums."""
         return list({s.buffer: s for s in self.loop.body if isinstance(s, Store) and s.buffer in self.sums}.values())
 
     def begin(self, own: Own, vectors: int) -> None:
-        """Lanes to accumulate in, of so many vectors."""
-        lanes = f"{vectors} * {self.lanes}" if vectors > 1 else self.lanes
+        """Lanes to accumulate in: of a vector, which can stay in a register, or of so many."""
         for s, (name, _) in own.items():
-            self.to.put(f"{self.spell.ctype(self.spell.table[s].dtype)} {name}[{lanes}] __attribute__((aligned(64)));")
+            if vectors > 1:
+                self.to.put(f"{self.array(s, name, f'{vectors} * {self.lanes}')};")
+            else:
+                self.to.put(f"lc_part_{self.to.dtype} {name};")
         self.clear(own, vectors)
+
+    def array(self, s: str, name: str, lanes: str) -> str:
+        """The declaration of an array of lanes."""
+        return f"{self.spell.ctype(self.spell.table[s].dtype)} {name}[{lanes}] __attribute__((aligned(64)))"
 
     def clear(self, own: Own, vectors: int) -> None:
         """Lanes that have accumulated nothing."""
-        lanes = f"{vectors} * {self.lanes}" if vectors > 1 else self.lanes
-        if own:
+        values = {name: bare(self.spell.expr(neutral(op, self.spell.table[s].dtype))) for s, (name, op) in own.items()}
+        if own and vectors > 1:
             self.to.put("#pragma omp simd")
-            self.to.put(f"for (int lc_lane = 0; lc_lane < {lanes}; lc_lane++) {{")
-        for s, (name, op) in own.items():
-            value = neutral(op, self.spell.table[s].dtype)
-            self.to.put(f"    {name}[lc_lane] = {bare(self.spell.expr(value))};")
-        if own:
+            self.to.put(f"for (int lc_lane = 0; lc_lane < {vectors} * {self.lanes}; lc_lane++) {{")
+            for name, value in values.items():
+                self.to.put(f"    {name}[lc_lane] = {value};")
             self.to.put("}")
+        elif own:
+            for name, value in values.items():
+                self.to.put(f"{name} = (lc_part_{self.to.dtype}){{0}} + {value};")
+
+    def spread(self, own: Own) -> Own:
+        """Vectors as arrays, for a loop over their lanes: gcc makes vectors of those again."""
+        each = {s: (self.name(f"{s}_each"), op) for s, (_, op) in own.items()}
+        for s, (name, _) in own.items():
+            array = each[s][0]
+            self.to.put(f"{self.array(s, array, self.lanes)}; *(lc_part_{self.to.dtype} *){array} = {name};")
+        return each
+
+    def collect(self, each: Own, own: Own) -> None:
+        for s, (array, _) in each.items():
+            self.to.put(f"{own[s][0]} = *(lc_part_{self.to.dtype} *){array};")
 
     def vector(
         self,
@@ -296,7 +326,9 @@ class Vectors:
         """A vector, accumulated in lanes of its own. `lent`: what stands for places; `counts`: whether it asks for the
         loop's counter, which is `at` in the first lane."""
         to, spell = self.to, self.spell
-        spell.lent = {**lent, **{spell.place(s, ()): f"{name}[{lane}]" for s, (name, _) in own.items()}}
+        alone = lane == "lc_lane"  # else they are several vectors, which an array holds
+        each = self.spread(own) if alone else own
+        spell.lent = {**lent, **{spell.place(s, ()): f"{name}[{lane}]" for s, (name, _) in each.items()}}
         to.put(line or "#pragma omp simd")
         to.put(f"for (int lc_lane = 0; lc_lane < {self.lanes}; lc_lane++) {{")
         if counts:
@@ -304,6 +336,8 @@ class Vectors:
         self.iteration()
         to.put("}")
         spell.lent = {}
+        if alone:
+            self.collect(each, own)
 
     def iteration(self) -> None:
         """What one does, in lanes or alone."""

@@ -77,6 +77,7 @@ LC_USED static inline void LC_AS(lc_back)(void *to, const void *from, LC_AS(lc_m
 #undef LC_COUNT_f64
 #else
 #define LC_LANES 0
+typedef LC_REAL LC_AS(lc_part) __attribute__((vector_size(sizeof(LC_REAL)), may_alias));
 enum { LC_AS(lc_wide) = 1, LC_AS(lc_abreast) = 1 << 30 };
 LC_USED static inline void LC_AS(lc_some)(void *to, const void *from, int n) { memcpy(to, from, (size_t)n * sizeof(LC_REAL)); }
 LC_USED static inline void LC_AS(lc_put)(void *to, const void *from, int n) { memcpy(to, from, (size_t)n * sizeof(LC_REAL)); }
@@ -101,13 +102,12 @@ LC_USED static inline void LC_AS(lc_lay)(void *to, const void *from, int64_t ste
     for (int l = 0; l < n; l++) memcpy((LC_REAL *)to + l * step, (const LC_REAL *)from + l, sizeof(LC_REAL));
 }
 
-/* What the lanes of a vector have accumulated, joined two by two: in a copy, as gcc
-   keeps in a register what nothing but whole vectors touch. */
+/* What the lanes of a vector have accumulated, joined two by two. */
 #define LC_JOIN(name, OF) \
-    LC_USED static inline LC_REAL LC_AS(name)(const LC_REAL *lanes) \
+    LC_USED static inline LC_REAL LC_AS(name)(LC_AS(lc_part) lanes) \
     { \
         LC_REAL p[LC_AS(lc_wide)] __attribute__((aligned(64))); \
-        memcpy(p, lanes, sizeof p); \
+        *(LC_AS(lc_part) *)p = lanes; \
         if (LC_AS(lc_wide) > 8) for (int l = 0; l < 8; l++) p[l] = OF(p[l], p[l + 8]); \
         if (LC_AS(lc_wide) > 4) for (int l = 0; l < 4; l++) p[l] = OF(p[l], p[l + 4]); \
         if (LC_AS(lc_wide) > 2) for (int l = 0; l < 2; l++) p[l] = OF(p[l], p[l + 2]); \
@@ -164,11 +164,9 @@ LC_JOIN(lc_min_lanes, LC_AS(LC_MIN))
 #define LC_BOTH(a, b, ...) __builtin_shuffle(a, b, (LC_AS(lc_lane_of)){__VA_ARGS__})
 typedef LC_AS(LC_PLACES) LC_AS(lc_lane_of) __attribute__((vector_size(sizeof(LC_AS(lc_part)))));
 
-LC_USED static inline void LC_AS(lc_add_four)(LC_REAL *to, const LC_REAL *p, const LC_REAL *q, const LC_REAL *r,
-                                              const LC_REAL *s)
+LC_USED static inline void LC_AS(lc_add_four)(LC_REAL *to, LC_AS(lc_part) a, LC_AS(lc_part) b, LC_AS(lc_part) c,
+                                              LC_AS(lc_part) d)
 {
-    const LC_AS(lc_part) a = *(const LC_AS(lc_part) *)p, b = *(const LC_AS(lc_part) *)q;
-    const LC_AS(lc_part) c = *(const LC_AS(lc_part) *)r, d = *(const LC_AS(lc_part) *)s;
     LC_AS(LC_ADD_FOUR)(a, b, c, d, to)
 }
 #undef LC_ADD_FOUR_f32
