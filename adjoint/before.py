@@ -17,7 +17,7 @@ Done where the loop begins with zeros, and where no product takes h: that one wa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from math import copysign
 
@@ -67,7 +67,7 @@ def by_outputs(function: Function, sweep: Sequence[Stmt], body: Sequence[Stmt]) 
     `sweep`: the forward, with all that is saved in it."""
     done = tuple(body)
     for whole in [s for s in sweep if isinstance(s, For)]:
-        search = _Search(function, sweep, whole)
+        search = _Search(function, sweep, whole, assigned(body))
         for save in [s for s in whole.body if isinstance(s, Store)]:
             if (held := search.at_start(save)) is not None:
                 done = _replaced(done, whole, save, held) or done
@@ -78,8 +78,10 @@ class _Search:
     """Where else the values lie that a loop carries. (What a loop saves lies where it counts from 0, one by one; that
     it is at the loop's own number says that the loop does so, too.)"""
 
-    def __init__(self, function: Function, sweep: Sequence[Stmt], loop: For) -> None:
+    def __init__(self, function: Function, sweep: Sequence[Stmt], loop: For, own: Set[str]) -> None:
+        """`own`: names that the gradient gives values."""
         self.sweep, self.loop = sweep, loop
+        taken = own | {p.name for p in function.params}
         returned = sweep[-1]
         assert isinstance(returned, Return)
         stores = Counter(s.base.id for s in walk_stmts(tuple(sweep)) if isinstance(s, Store))
@@ -87,7 +89,7 @@ class _Search:
             value.id
             for result, value in zip(function.results, returned.values, strict=True)
             if isinstance(value, Name) and result.role == "output" and value.type == result.type
-            if stores[value.id] == 1
+            if stores[value.id] == 1 and (value.id in own or result.name not in taken)
         }
         changed = assigned(tuple(sweep)) | stored(tuple(sweep))
         self.arguments = {p.name for p in function.params if p.role in ("input", "param")} - changed

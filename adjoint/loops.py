@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from ..transpile.program import (
     While,
     assigned,
     names,
+    read,
     stored,
     walk,
     walk_stmts,
@@ -67,7 +68,7 @@ class Loops:
         room: list[Stmt] = []
         if cots.outer is None or isinstance(forward, While):  # else the loop runs again anyway
             forward, named = _with_names(forward, again, carried)
-            again, inner.out = by_names(again, named), by_names(inner.out, named)
+            again, inner.out = _made_first(by_names(again, named), named), by_names(inner.out, named)
             forward, again, room = self._taped(forward, again, carried)
         saving, restores, counter = self._saving(forward, sorted(carried))
         saving = [*room, *saving]
@@ -264,7 +265,8 @@ class Loops:
 def _with_names(loop: For | While, again: Sequence[Stmt], carried: set[str]) -> tuple[For | While, dict[Expr, Name]]:
     """With names for what is dear in it and has one in the reverse, so that an iteration can leave it there. A name
     means the same in both until a second value is bound to it."""
-    wanted = {s.value: Name(s.name, s.value.type) for s in again if isinstance(s, Assign) and _is_left(s.value, loop)}
+    dear = [s for s in again if isinstance(s, Assign) and _is_left(s.value, loop)]
+    wanted = {s.value: Name(s.name, s.value.type) for s in reversed(dear)}  # the first of equal ones
     body: list[Stmt] = []
     named: dict[Expr, Name] = {}
     times = Counter(s.name for s in walk_stmts(loop.body) if isinstance(s, (Assign, Pop)))
@@ -281,6 +283,16 @@ def _with_names(loop: For | While, again: Sequence[Stmt], carried: set[str]) -> 
         changed |= assigned((stmt,)) & again_bound
         body.append(stmt)
     return replace(loop, body=tuple(body)), named
+
+
+def _made_first(body: Sequence[Stmt], named: Mapping[Expr, Name]) -> list[Stmt]:
+    """What has a name is made before the first statement that reads it, which had made it on its own."""
+    body = list(body)
+    for part, name in named.items():
+        at = next(k for k, s in enumerate(body) if isinstance(s, Assign) and (s.name, s.value) == (name.id, part))
+        first = next((k for k, s in enumerate(body[:at]) if name.id in read((s,))), at)
+        body.insert(first, body.pop(at))
+    return body
 
 
 def costs(expr: Expr) -> int:

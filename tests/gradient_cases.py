@@ -549,8 +549,67 @@ def window_of_columns(x: real["N M"], w: real["N K"]):
     for k in range(K):
         y += x[:, k : k + M - K + 1] * w[:, k, None]
     return y
+
+def product_said_twice(y: real["T D"], A: real["D D"], g: real["D"]):
+    w = 1.0 * g
+    total = 0.0
+    for t in range(y.shape[0]):
+        s = (A @ w) @ g
+        total += y[t, 0] * s
+        w = np.tanh(s * (A @ w))
+    return total
+
+def product_said_before_it_is_kept(y: real["T D"], A: real["D D"], g: real["D"]):
+    w = 1.0 * g
+    total = 0.0
+    for t in range(y.shape[0]):
+        s = A @ w + g
+        total += y[t, 1] * np.sum(s * s)
+        w = np.tanh(s * (A @ w) * 0.3)
+    return total
+
+def product_said_in_a_branch(y: real["T D"], A: real["D D"], g: real["D"]):
+    w = 1.0 * g
+    total = 0.0
+    for t in range(y.shape[0]):
+        if y[t, 0] > 0:
+            s = A @ w + g
+        else:
+            s = w * w
+        total += y[t, 1] * np.sum(s * s)
+        w = np.tanh(s * (A @ w) * 0.3)
+    return total
+
+def product_said_thrice(A: real["D D"], g: real["D"]):
+    w = 1.0 * g
+    total = 0.0
+    k = 0
+    while k < 4:
+        s = np.sum(A @ w) + 1.0
+        total += s * np.sum(np.tanh(A @ w))
+        w = np.tanh(s * (A @ w) / np.sqrt(1 + np.sum((A @ w) * (A @ w))))
+        k += 1
+    return total
+
+def product_said_behind_a_new_value(y: real["T D"], A: real["D D"], g: real["D"]):
+    w = 1.0 * g
+    total = 0.0
+    for t in range(y.shape[0]):
+        a = A @ w
+        a = np.tanh(a)
+        total += y[t, 1] * np.sum(a * a)
+        w = a * (A @ w) * 0.3
+    return total
+
+def input_named_y(y: real["T D"]):
+    h = np.zeros(y.shape[1])
+    rows = np.zeros((y.shape[0], y.shape[1]))
+    for t in range(y.shape[0]):
+        h = np.abs(h) + y[t]
+        rows[t] = h
+    return rows
 '''
-_LANGUAGE_SHAPES: dict[str, tuple[int, ...]] = {"N": (6,), "N M": (3, 4), "T D": (4, 3), "N D": (4, 3), "D": (3,), "3 D": (3, 4), "N K": (3, 2)}
+_LANGUAGE_SHAPES: dict[str, tuple[int, ...]] = {"N": (6,), "N M": (3, 4), "T D": (4, 3), "N D": (4, 3), "D": (3,), "3 D": (3, 4), "N K": (3, 2), "D D": (3, 3)}
 
 
 def _language_cases() -> list[Case]:

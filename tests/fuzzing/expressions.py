@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from fuzzing.scope import ONE, Dead, Scope, Shape, broadcasts
+from fuzzing.scope import ONE, Dead, Scope, Shape, Variable, broadcasts
 from layerc.transpile.dims import Dim
 
 
@@ -29,6 +30,7 @@ class Expressions:
         self.helpers: list[tuple[str, tuple[Shape, ...], Shape, float]] = []  # name, arguments, result, magnitude
         self.counter = 0
         self.generator = ""  # the name of a random generator
+        self.said: list[tuple[Shape, E, dict[str, Variable]]] = []  # expressions, and the variables they are over
 
     # -- drawing ---------------------------------------------------------------------------------------------
     def chance(self, p: float) -> bool:
@@ -64,6 +66,8 @@ class Expressions:
     def real(self, shape: Shape, depth: int) -> E:
         """A real expression of this shape."""
         if depth > 0:
+            if self.chance(0.07) and (before := self.said_before(shape)):
+                return before
             for _ in range(6):
                 production, wanted = self.rng.choices(_REAL, _WEIGHTS)[0]
                 if wanted is not None and not wanted(shape):
@@ -72,8 +76,22 @@ class Expressions:
                     found = production(self, shape, depth - 1)
                 except Dead:
                     continue
-                return self.squashed(found) if found.mag > _MOST else found
+                found = self.squashed(found) if found.mag > _MOST else found
+                self.say(shape, found)
+                return found
         return self.leaf(shape)
+
+    def say(self, shape: Shape, e: E) -> None:
+        words = set(re.findall(r"\w+", e.text))
+        if self.generator in words:
+            return  # it draws
+        self.said.append((shape, e, {n: v for n, v in self.scope.variables.items() if n in words}))
+
+    def said_before(self, shape: Shape) -> E | None:
+        """The same once more, as people write it, with the values that its variables have now."""
+        over = self.scope.variables
+        found = [e for s, e, names in self.said if s == shape and names and names.items() <= over.items()]
+        return self.rng.choice(found) if found else None
 
     def squashed(self, e: E) -> E:
         t = e.text
