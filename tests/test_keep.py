@@ -45,7 +45,7 @@ def test_the_pair_is_the_gradient(name: str) -> None:
     for one, other in zip(plain, forward.values(), strict=False):
         np.testing.assert_array_equal(one, other)
     rng = np.random.default_rng(1)
-    values |= forward
+    values = forward | values  # an argument may be called y
     for result, carrier in cotangents_of(layer.forward or layer.predict):
         values[carrier.name] = np.asarray(rng.standard_normal(np.shape(forward[result.name])))
     whole = gradient(layer, layer_source(case), "case.py")
