@@ -119,7 +119,11 @@ _unary("log", "dy / a", "lc_log{f}({0})", spell="np.log math.log")
 _unary("log2", "1.4426950408889634 * dy / a", "lc_log2{f}({0})", spell="np.log2 math.log2")
 _unary("log10", "0.4342944819032518 * dy / a", "lc_log10{f}({0})", spell="np.log10 math.log10")
 _unary("log1p", "dy / (1 + a)", "lc_log1p{f}({0})", spell="np.log1p math.log1p")
-_binary("logaddexp", "np.logaddexp", ("dy * np.exp(a - y)", "dy * np.exp(b - y)"), "lc_logaddexp{f}({0}, {1})", type=_floating, flops=25)
+_binary(
+    "logaddexp", "np.logaddexp",  # the logarithm of 0 adds nothing, to another one either
+    ("dy * np.where(a == -np.inf, 0, np.exp(a - y))", "dy * np.where(b == -np.inf, 0, np.exp(b - y))"), "lc_logaddexp{f}({0}, {1})",
+    type=_floating, flops=25,
+)
 
 # -- trigonometry ----------------------------------------------------------------------------------------------
 _unary("sin", "dy * np.cos(a)", "lc_sin{f}({0})", spell="np.sin math.sin", flops=15)

@@ -97,7 +97,7 @@ add(
     ),
     Row(
         "logsumexp", "special.logsumexp", _ARGS, "compose", _floating,
-        ("unreduce(dy) * np.exp(a - unreduce(y))",),
+        ("unreduce(dy) * np.exp(a - unreduce(np.where(y == -np.inf, 0, y)))",),  # the logarithm of 0, of nothing but those
         define=f"np.log(np.sum(np.exp(a - {_OR_0}), axis=axis, keepdims=keepdims)) + {_OR_0.replace('True', 'keepdims')}",
     ),
     Row(
