@@ -67,7 +67,7 @@ def by_outputs(function: Function, sweep: Sequence[Stmt], body: Sequence[Stmt]) 
     `sweep`: the forward, with all that is saved in it."""
     done = tuple(body)
     for whole in [s for s in sweep if isinstance(s, For)]:
-        search = _Search(function, sweep, whole, assigned(body))
+        search = _Search(function, sweep, whole, assigned(tuple(body)))
         for save in [s for s in whole.body if isinstance(s, Store)]:
             if (held := search.at_start(save)) is not None:
                 done = _replaced(done, whole, save, held) or done

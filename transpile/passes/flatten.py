@@ -4,35 +4,67 @@
         for s in 0..S: y[b,s] = f(x[b,s])    ->       y_flat[n] = f(x_flat[n])
 
 So an elementwise kernel is one long vector loop, whether there are many short examples or a single long
-one. `x_flat` is the memory of `x`, in another shape.
+one. `x_flat` is the memory of `x`, in another shape. Loops over elements that have a recurrence each become one
+before they get lanes (`flat_elements`): rows of an image are not as long as all of it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ..dims import Dim, product
-from ..ir import Buffer, For, Int, Kernel, Stmt
-from .order import rebuild, stores
-from .tree import Body, Names, accesses, buffers, map_bodies, map_places, own_exprs, parts, symbols
+from ..ir import Buffer, Check, For, Grow, Int, Kernel, Product, Stmt
+from .alike import is_recurrence
+from .order import perfect, rebuild, stores
+from .tree import (
+    Body,
+    Names,
+    accesses,
+    buffers,
+    map_bodies,
+    map_places,
+    own_dims,
+    own_exprs,
+    parts,
+    symbols,
+    walk,
+)
 
 # buffer -> the axes that are the run of loops (empty: it is not indexed by them), and whether they are one already
 Digits = dict[str, tuple[int, int, bool]]
+Nest = tuple[list[For], Body] | None
 
 
 def flatten(kernel: Kernel) -> Kernel:
-    state = Flat(kernel)
+    return _flat(kernel, stores)
+
+
+def flat_elements(kernel: Kernel) -> Kernel:
+    """Of nests around recurrences; the loop over examples stays."""
+
+    def recurring(stmt: Stmt) -> Nest:
+        if not isinstance(stmt, For) or stmt.kind != "map" or stmt.hi.symbol == kernel.batch:
+            return None
+        loops, inside = perfect(stmt)
+        return (loops, inside) if any(is_recurrence(s) for s in inside) else None
+
+    return _flat(kernel, recurring)
+
+
+def _flat(kernel: Kernel, nests: Callable[[Stmt], Nest]) -> Kernel:
+    state = Flat(kernel, nests)
     body = state.body(kernel.body)
     return replace(kernel, body=body, buffers=state.buffers)
 
 
 class Flat:
-    """What nests of a kernel are as they become one loop, and the buffers that they see in other shapes."""
+    """What nests of a kernel are as they become one loop, and the buffers that they see in other shapes. `nests`: the
+    loops that may, and what is inside."""
 
-    def __init__(self, kernel: Kernel):
-        self.table = buffers(kernel)
+    def __init__(self, kernel: Kernel, nests: Callable[[Stmt], Nest] = stores):
+        self.nests, self.table = nests, buffers(kernel)
         self.names = Names.of(kernel)
         self.uses = Counter(a.buffer for a in accesses(kernel.body))
         self.single = {b.name for b in kernel.buffers if b.kind == "temp" and not b.alias}
@@ -47,7 +79,7 @@ class Flat:
         return tuple(self.stmt(s) for s in body)
 
     def stmt(self, stmt: Stmt) -> Stmt:
-        if (nest := stores(stmt)) is not None:
+        if (nest := self.nests(stmt)) is not None:
             loops, inside = nest
             for length in range(len(loops), 1, -1):
                 if (flat := self.nest(loops, length, inside)) is not None:
@@ -100,10 +132,11 @@ def digits(run: Sequence[For], inside: Body, table: Mapping[str, Buffer]) -> Dig
     for loop in run:
         count = count * loop.hi + Dim.of(loop.var)
     found: Digits = {}
-    for stmt in inside:
-        for expr in own_exprs(stmt):
-            if any(isinstance(p, Int) and symbols(p) & names for p in parts(expr)):
-                return None
+    for stmt in walk(inside):
+        if any(isinstance(p, Int) and symbols(p) & names for expr in own_exprs(stmt) for p in parts(expr)):
+            return None
+        if isinstance(stmt, (For, Product, Grow, Check)) and any(d.symbols() & names for d in own_dims(stmt)):
+            return None
     for a in accesses(inside):
         index, shape = a.index or (), table[a.buffer].shape
         used = [axis for axis, d in enumerate(index) if d.symbols() & names]
@@ -113,6 +146,8 @@ def digits(run: Sequence[For], inside: Body, table: Mapping[str, Buffer]) -> Dig
             return None
         if used and not flat and list(shape[where[0] + 1 : where[1]]) != [loop.hi for loop in run[1:]]:
             return None
-        if (index and not used and a.mode == "w") or found.setdefault(a.buffer, where) != where:
+        if index and not used and a.mode == "w" and table[a.buffer].kind != "temp":
+            return None
+        if found.setdefault(a.buffer, where) != where:
             return None
     return found

@@ -184,7 +184,7 @@ def _is_begun(body: Body, buffer: Buffer, of_branches: bool) -> bool:
     around = _around(body, buffer.name)
     return (
         stored_first(around, buffer, set())
-        or (of_branches and not buffer.shape and _is_of_a_branch(around, buffer.name))
+        or (of_branches and _is_of_a_branch(around, buffer))
         or (around is not body and _on_each_way(around, buffer))
     )
 
@@ -200,15 +200,18 @@ def _on_each_way(body: Body, buffer: Buffer) -> bool:
     return False
 
 
-def _is_of_a_branch(body: Body, name: str) -> bool:
-    """Whether one way of one branch, in whatever loops, is all that knows of a variable, and sets it first."""
+def _is_of_a_branch(body: Body, buffer: Buffer) -> bool:
+    """Whether one way of one branch, in whatever loops, is all that knows of a variable or array, and sets it first."""
+    name = buffer.name
     touching = [s for s in body if any(a.buffer == name for a in accesses((s,)))]
     match touching:
         case [For(body=inner)]:
-            return _is_of_a_branch(inner, name)
+            return _is_of_a_branch(inner, buffer)
         case [If(cond, then, orelse)] if not any(e.buffer == name for e in loads(cond)):
             ways = [w for w in (then, orelse) if any(a.buffer == name for a in accesses(w))]
-            return len(ways) == 1 and set_first(name, ways[0])
+            return len(ways) == 1 and (
+                stored_first(ways[0], buffer, set()) if buffer.shape else set_first(name, ways[0])
+            )
     return False
 
 

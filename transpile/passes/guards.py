@@ -5,28 +5,29 @@ if (0 <= r) & (r < H):                              if (0 <= r) & (r < H):
     at = where(r < 0, r + H, r)
     s += x[at]
 
-So is its opposite where it does not hold: `if (r < 0) | (r >= H): continue` asks the same.
+So is its opposite where it does not hold: `if (r < 0) | (r >= H): continue` asks the same. And so is what a variable
+stands for: `a and b[i]` is two branches, of which the second asks for a variable that the first sets.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 
 from ..dims import Dim, Facts, nonnegative
 from ..ir import Check, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store, While
 from .depend import Memory
 from .fold import fold_body
 from .ranges import as_dim, conjuncts
-from .tree import Body, accesses, dim_loads, has, map_all, map_bodies, map_expr, map_own
+from .tree import Body, accesses, dim_loads, has, map_all, map_bodies, map_expr, map_own, written
 
 
 def guards(kernel: Kernel, known: tuple[Dim, ...] = ()) -> Kernel:
     """`known`: what is not negative anyway."""
     if not has(kernel.body, If):
         return kernel
-    body = _body(kernel.body, known, Memory.of(kernel).facts)
+    body = _body(kernel.body, known, Memory.of(kernel).facts, {})
     if body == kernel.body:
         return kernel
     return replace(kernel, body=_without_places(fold_body(body)))
@@ -34,27 +35,74 @@ def guards(kernel: Kernel, known: tuple[Dim, ...] = ()) -> Kernel:
 
 _OPPOSITE = {"less": "greater_equal", "greater_equal": "less", "greater": "less_equal", "less_equal": "greater"}
 Known = tuple[Dim, ...]  # what is not negative
+Meaning = dict[str, Known]  # variable -> what is not negative if it is true
 
 
-def _body(body: Body, known: Known, facts: Facts) -> Body:
-    return tuple(_stmt(s, known, facts) for s in body)
+def _body(body: Body, known: Known, facts: Facts, meaning: Meaning) -> Body:
+    done = []
+    for stmt in body:
+        done.append(_stmt(stmt, known, facts, meaning))
+        meaning = _behind(stmt, meaning)
+    return tuple(done)
 
 
-def _stmt(stmt: Stmt, known: Known, facts: Facts) -> Stmt:
+def _stmt(stmt: Stmt, known: Known, facts: Facts, meaning: Meaning) -> Stmt:
     match stmt:
         case If(cond, (), orelse) if orelse and (other := negated(cond)) is not None:
-            return _stmt(If(other, orelse), known, facts)
+            return _stmt(If(other, orelse), known, facts, meaning)
         case If(cond, then, orelse):
-            inside = (*known, *(m for part in conjuncts(cond) for m in margins(part)))
+            inside = (*known, *_said(cond, meaning))
             other = negated(cond)
-            outside = known if other is None else (*known, *(m for part in conjuncts(other) for m in margins(part)))
-            return If(told(cond, known, facts), _body(then, inside, facts), _body(orelse, outside, facts))
+            outside = known if other is None else (*known, *_said(other, meaning))
+            then, orelse = _body(then, inside, facts, meaning), _body(orelse, outside, facts, meaning)
+            return If(told(cond, known, facts), then, orelse)
         case For(var, lo, hi):
             within = {**facts, var: (lo, hi - 1)}
-            return replace(stmt, body=_body(stmt.body, known, within))
+            return replace(stmt, body=_body(stmt.body, known, within, _unchanged(stmt, meaning)))
         case While():
-            return map_bodies(stmt, lambda inner: _body(inner, known, facts))
+            kept = _unchanged(stmt, meaning)
+            return map_bodies(stmt, lambda inner: _body(inner, known, facts, kept))
     return map_own(stmt, lambda d: d, lambda e: told(e, known, facts)) if known else stmt
+
+
+def _said(cond: Expr, meaning: Meaning) -> Known:
+    """What is not negative where a condition holds."""
+    found: list[Dim] = []
+    for part in conjuncts(cond):
+        if isinstance(part, Load) and not part.index:
+            found += meaning.get(part.buffer, ())
+        found += margins(part)
+    return tuple(found)
+
+
+def _unchanged(stmt: Stmt, meaning: Meaning) -> Meaning:
+    return {name: said for name, said in meaning.items() if name not in written((stmt,))}
+
+
+def _behind(stmt: Stmt, meaning: Meaning) -> Meaning:
+    """What variables mean behind a statement."""
+    match stmt:
+        case Store(buffer, (), value, None):
+            return {**meaning, buffer: tuple(m for m in _said(value, meaning) if not any(True for _ in dim_loads(m)))}
+        case If(cond, then, orelse):
+            ways: dict[str, list[set[Dim]]] = {}
+            for way, known in ((then, _said(cond, meaning)), (orelse, ())):
+                after = reduce(lambda found, s: _behind(s, found), way, meaning)
+                for name in written((stmt,)):
+                    if not (way is orelse and _is_false(name, way, cond)):
+                        ways.setdefault(name, []).append({*after.get(name, ()), *known})
+            joined = {name: tuple(sorted(set.intersection(*said), key=str)) for name, said in ways.items()}
+            return {**_unchanged(stmt, meaning), **joined}
+    return _unchanged(stmt, meaning)
+
+
+def _is_false(name: str, orelse: Body, cond: Expr) -> bool:
+    """Whether a variable is false behind the way of a branch whose condition does not hold."""
+    stores = [s for s in orelse if name in written((s,))]
+    match stores:
+        case [Store(_, (), value, None)]:
+            return value in (cond, Const(False, "bool"))
+    return False
 
 
 def negated(cond: Expr) -> Expr | None:
