@@ -83,6 +83,9 @@ def _ease(expr: Expr) -> Expr:
             held = Op("held", (bound,), dtype)
             # Of zeros with two signs the first is taken, and then the bound is.
             return Op(_BOUNDS[op], (held, v), dtype) if bound.value else Op(op, (held, v), dtype)
+        case Op("maximum" | "minimum" as op, (v, bound), dtype) if dtype in FLOATS and any(loads(v)):
+            if not any(loads(bound)):  # the second is asked whether it is NaN: gcc has no vectors for what lanes share
+                return Op(op, (bound, v), dtype)
     return expr
 
 

@@ -52,6 +52,7 @@ def _stmt(stmt: Stmt, known: Known, facts: Facts, meaning: Meaning) -> Stmt:
             return _stmt(If(other, orelse), known, facts, meaning)
         case If(cond, then, orelse):
             inside = (*known, *_said(cond, meaning))
+            cond = _in_full(cond, meaning)
             other = negated(cond)
             outside = known if other is None else (*known, *_said(other, meaning))
             then, orelse = _body(then, inside, facts, meaning), _body(orelse, outside, facts, meaning)
@@ -73,6 +74,15 @@ def _said(cond: Expr, meaning: Meaning) -> Known:
             found += meaning.get(part.buffer, ())
         found += margins(part)
     return tuple(found)
+
+
+def _in_full(cond: Expr, meaning: Meaning) -> Expr:
+    """A variable, and what it says, which others can tell of a counter."""
+    if isinstance(cond, Load) and not cond.index:
+        for margin in meaning.get(cond.buffer, ()):
+            at_least = Op("greater_equal", (Int(margin), Const(0, "i64")), "bool")
+            cond = Op("logical_and", (at_least, cond), "bool")
+    return cond
 
 
 def _unchanged(stmt: Stmt, meaning: Meaning) -> Meaning:

@@ -33,6 +33,7 @@ from ..dims import Dim, largest, maximum, minimum, product
 from ..ir import FLOATS, Buffer, Const, For, If, Int, Kernel, Op, Stmt, Store, While
 from ..operations import flops
 from .alike import LANES, MANY_LANES, NARROW, is_recurrence
+from .asking import asking
 from .depend import Memory
 from .flatten import flat_elements
 from .products import step
@@ -49,7 +50,7 @@ MAP_SHARE = 16  # flops in map loops that one flop in a chain of dependent ones 
 
 
 def lanes(kernel: Kernel) -> Kernel:
-    kernel = flat_elements(kernel)
+    kernel = asking(flat_elements(kernel))
     body: list[Stmt] = []
     for stmt in kernel.body:
         if isinstance(stmt, For) and stmt.kind == "map" and not _only_searches(stmt):
