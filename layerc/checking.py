@@ -25,9 +25,16 @@ def reports(package: Path, names: list[str], shapes: Shapes, config: Mapping[str
         settings = {n: v for n, v in config.items() if n in known and known[n]["role"] == "config"}
         examples, observations = _examples(manifest, {n: s for n, s in shapes.items() if n in known})
         if manifest["kind"] == "class":
-            yield layer(name=name, **settings).check(observations=observations, **examples)
+            yield _made(layer, name, settings).check(observations=observations, **examples)
         else:
             yield layer.check(observations=observations, **examples, **settings)
+
+
+def _made(layer: Any, name: str, settings: Mapping[str, Any]) -> Any:
+    try:
+        return layer(name=name, **settings)
+    except TypeError as error:
+        raise TypeError(f"{error}; for a check, give it as --config NAME=VALUE") from None
 
 
 def _examples(manifest: Mapping[str, Any], shapes: Shapes) -> tuple[dict[str, tuple[int, ...]], int]:

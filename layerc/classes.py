@@ -91,7 +91,7 @@ class Layer:
                 raise TypeError(f"{self._where}: no field {key!r}; it has {_listed(cls.config_fields)}")
         for field, (kind, spec) in cls.config_fields.items():
             if field not in settings and fields.is_required(spec):
-                raise TypeError(f"{self._where}: field {field!r} is required")
+                raise TypeError(f"{self._where}: field {field!r} is required: {cls.__name__}({field}=...)")
             value = settings[field] if field in settings else fields.default_of(spec)
             self.__dict__[field] = fields.checked(self._where, field, kind, spec, value)
 

@@ -449,10 +449,13 @@ def test_a_layer_of_parameters_alone(tmp_path, capsys):
     path = tmp_path / "alone.py"
     path.write_text(
         "import numpy as np\nfrom layerc import Param, layer, real\n\n@layer\n"
-        "def spread(w: Param[real['N']]):\n    return np.tanh(w) * 2\n"
+        "def spread(w: Param[real['N']]):\n    return np.tanh(w) * 2\n\n@layer\n"
+        "def square(w: Param[real['N']]) -> real:\n    return w @ w\n"
     )
     assert main(["check", str(path)]) == 0
-    assert "FAILED" not in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "FAILED" not in out
+    assert "takes no examples" in out
 
 
 def test_a_layer_that_no_values_suit_is_a_mistake_of_its_file(tmp_path, capsys):

@@ -28,6 +28,7 @@ MISTAKES = [
     ('def f(x: real["N"], k: i64):\n    return x[:k]', 3, 'shape', 'depends on values', 'np.where'),
     ('def f(x: real["N"], k: i64):\n    return np.zeros(k)', 3, 'shape', 'depend on values', 'largest'),
     ('def f(x: real["N"], y: real["M"]):\n    return x + y', 3, 'shape', 'do not broadcast', 'equal by name'),
+    ('def f(x: real["N"]):\n    return x[0::2] * x[1::2]', 3, 'shape', 'do not broadcast', 'x: real["2*K"]'),
     ('def f(x: real["N"], y: real["M"]):\n    return x @ y', 3, 'shape', 'N and M', ''),
     ('def f(x: real["N M"]):\n    return x @ np.ones(1)', 3, 'shape', 'extents M and 1', ''),
     ('def f(x: real["N"]):\n    return not x', 3, 'type', 'ambiguous', 'np.any'),
@@ -492,6 +493,11 @@ def unread(x: real["N M"], k: i64):
     x[0] = 0
     row = x[k]
     return np.sum(x)
+
+@layer(backward=None)
+def unsaid(x: real["N"], k: i64):
+    assert k > 0
+    return x * k
 """
 
 X = np.arange(3.0)
@@ -514,6 +520,7 @@ RAISED = [
     ('best', (np.zeros((2, 0)),), {}, ValueError, 56, ('argmin of an empty sequence',)),
     ('popped', (X, 2), {}, IndexError, 63, ('pop from empty list',)),
     ('unread', (X[:, None], 3), {}, IndexError, 69, ('index 3', 'size 3')),
+    ('unsaid', (X, 0), {}, AssertionError, 74, ('what is asserted here does not hold',)),
 ]
 # fmt: on
 # fmt: off

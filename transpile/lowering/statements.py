@@ -70,7 +70,8 @@ class Statements(Reductions):
             case If():
                 self._if(stmt)
             case Assert(cond, message):
-                self.check(self._condition(cond), stmt.error, message.replace("{", "{{").replace("}", "}}"))
+                text = message or "what is asserted here does not hold"
+                self.check(self._condition(cond), stmt.error, text.replace("{", "{{").replace("}", "}}"))
             case Push(list, value):
                 self._push(list, value)
             case Pop(name, list, kind):
