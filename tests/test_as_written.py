@@ -100,6 +100,43 @@ def aligned(x: real["T K"], target: i64["L"], *, blank: int = 0) -> real[""]:
     return -np.logaddexp(alpha[steps - 1, states - 1], alpha[steps - 1, states - 2])
 
 
+F = np.array([[1.0, 1.0], [0.0, 1.0]])
+
+
+@layer
+def kalman(y: real["T"], log_q: Param[real["2"]], log_r: Param[real]) -> real:
+    """A filter whose state is two numbers and a matrix of two by two."""
+    q = np.exp(log_q)[:, None] * np.eye(2)
+    r = np.exp(log_r)
+    h = np.array([1.0, 0.0])
+    m = np.zeros(2)
+    p = 10.0 * np.eye(2)
+    total = 0.0
+    for t in range(y.shape[0]):
+        m = F @ m
+        p = F @ p @ F.T + q
+        s = h @ p @ h + r
+        v = y[t] - h @ m
+        gain = p @ h / s
+        m = m + gain * v
+        p = p - np.outer(gain, h @ p)
+        total -= 0.5 * (np.log(s) + v**2 / s)
+    return total
+
+
+@layer
+def turning(rate: real["T 3"], start: real["3"]) -> real["T 3"]:
+    """A vector that is turned a little at each step: rows of three numbers, walked along."""
+    v = start * 1.0
+    out = np.zeros(rate.shape)
+    for t in range(rate.shape[0]):
+        u = rate[t]
+        turned = np.array([u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]])
+        v = v + 0.1 * turned
+        out[t] = v / np.sqrt(np.sum(v * v) + 0.01)
+    return out
+
+
 @layer(batched=True)
 def limited(x: real["N 2*D"], *, limit: float = 1.5) -> real["N D"]:
     """Bounds that a call may set."""
@@ -114,6 +151,7 @@ def draw(name: str, size: int, dtype: type = np.float64) -> list[np.ndarray]:
     n = {
         "skipping": [(7, size)], "kept_rows": [(7, size)], "maxout": [(2, 3, 5, size), (3, 3), (3, 3)],
         "settled": [(2, 5, size), (2, size)], "aligned": [(5, 9, 4)], "limited": [(3, 2 * size)],
+        "kalman": [(size, 7), (2,), ()], "turning": [(size, 6, 3), (size, 3)],
     }[name]  # fmt: skip
     values = [rng.standard_normal(s).astype(dtype) for s in n]
     if name == "skipping":
@@ -125,7 +163,7 @@ def draw(name: str, size: int, dtype: type = np.float64) -> list[np.ndarray]:
     return values
 
 
-NAMES = ["skipping", "kept_rows", "maxout", "settled", "aligned", "limited"]
+NAMES = ["skipping", "kept_rows", "maxout", "settled", "aligned", "limited", "kalman", "turning"]
 
 
 @pytest.fixture(scope="module")
@@ -179,6 +217,17 @@ def test_alignments_of_sixteen_go_together(kernels):
     for (layer, method), kernel in kernels.items():
         if layer == "aligned":
             assert any(isinstance(s, For) and s.hi == Dim.of(LANES) for s in walk(kernel.body)), method
+
+
+@pytest.mark.parametrize("name", ["kalman", "turning"])
+def test_a_step_of_a_few_numbers_is_one_loop_over_examples(kernels, name):
+    """Its small arrays are variables, and no loop goes over two or three of anything."""
+    for (layer, method), kernel in kernels.items():
+        if layer == name:
+            steps = [s for s in walk(kernel.body) if isinstance(s, For) and s.kind == "seq" and "T" in s.hi.symbols()]
+            groups = [s for step in steps for s in walk(step.body) if isinstance(s, For)]
+            assert any(s.hi == Dim.of(LANES) for s in groups), method
+            assert not any((s.hi - s.lo).value in (2, 3) for s in groups if s.kind == "map"), method
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

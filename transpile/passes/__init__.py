@@ -71,7 +71,7 @@ from .tally import tally
 from .tidy import tidy
 from .triangles import triangles
 from .turn import turn
-from .unroll import unroll
+from .unroll import steps, unroll
 from .usual import Versions
 from .verify import IRError, verify
 from .whole import whole
@@ -123,6 +123,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("jam", jam),  # rows of a product share what they load
     ("tally", tally),  # what counts few things counts in the numbers that it divides
     ("windows", windows),  # windows of a row are gone over outside of it
+    ("steps", steps),  # ... and the short loops of scalar recurrences are written out
     ("lanes", lanes),  # scalar recurrences run sixteen examples at once
     ("contract", contract),  # what lives for one iteration needs no array
     ("elide", elide),  # what is made to be copied is made where the copy goes

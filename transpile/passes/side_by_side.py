@@ -29,7 +29,7 @@ class SideBySide(Alike):
     def lay_out(self, recurrences: list[Stmt], mixed: bool) -> None:
         """Give inputs and outputs that have an axis for the batch, and more, a wide copy: those that a recurrence walks
         along; all, where map loops inside of one read them again and again."""
-        walked = {a.buffer for stmt in recurrences for a in accesses((stmt,)) if _walks(a)}
+        walked = {a.buffer for stmt in recurrences for a in accesses((stmt,)) if _walks(a, self.table[a.buffer].shape)}
         inside, outside = list(accesses(self.loop.body)), [a.buffer for a in accesses(self.kernel.body)]
         for name in sorted({a.buffer for a in inside}):
             buffer, mine = self.table[name], [a for a in inside if a.buffer == name]
@@ -160,7 +160,13 @@ def _map(var: Dim, extent: Dim | int, stmt: Stmt) -> For:
     return For(str(var), Dim.of(0), Dim.of(0) + extent, (stmt,), "map")
 
 
-def _walks(access: Access) -> bool:
-    """Whether neighbours in memory come one after the other: sixteen examples would be picked from far apart."""
+def _walks(access: Access, shape: tuple[Dim, ...]) -> bool:
+    """Whether neighbours in memory, or small rows of them, come one after the other: sixteen examples would be picked
+    from far apart."""
     along = {loop.var for loop in access.loops if loop.kind == "seq"}
-    return any(last.symbols() & along for last in (access.index or ())[-1:])
+    for place, extent in reversed(list(zip(access.index or (), shape))):
+        if place.symbols() & along:
+            return True
+        if extent.value is None or extent.value > LANES:
+            return False
+    return False

@@ -6,6 +6,10 @@
 What is left inside the loop over windows is a list of statements, and that loop may run along memory. A loop over an
 axis of its own (`x[n, k]`, k in 0..3) stays, as it runs along memory itself, but where it adds up rows too short for a
 vector: then rows lie side by side in one.
+
+So are the loops of a scalar recurrence that are all as short (a filter whose state is two numbers and a matrix of two
+by two), and of what stands before and behind it (`steps`): examples that walk through it together have a vector for
+each number then, in registers, and a step is one loop over them.
 """
 
 from __future__ import annotations
@@ -13,17 +17,44 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..dims import ZERO
-from ..ir import Comment, For, If, Kernel, Stmt, Store
+from ..ir import Comment, For, If, Kernel, Product, Stmt, Store
+from .alike import is_recurrence
+from .elements import elements
 from .guards import guards
-from .tree import Body, accesses, map_bodies, substitute, walk
+from .tree import Body, accesses, has, map_bodies, substitute, walk
 
 MOST_TRIPS = 4
 MOST_STATEMENTS = 32  # of a window that is written out
+MOST_OF_A_STEP = 256  # ... and of all that is done with an example
 
 
 def unroll(kernel: Kernel) -> Kernel:
     body = _body(kernel.body, frozenset())
     return kernel if body == kernel.body else guards(replace(kernel, body=body), (ZERO,))
+
+
+def steps(kernel: Kernel) -> Kernel:
+    body = tuple(_with_steps(s) for s in kernel.body)
+    return kernel if body == kernel.body else elements(guards(replace(kernel, body=body), (ZERO,)))
+
+
+def _with_steps(stmt: Stmt) -> Stmt:
+    """A loop over what has a recurrence for each, with that written out, if that can be."""
+    if not isinstance(stmt, For) or stmt.kind != "map" or not any(is_recurrence(s) for s in stmt.body):
+        return stmt
+    loops = [s for s in walk(stmt.body) if isinstance(s, For) and s.kind == "map"]
+    written = _all_written(stmt.body) if loops and all(_trips(x) <= MOST_TRIPS for x in loops) else ()
+    few = sum(not isinstance(s, Comment) for s in walk(written)) <= MOST_OF_A_STEP
+    return replace(stmt, body=written) if written and few and not has(stmt.body, Product) else stmt
+
+
+def _all_written(body: Body) -> Body:
+    """Without map loops."""
+    done: list[Stmt] = []
+    for stmt in body:
+        stmt = map_bodies(stmt, _all_written)
+        done += _written_out(stmt) if isinstance(stmt, For) and stmt.kind == "map" else (stmt,)
+    return tuple(done)
 
 
 def _body(body: Body, around: frozenset[str]) -> Body:
@@ -80,4 +111,4 @@ def _trips(loop: For) -> int:
     return MOST_TRIPS + 1 if trips is None else max(trips, 0)
 
 
-__all__ = ["unroll"]
+__all__ = ["steps", "unroll"]
