@@ -14,34 +14,36 @@ from .passes.tree import own_accesses, walk
 
 def never_minus_zero(kernel: Kernel, root: Mapping[str, str]) -> set[str]:
     """Variables and arrays of floats, by the names of their roots."""
-    found = {b.name for b in kernel.buffers if b.kind in ("out", "temp") and not b.alias and b.dtype in FLOATS}
-    stmts = list(walk(kernel.body))
+    writes = [s for s in walk(kernel.body) if _begun(s, root)]
+    begun = set().union(*(_begun(s, root) for s in writes))  # what nothing begins has what it had
+    floats = {b.name for b in kernel.buffers if b.kind in ("out", "temp") and not b.alias and b.dtype in FLOATS}
+    found = floats & begun
     while True:
-        others = {root[name] for s in stmts for name, _, mode in own_accesses(s) if mode not in ("r", "add")}
-        spoiled = {root[s.buffer] for s in stmts if isinstance(s, Store) and _may_spoil(s, root, found)}
-        spoiled |= {n for s in stmts if not isinstance(s, Store) for n in _written(s, root)}
+        spoiled = set().union(*(_begun(s, root) for s in writes if not _is_kept(s, root, found)))
         if not spoiled & found:
-            return found & others  # what nothing begins has what it had
+            return found
         found -= spoiled
 
 
-def _may_spoil(stmt: Store, root: Mapping[str, str], found: Set[str]) -> bool:
-    return stmt.op != "add" and (stmt.op is not None or not _is_one(stmt.value, root, found))
+def _begun(stmt: Stmt, root: Mapping[str, str]) -> set[str]:
+    """What a statement gives values that are no sums with what was there."""
+    return {root[name] for name, _, mode in own_accesses(stmt) if mode not in ("r", "add")}
+
+
+def _is_kept(stmt: Stmt, root: Mapping[str, str], found: Set[str]) -> bool:
+    """Whether that is not -0, if none of those found is."""
+    return isinstance(stmt, Store) and stmt.op is None and _is_one(stmt.value, root, found)
 
 
 def _is_one(value: Expr, root: Mapping[str, str], found: Set[str]) -> bool:
     match value:
         case Const(value=number):
-            return math.copysign(1.0, number) > 0 or number != 0
+            return number != 0 or math.copysign(1.0, number) > 0
         case Load(buffer=name):
             return root[name] in found
         case Cast(value=inner):
             return _is_one(inner, root, found)
     return False
-
-
-def _written(stmt: Stmt, root: Mapping[str, str]) -> set[str]:
-    return {root[name] for name, _, mode in own_accesses(stmt) if mode not in ("r", "add")}
 
 
 __all__ = ["never_minus_zero"]

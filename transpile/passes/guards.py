@@ -20,7 +20,7 @@ from ..ir import Check, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
 from .depend import Memory
 from .fold import fold_body
 from .ranges import as_dim, conjuncts
-from .tree import Body, accesses, dim_loads, has, map_all, map_bodies, map_expr, map_own, written
+from .tree import Body, accesses, dim_loads, has, loads, map_all, map_bodies, map_expr, map_own, written
 
 
 def guards(kernel: Kernel, known: tuple[Dim, ...] = ()) -> Kernel:
@@ -93,10 +93,10 @@ def _behind(stmt: Stmt, meaning: Meaning) -> Meaning:
     """What variables mean behind a statement."""
     match stmt:
         case Store(buffer, (), value, None):
-            return {**meaning, buffer: tuple(m for m in _said(value, meaning) if not any(True for _ in dim_loads(m)))}
+            return {**meaning, buffer: _lasting(_said(value, meaning))}
         case If(cond, then, orelse):
             ways: dict[str, list[set[Dim]]] = {}
-            for way, known in ((then, _said(cond, meaning)), (orelse, ())):
+            for way, known in ((then, _lasting(_said(cond, meaning))), (orelse, ())):
                 after = reduce(lambda found, s: _behind(s, found), way, meaning)
                 for name in written((stmt,)):
                     if not (way is orelse and _is_false(name, way, cond)):
@@ -108,11 +108,17 @@ def _behind(stmt: Stmt, meaning: Meaning) -> Meaning:
 
 def _is_false(name: str, orelse: Body, cond: Expr) -> bool:
     """Whether a variable is false behind the way of a branch whose condition does not hold."""
-    stores = [s for s in orelse if name in written((s,))]
-    match stores:
+    match [s for s in orelse if name in written((s,))]:
+        case [Store(_, (), Const(False), None)]:
+            return True
         case [Store(_, (), value, None)]:
-            return value in (cond, Const(False, "bool"))
+            return value == cond and not {e.buffer for e in loads(cond)} & written(orelse)
     return False
+
+
+def _lasting(known: Known) -> Known:
+    """Of counters and extents, which stay what they are; not of memory."""
+    return tuple(m for m in known if not any(dim_loads(m)))
 
 
 def negated(cond: Expr) -> Expr | None:
