@@ -191,7 +191,7 @@ class _Example:
                 got = ", ".join(map(str, result))
                 raise ValueError(f"{signature.name}: returned {got}, its return annotation names {', '.join(names)}")
             result = tuple(result[name] for name in names)
-        if signature.single and not signature.memory:
+        elif signature.single and not signature.memory:
             result = (result,)
         if not isinstance(result, tuple) or len(result) not in (expected, expected - signature.memory):
             got = f"{len(result)} values" if isinstance(result, tuple) else "one value"

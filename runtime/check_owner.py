@@ -24,7 +24,8 @@ class FunctionOwner:
         return {}
 
     def call(self, arrays: Arrays, options: Mapping[str, Any], batch: bool | None) -> Any:
-        return self._function(**{**arrays, **options, "batch": batch})
+        ordered = [arrays[n] for n in self.compiled.core.array_names]  # a name may be that of an option (`out`)
+        return self._function(*ordered, **options, batch=batch)
 
     def reference(self, arrays: Arrays, options: Mapping[str, Any]) -> Any:
         return self._function.reference(**arrays, **options)

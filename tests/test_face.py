@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from nets import built_from
 
 import layerc
 from layerc import (
@@ -680,3 +681,46 @@ def test_named_outputs_may_be_returned_by_name():
     y, z = swapped(np.arange(3.0))
     np.testing.assert_array_equal(y, [0, 3, 6])
     assert z == 3
+
+
+NAMED = """
+import numpy as np
+from layerc import layer, real
+
+
+@layer
+def slopes(x: real["N"]) -> {"dy": real["N"], "y": real["N"]}:
+    return {"dy": np.sin(x), "y": x * x}
+
+
+@layer
+def sizes(x: real["N"], a: real["M"]) -> {"x2": real["N"], "dx2": real}:
+    return {"x2": np.tanh(x), "dx2": np.sum(a * a)}
+
+
+@layer
+def lone(x: real["N"], dz: real["N"]) -> {"z": real["N"]}:
+    return {"z": np.tanh(x) * dz}
+
+
+@layer
+def lent(n: real["N"], out: real["N"]) -> real["N"]:
+    return n * out
+"""
+
+
+def test_an_output_may_be_called_as_the_cotangent_of_another_would_be(tmp_path):
+    """The pullback was given its values for that; and other names that something else has already."""
+    package = built_from(tmp_path, "named_so", NAMED)
+    x, a = np.array([[0.5, 1.0, 2.0]]), np.array([[3.0, 4.0]])
+    one, none = np.ones((1, 3)), np.zeros((1, 3))
+    _, pullback = package.slopes.vjp(x)
+    np.testing.assert_allclose(pullback(one, none)[0], np.cos(x))
+    np.testing.assert_allclose(pullback(none, one)[0], 2 * x)
+    _, pullback = package.sizes.vjp(x, a)
+    for got, want in zip(pullback(one, np.ones(1)), (1 - np.tanh(x) ** 2, 2 * a), strict=True):
+        np.testing.assert_allclose(got, want)
+    np.testing.assert_allclose(package.lone.reference(x, x), package.lone(x, x))
+    for layer in (package.slopes, package.sizes, package.lone, package.lent):
+        report = layer.check()
+        assert report.passed, str(report)
