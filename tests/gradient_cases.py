@@ -550,6 +550,35 @@ def window_of_columns(x: real["N M"], w: real["N K"]):
         y += x[:, k : k + M - K + 1] * w[:, k, None]
     return y
 
+def scaled_through_a_stride(x: real["N"]):
+    p = x[::2]
+    p *= np.sin(x[::2])
+    return x
+
+def moved_along_a_stride(x: real["N"]):
+    v = x[::2]
+    v[1:] = v[:-1] * v[1:]
+    return x
+
+def squared_between_the_ends(x: real["N"]):
+    p = x[1:-1:2]
+    p *= p
+    return x
+
+def summed_along_a_stride(x: real["N"]):
+    y = x * 1.0
+    v = y[1:][::2]
+    for i in range(2):
+        v[1:] += v[:-1] * x[0]
+    return y
+
+def columns_of_a_stride(x: real["N M"]):
+    u = x[:, ::2]
+    u *= x[0, ::2]
+    odd = x[:, 1::2]
+    odd[:, 1:] -= odd[:, :-1]
+    return x
+
 def product_said_twice(y: real["T D"], A: real["D D"], g: real["D"]):
     w = 1.0 * g
     total = 0.0

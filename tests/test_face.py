@@ -713,14 +713,14 @@ def test_an_output_may_be_called_as_the_cotangent_of_another_would_be(tmp_path):
     """The pullback was given its values for that; and other names that something else has already."""
     package = built_from(tmp_path, "named_so", NAMED)
     x, a = np.array([[0.5, 1.0, 2.0]]), np.array([[3.0, 4.0]])
-    one, none = np.ones((1, 3)), np.zeros((1, 3))
+    full, none = np.ones((1, 3)), np.zeros((1, 3))
     _, pullback = package.slopes.vjp(x)
-    np.testing.assert_allclose(pullback(one, none)[0], np.cos(x))
-    np.testing.assert_allclose(pullback(none, one)[0], 2 * x)
+    np.testing.assert_allclose(pullback(full, none)[0], np.cos(x))
+    np.testing.assert_allclose(pullback(none, full)[0], 2 * x)
     _, pullback = package.sizes.vjp(x, a)
-    for got, want in zip(pullback(one, np.ones(1)), (1 - np.tanh(x) ** 2, 2 * a), strict=True):
+    for got, want in zip(pullback(full, np.ones(1)), (1 - np.tanh(x) ** 2, 2 * a), strict=True):
         np.testing.assert_allclose(got, want)
     np.testing.assert_allclose(package.lone.reference(x, x), package.lone(x, x))
-    for layer in (package.slopes, package.sizes, package.lone, package.lent):
-        report = layer.check()
+    for one in (package.slopes, package.sizes, package.lone, package.lent):
+        report = one.check()
         assert report.passed, str(report)

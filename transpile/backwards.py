@@ -40,7 +40,7 @@ def cotangents_of(function: Function) -> list[tuple[Result, Parameter]]:
 
     An output that is shared by the batch (a gradient function has them: gradients of Params) has a shared cotangent.
     """
-    taken = {x.name for x in (*function.params, *function.results)}  # a backward may ask for outputs, too
+    taken = {p.name for p in function.params} | {r.name for r in function.results}  # a backward may ask for either
     found = []
     for result in function.results:
         if result.role in ("output", "param"):

@@ -450,7 +450,30 @@ def repeats_to(thin: Dim, extent: Dim) -> bool:
 
 def same_extent(a: Dim, b: Dim) -> bool:
     """Whether two extents agree wherever both are possible: max(0, N - 2) is N - 2."""
-    return a == b or unclamped(a) == unclamped(b)
+    return a == b or unclamped(a) == unclamped(b) or unclamped(_reduced(a)) == unclamped(_reduced(b))
+
+
+def _reduced(dim: Dim) -> Dim:
+    """With quotients of numerators that differ by less than what they are divided by: (N - 1)//2 is (N + 1)//2 - 1, and
+    (min(a, b) + 1)//2 the lesser of two."""
+
+    def of(atom: Symbol) -> Dim:
+        if not isinstance(atom, Atom) or atom.kind not in ("floordiv", "max", "min"):
+            return Dim.of(atom)
+        a, b = map(_reduced, atom.args)
+        if atom.kind != "floordiv":
+            return (maximum if atom.kind == "max" else minimum)(a, b)
+        if b.value is None or b.value <= 0:
+            return a // b
+        number = next((c for monomial, c in a.terms if not monomial), 0)
+        inner = (a - number).symbol
+        if isinstance(inner, Atom) and inner.kind in ("max", "min"):  # rounding down keeps the order
+            p, q = (_reduced((arg + number) // b) for arg in inner.args)
+            return (maximum if inner.kind == "max" else minimum)(p, q)
+        whole = number // b.value
+        return (a - whole * b.value) // b + whole
+
+    return dim.rebuilt(of)
 
 
 def of_either(shape: Sequence[Dim], other: Sequence[Dim]) -> tuple[Dim, ...] | None:

@@ -294,8 +294,12 @@ def _slice_item(item: Slice, inner: Item, extent: Dim) -> Item | None:
     if isinstance(inner, At):
         along = construct.call("multiply", inner.index, const(item.step)) if item.step != 1 else inner.index
         return At(along if item.first == ZERO else construct.call("add", along, construct.dim(item.first)))
+    if isinstance(inner, Slice) and construct.is_full(inner, item.extent):
+        return item
     if isinstance(inner, Slice) and inner.step * item.step > 0 and item.step > 0:
         start, stride = item.first + inner.first * item.step, inner.step * item.step
+        if item.stop is None and inner.stop is None:  # both go to the end
+            return Slice(construct.dim(start), None, stride, start, inner.extent)
         behind = extent - (start + unclamped(inner.extent) * stride)
         if behind.value is not None and behind.value > 0:  # y[1:][:-1] is y[1:-1], however short y is
             return Slice(construct.dim(start), construct.const(-behind.value), stride, start, inner.extent)
