@@ -24,8 +24,9 @@ class FunctionOwner:
         return {}
 
     def call(self, arrays: Arrays, options: Mapping[str, Any], batch: bool | None) -> Any:
-        ordered = [arrays[n] for n in self.compiled.core.array_names]  # a name may be that of an option (`out`)
-        return self._function(*ordered, **options, batch=batch)
+        given = {**arrays, **options}
+        ordered = [given.pop(n) for n in self.compiled.core.positional]  # a name may be that of an option (`out`)
+        return self._function(*ordered, **given, batch=batch)
 
     def reference(self, arrays: Arrays, options: Mapping[str, Any]) -> Any:
         return self._function.reference(**arrays, **options)
