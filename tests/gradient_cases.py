@@ -572,6 +572,19 @@ def summed_along_a_stride(x: real["N"]):
         v[1:] += v[:-1] * x[0]
     return y
 
+def between_the_ends_of_a_stride(x: real["N"]):
+    y = x * 1.0
+    v = y[::3]
+    v[1:-1] = v[2:] * v[:-2]
+    return y
+
+def ends_of_a_stride(x: real["N"]):
+    y = x * 1.0
+    v = y[1:-2:2]
+    v[:-1:2] *= 3.0
+    v[1:] += v[:-1] * x[0]
+    return y
+
 def columns_of_a_stride(x: real["N M"]):
     u = x[:, ::2]
     u *= x[0, ::2]

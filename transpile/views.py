@@ -298,13 +298,22 @@ def _slice_item(item: Slice, inner: Item, extent: Dim) -> Item | None:
         return item
     if isinstance(inner, Slice) and inner.step * item.step > 0 and item.step > 0:
         start, stride = item.first + inner.first * item.step, inner.step * item.step
-        if item.stop is None and inner.stop is None:  # both go to the end
-            return Slice(construct.dim(start), None, stride, start, inner.extent)
+        if (left := _left_at_end(item)) is not None and (more := _left_at_end(inner)) is not None:
+            left += more * item.step  # in steps of 3 from anywhere, y[::3][:-1] ends where y[:-3] does
+            return Slice(construct.dim(start), const(-left) if left else None, stride, start, inner.extent)
         behind = extent - (start + unclamped(inner.extent) * stride)
         if behind.value is not None and behind.value > 0:  # y[1:][:-1] is y[1:-1], however short y is
             return Slice(construct.dim(start), construct.const(-behind.value), stride, start, inner.extent)
         return Slice(construct.dim(start), construct.dim(start + inner.extent * stride), stride, start, inner.extent)
     return None
+
+
+def _left_at_end(item: Slice) -> int | None:
+    """How many elements it leaves at the end of its axis, where that is said by a number."""
+    if item.stop is None:
+        return 0
+    stop = value_of(item.stop)
+    return -stop.value if stop is not None and stop.value is not None and stop.value < 0 else None
 
 
 def _moved(view: Call, items: tuple[Item, ...], value: Expr) -> tuple[tuple[Item, ...], Expr] | None:
