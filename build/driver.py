@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from layerc.adjoint.keep import Kept
+from layerc.build.answers import Answers
 from layerc.build.compiler import Compiler, find
 from layerc.build.gradients import Gradients, gradient_source, gradients_of
 from layerc.build.library import Library
@@ -33,6 +35,7 @@ from layerc.transpile.program import Function, Layer, Module
 from layerc.transpile.source import report_no_utf8
 
 Progress = Callable[[str], None]
+InC = Callable[[Kernel, str], str]
 VERSION = "0.1.0"
 
 
@@ -90,7 +93,10 @@ def build(
     lowered = lower_module(module, checked=checked, keep=keep)  # now all mistakes are known
     if dump is not None:
         print(show(module, dump))
-    _write(lowered, dtypes, target, portable, tell, layers=_optimised(lowered, tell))
+    answers = Answers()
+    layers = _optimised(lowered, tell, run=answers.kept(passes.run))
+    _write(lowered, dtypes, target, portable, tell, layers=layers, in_c=answers.kept(emit.function))
+    answers.forget()
     remember(source, target, options, [name for name, _ in module.imported])
     return target
 
@@ -119,7 +125,8 @@ def compile_module(
 ) -> Stages:
     """Gradients, loop nests, and all passes (or those up to one)."""
     lowered = lower_module(module, checked=checked, keep=keep)
-    return replace(lowered, parts=tuple(part for parts in _optimised(lowered, tell, upto) for part in parts))
+    run = partial(passes.run, upto=upto)
+    return replace(lowered, parts=tuple(part for parts in _optimised(lowered, tell, run) for part in parts))
 
 
 @deep()
@@ -139,16 +146,16 @@ def lower_module(module: Module, *, checked: bool = False, keep: bool = True) ->
     return Stages(module, gradients, tuple(parts), errors)
 
 
-def _optimised(lowered: Stages, tell: Progress, upto: str | None = None) -> Iterator[list[Part]]:
+def _optimised(lowered: Stages, tell: Progress, run: Callable[[Kernel], Kernel]) -> Iterator[list[Part]]:
     """The parts of one layer after the other, after the passes."""
     for layer in lowered.module.layers:
         tell(f"compiling {layer.name}")
-        yield [replace(part, kernel=_passed(part, upto)) for part in lowered.of(layer)]
+        yield [replace(part, kernel=_passed(part, run)) for part in lowered.of(layer)]
 
 
-def _passed(part: Part, upto: str | None) -> Kernel:
+def _passed(part: Part, run: Callable[[Kernel], Kernel]) -> Kernel:
     try:
-        return passes.run(part.kernel, upto)
+        return run(part.kernel)
     except passes.IRError as fault:
         raise InternalError("passes", f"{part.layer.name}.{part.method}: {fault}", part.function.span) from fault
 
@@ -185,9 +192,11 @@ def _write(
     tell: Progress,
     compiler: Compiler | None = None,
     layers: Iterable[list[Part]] | None = None,
+    in_c: InC = emit.function,
 ) -> Path:
     """Writes the package. `compiler`: another than the one that is found. `layers`: the parts of one layer after the
-    other, where those of `stages` have yet to be optimised; the C compiler works on what there is meanwhile.
+    other, where those of `stages` have yet to be optimised; the C compiler works on what there is meanwhile. `in_c`:
+    the text of a kernel for a type.
     """
     module = stages.module
     title = f"Made by layerc {VERSION} from {module.path}."
@@ -196,7 +205,7 @@ def _write(
     with Library(compiler or find(portable), portable) as library:
         jobs = [(part.kernel, dtype) for part in stages.parts for dtype in dtypes]
         library.declare(emit.header(jobs, guard, title), emit.cdef(jobs))
-        done = _started(library, layers or map(stages.of, module.layers), dtypes)
+        done = _started(library, layers or map(stages.of, module.layers), dtypes, in_c)
         stages = replace(stages, parts=tuple(part for part, _ in done))
         functions = [function for _, of_part in done for function in of_part]
         jobs = [(function.kernel, function.dtype) for function in functions]
@@ -216,27 +225,27 @@ def _write(
 
 
 def _started(
-    library: Library, layers: Iterable[list[Part]], dtypes: tuple[str, ...]
+    library: Library, layers: Iterable[list[Part]], dtypes: tuple[str, ...], in_c: InC
 ) -> list[tuple[Part, list[Compiled]]]:
     """The functions of all parts; the C compiler is at work on them."""
     done: list[tuple[Part, list[Compiled]]] = []
 
-    def in_c() -> Iterator[list[Compiled]]:
+    def functions() -> Iterator[list[Compiled]]:
         for parts in layers:
-            own = [(part, [_in_c(part, dtype) for dtype in dtypes]) for part in parts]
+            own = [(part, [_compiled(part, dtype, in_c) for dtype in dtypes]) for part in parts]
             done.extend(own)
-            yield [function for _, functions in own for function in functions]
+            yield [function for _, of_part in own for function in of_part]
 
     library.start()
-    for unit in shared(in_c()):
+    for unit in shared(functions()):
         texts = [function.text for function in unit]
         library.add(emit.pieces([(function.kernel, function.dtype) for function in unit], functions=texts))
         library.start()
     return done
 
 
-def _in_c(part: Part, dtype: str) -> Compiled:
-    return Compiled(part.layer.name, part.kernel, dtype, emit.function(part.kernel, dtype))
+def _compiled(part: Part, dtype: str, in_c: InC) -> Compiled:
+    return Compiled(part.layer.name, part.kernel, dtype, in_c(part.kernel, dtype))
 
 
 def _entries(stages: Stages, dtypes: tuple[str, ...], functions: Sequence[Compiled]) -> list[dict[str, Any]]:

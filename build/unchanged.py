@@ -74,7 +74,7 @@ def _inputs(source: Path, options: Mapping[str, Any], imported: Iterable[str]) -
         [_stat(shutil.which(name)) for name in (*os.environ.get("CC", "").split()[:1], "cc", "gcc", "clang")],
         [sys.version, platform.machine(), cache.processor()],
         [_origin(name) for name in _NEEDS],
-        [(str(p), *_stat(str(p))) for p in _own_files()],
+        own_files(),
     ]
     return _digest(json.dumps(told).encode())
 
@@ -95,11 +95,12 @@ def _origin(name: str) -> tuple[Any, ...]:
     return (spec.origin, *_stat(spec.origin)) if spec is not None else ()
 
 
-def _own_files() -> list[Path]:
-    """The compiler's own files: who works on it is not to be told that nothing has changed."""
+def own_files() -> list[tuple[str, int, int]]:
+    """The compiler's own files, their sizes and times: who works on it is not to be told that nothing has changed."""
     specs = [importlib.util.find_spec(f"layerc.{part}") for part in _PARTS]
     folders = [place for spec in specs if spec is not None for place in spec.submodule_search_locations or ()]
-    return sorted(p for folder in folders for p in Path(folder).rglob("*") if p.suffix in (".py", ".h"))
+    files = sorted(p for folder in folders for p in Path(folder).rglob("*") if p.suffix in (".py", ".h"))
+    return [(str(p), *_stat(str(p))) for p in files]
 
 
-__all__ = ["default_output", "is_unchanged", "remember"]
+__all__ = ["default_output", "is_unchanged", "own_files", "remember"]

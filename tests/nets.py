@@ -56,6 +56,7 @@ def built_with(module: str, constants: dict[str, int], folder: Path, name: str, 
     with pytest.MonkeyPatch.context() as patch:
         for constant, value in constants.items():
             patch.setattr(importlib.import_module(module), constant, value)
+        patch.setenv("LAYERC_CACHE", str(folder / "cache"))  # what it answers is no answer of the compiler itself
         return built_from(folder, name, source)
 
 
