@@ -16,7 +16,9 @@ from nets import built_from, kernels_in
 from layerc import get_num_threads, set_num_threads
 from layerc.build.driver import compile_module, read_module
 from layerc.transpile.dims import Dim
-from layerc.transpile.ir import If
+from layerc.transpile.ir import For, If
+from layerc.transpile.passes.chunk import COPIED
+from layerc.transpile.passes.tree import accesses, walk
 
 SOURCE = '''
 import numpy as np
@@ -315,3 +317,39 @@ def test_a_part_is_of_one_example_where_the_loop_is(tmp_path):
     for examples in (1, 2, 3, 5):
         x, z = rng.standard_normal((2, examples, 70, 600))
         np.testing.assert_allclose(layer(x, z), layer.reference(x, z), 1e-12, 1e-12)
+
+
+SCATTER = """
+import numpy as np
+from layerc import i64, layer, real
+
+
+@layer(backward=None)
+def summed(at: i64["N 2"], x: real["N D"], *, rows: int = 64) -> real["rows rows D"]:
+    table = np.zeros((rows, rows, x.shape[1]))
+    for n in range(x.shape[0]):
+        table[at[n, 0], at[n, 1]] += np.exp(np.sin(x[n])) + np.cos(x[n])
+    return table
+"""
+
+
+def test_copies_of_a_table_pay_or_are_not_made(tmp_path):
+    """There are as many as the work is worth; where it is worth none, what is scattered goes to its place at once."""
+    path = tmp_path / "scatter.py"
+    path.write_text(SCATTER)
+    (part,) = compile_module(read_module(path)).parts
+    asked = [s for s in walk(part.kernel.body) if isinstance(s, If) and f"{COPIED}*" in str(s.cond)]
+    assert asked
+    for one in asked:
+        assert any("_part" in a.buffer for a in accesses(one.then))
+        assert not any("_part" in a.buffer for a in accesses(one.orelse))
+        adding = one.then[-1]
+        assert isinstance(adding, For)
+        assert adding.parallel, "threads share its rows"
+    layer = built_from(tmp_path, "scatter_of", SCATTER).summed
+    rng = np.random.default_rng(1)
+    for n, rows in ((40000, 3), (40000, 64), (40, 64), (0, 5)):
+        at, x = rng.integers(0, rows, (1, n, 2)), rng.standard_normal((1, n, 5))
+        found = on_threads(lambda at=at, x=x, rows=rows: layer(at, x, rows=rows))
+        np.testing.assert_allclose(found[0], layer.reference(at, x, rows=rows), 1e-10, 1e-10)
+        assert same_bits(found)

@@ -41,6 +41,8 @@ DEEP = 2  # sequential loops around a row
 FEW = 2  # efforts worth threads, of all that an example's steps share
 GRAIN = 2048  # at least so many iterations of a vector loop in a chunk
 PART_BUDGET = 1 << 21  # elements of all copies together
+COPIED = 24
+STEPS = 8  # at least so many iterations share a copy of what they scatter into
 
 
 def chunk(kernel: Kernel) -> Kernel:
@@ -175,11 +177,33 @@ class _State:
         if by_columns is not None:
             return (For(q, Dim.of(0), *by_columns, "map", True, effort),)
         flat = all(isinstance(s, (Store, If, Comment)) for s in walk(loop.body))
-        fixed = {name: _fixed(name, loop) for name in shared}
         room = self.room(loop)
         count = self.count(loop, room if shared else None, flat)
         if nonnegative(1 - count):
             return (loop,)
+        if any(_is_scattered(name, loop) for name in shared):
+            return self.scattered(loop, shared, flat, effort)
+        if not shared and (second := self.second(loop)) is not None:
+            return (self.rectangles(loop, second, q, count, effort),)
+        return self.chunked(loop, shared, count, room, flat, effort)
+
+    def scattered(self, loop: For, shared: dict[str, str], flat: bool, effort: Dim) -> Body:
+        """A loop that adds to places read from memory: what it adds to may be larger than all that it does. Then there
+        are fewer copies than chunks might be, or none."""
+        if nonnegative(2 * STEPS - 1 - (loop.hi - loop.lo)):
+            return (loop,)
+        pays = maximum(Dim.of(1), effort // (COPIED * maximum(Dim.of(1), self.size(loop, shared))))
+        room = minimum(self.room(loop), pays)
+        count = self.count(loop, room, flat)
+        alone = self.renamed(loop)
+        chunks, *finish = self.chunked(loop, shared, count, room, flat, effort)
+        adding = self.body(tuple(map(_by_rows, finish)))
+        return (If(compared("greater_equal", count, 2), (chunks, *adding), (alone,)),)
+
+    def chunked(self, loop: For, shared: dict[str, str], count: Dim, room: Dim, flat: bool, effort: Dim) -> Body:
+        """The loop in chunks, each with a part of its own of what is shared, and what adds up the parts."""
+        q = self.names.fresh("chunk")
+        fixed = {name: _fixed(name, loop) for name in shared}
         inside: Body = loop.body
         start: list[Stmt] = []
         leave: list[Stmt] = []
@@ -198,14 +222,9 @@ class _State:
                 start.append(Store(own.name, (), neutral(op, b.dtype)))
                 leave.append(Store(part.name, (Dim.of(q),), Load(own.name, (), b.dtype)))
             finish.append(self.combine(b, part, op, count, there))
-        start = list(fuse_body(tuple(start), self.memory))
-        finish = list(fuse_body(tuple(finish), self.memory))
-        if not shared and (second := self.second(loop)) is not None:
-            return (self.rectangles(loop, second, q, count, effort),)
         lo, hi = _share(loop, Dim.of(q), count, flat)
-        body = (*start, replace(loop, lo=lo, hi=hi, body=inside), *leave)
-        outer = For(q, Dim.of(0), count, body, "map", True, effort)
-        return (outer, *finish)
+        body = (*fuse_body(tuple(start), self.memory), replace(loop, lo=lo, hi=hi, body=inside), *leave)
+        return (For(q, Dim.of(0), count, body, "map", True, effort), *fuse_body(tuple(finish), self.memory))
 
     def second(self, loop: For) -> For | None:
         """The only statement of a loop, if it is a loop of loops that may be split as well; not around products, which
@@ -289,12 +308,15 @@ class _State:
 
     def room(self, loop: For) -> Dim:
         """How many parts of what its iterations share there may be."""
-        shared = self.shared(loop) or {}
-        size = sum((product(self.table[n].shape[len(_fixed(n, loop)) :]) for n in shared), Dim.of(0))
+        size = self.size(loop, self.shared(loop) or {})
         if size.value is not None and size.value * PARTS <= PART_BUDGET:
             return Dim.of(PARTS)
         # An extent may be less than nothing, where the program stops for that later.
         return minimum(Dim.of(PARTS), maximum(Dim.of(1), Dim.of(PART_BUDGET) // maximum(Dim.of(1), size)))
+
+    def size(self, loop: For, shared: Collection[str]) -> Dim:
+        """The elements of one part of each."""
+        return sum((product(self.table[n].shape[len(_fixed(n, loop)) :]) for n in shared), Dim.of(0))
 
     def part(self, b: Buffer, shape: tuple[Dim, ...], room: Dim) -> Buffer:
         known = room.symbols() <= self.sizes and not any(dim_loads(room))  # when memory is reserved
@@ -323,6 +345,14 @@ class _State:
         return For(q, Dim.of(0), count, (self.nest(part.shape[1:], add),), "seq")
 
 
+def _by_rows(adding: Stmt) -> Stmt:
+    """What adds up large parts, in an order that lets threads share the rows."""
+    match adding:
+        case For(body=(For(body=(For(),)) as rows,)):
+            return replace(rows, body=(replace(adding, body=rows.body),))
+    return adding
+
+
 def _has_threads(stmt: Stmt) -> bool:
     return any(isinstance(s, (For, Product)) and s.parallel for s in walk((stmt,)))
 
@@ -346,6 +376,12 @@ def _share(loop: For, q: Dim, count: Dim, flat: bool) -> tuple[Dim, Dim]:
         return loop.lo + (length * q) // count, loop.lo + (length * (q + 1)) // count
     step = (length // (count * 64) + 1) * 64
     return loop.lo + minimum(length, step * q), loop.lo + minimum(length, step * (q + 1))
+
+
+def _is_scattered(name: str, loop: For) -> bool:
+    """Whether places of a buffer are read from memory."""
+    indices = [s.index for s in walk(loop.body) if isinstance(s, (Store, Product)) and s.buffer == name]
+    return any(any(dim_loads(d)) for index in indices for d in index)
 
 
 def _fixed(name: str, loop: For) -> tuple[Dim, ...]:
