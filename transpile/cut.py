@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .dims import Atom, Dim
+from .dims import Atom, Dim, unclamped
 
 MOST = 16  # places: a loop over more may as well have ends of its own
 
@@ -29,6 +29,7 @@ class Window:
 def windows(trips: Dim, counter: str | None = None) -> Iterator[Window]:
     """What a range of so many places may be some of: of a few, or, where each value of a counter has a window, of as
     many as that does not tell."""
+    trips = unclamped(trips)  # a loop over less than nothing does nothing
     for top, end, upper in _sides(trips, "min", 1):
         for bottom, first, lower in _sides(trips, "max", -1):
             behind = trips - top + bottom

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..dims import ANY, Dim, Facts, minimum, nonnegative
+from ..dims import ANY, Atom, Dim, Facts, minimum, nonnegative
 from ..ir import Check, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store, While
 from .fold import fold_body
 from .tree import Body, Names, apart, dim_loads, map_all, map_stmts, walk
@@ -69,15 +69,19 @@ class _Questions:
         margin = _margin(comparison, wanted)
         if margin is None:
             return False
-        low = self._lowest(margin, box)
-        if low is None or dim_loads(low) or not low.symbols() <= self.known or nonnegative(-low - 1, self.facts):
+        lowest = [self._lowest(one, box) for one in lesser(margin)]
+        if not all(low is not None and self._can_be_asked(low) for low in lowest):
             return False
         self.answers[comparison] = Const(wanted, "bool")
-        if not nonnegative(low, self.facts):
-            self.lowest[low] = None
+        open_ones = [low for low in lowest if low is not None and not nonnegative(low, self.facts)]
+        if open_ones:
+            self.lowest.update(dict.fromkeys(open_ones))
             examples = {var for var, (_, last) in box.items() if self.batch and last == Dim.of(self.batch) - 1}
             self.in_loops |= bool(margin.symbols() & box.keys() - examples)
         return True
+
+    def _can_be_asked(self, low: Dim) -> bool:
+        return low.symbols() <= self.known and not dim_loads(low) and not nonnegative(-low - 1, self.facts)
 
     def _lowest(self, dim: Dim, box: Box) -> Dim | None:
         for var in reversed(list(box)):
@@ -110,6 +114,16 @@ def _margin(comparison: Expr, wanted: bool) -> Dim | None:
         case Op("greater_equal", (a, b), _) if (x := as_dim(a)) is not None and (y := as_dim(b)) is not None:
             return x - y if wanted else y - x - 1
     return None
+
+
+def lesser(margin: Dim) -> list[Dim]:
+    """What none of is negative where this is not: a and b, of min(a, b)."""
+    for monomial, times in margin.terms:
+        match monomial:
+            case (Atom(kind, args),) if (kind, times) in (("min", 1), ("max", -1)):
+                rest = margin - Dim(((monomial, times),))
+                return [one for arg in args for one in lesser(rest + arg * times)]
+    return [margin]
 
 
 def as_dim(expr: Expr) -> Dim | None:
