@@ -16,15 +16,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
-from ..dims import Dim, Facts, maximum, minimum, product
-from ..ir import Buffer, Comment, Expr, For, If, Kernel, Load, Op, Stmt, Store
+from ..dims import Dim, Facts, maximum, minimum, nonnegative, product
+from ..ir import FLOATS, Buffer, Comment, Expr, For, If, Kernel, Load, Op, Stmt, Store
 from ..operations import flops
 from .clipped import whole
 from .depend import Memory, injective
 from .fills import stores_slice
 from .guards import margins
 from .products import step
+from .questions import all_of, compared
 from .ranges import conjuncts
 from .strips import set_first
 from .tree import (
@@ -50,6 +52,7 @@ from .unroll import MOST_STATEMENTS, MOST_TRIPS
 STRIP = 256  # iterations: rows of them stay in the first cache, and what stands around their loops does not count
 SHORT = 16  # iterations: a loop of no more is no loop to run in vectors
 LIGHT = 4  # operations that are not worth a row
+ADDED = 256  # places of a window that are added up one after the other
 FARTHEST = 4  # elements from one iteration to the next, of which a vector is still worth gathering
 
 
@@ -71,6 +74,7 @@ class _State:
     def __init__(self, kernel: Kernel) -> None:
         self.table, self.names = buffers(kernel), Names.of(kernel)
         self.uses = Counter(a.buffer for a in accesses(kernel.body))
+        self.settings = {s.name for s in kernel.scalars if s.dtype == "i64"}
         self.made: set[str] = set()  # variables for what the places of a window have alike
 
     def body(self, body: Body, facts: Facts) -> Body:
@@ -89,7 +93,11 @@ class _State:
         found = _Loop(self, loop, facts, alone)
         if not (found.is_along_memory() and found.is_dull() and found.may_be()):
             return stmt
-        return _Loop(self, replace(loop, body=self.lifted(loop.body)), facts, alone | self.made).in_strips()
+        strips = _Loop(self, replace(loop, body=self.lifted(loop.body)), facts, alone | self.made).in_strips()
+        asked = [compared("greater_equal", Dim.of(name), 1) for name in sorted(found.steps)]
+        if not nonnegative(ADDED - (large := found.most_places()), facts):  # sums of more are added up in blocks
+            asked.append(compared("less_equal", large, ADDED))
+        return If(all_of(asked), (strips,), (stmt,)) if asked else strips
 
     def lifted(self, body: Body) -> Body:
         """With variables for what is dear and the same for all places of a window, which would have no row else."""
@@ -133,6 +141,10 @@ class _State:
     def root(self, name: str) -> str:
         return self.table[name].alias or name
 
+    def is_set(self, dim: Dim) -> bool:
+        """Whether it is an integer of the configuration."""
+        return dim.symbol in self.settings
+
     def is_shared(self, name: str) -> bool:
         """Whether it goes by another name, too."""
         return any(name != b.name and self.root(name) == self.root(b.name) for b in self.table.values())
@@ -147,6 +159,7 @@ class _Loop:
     facts: Facts
     alone: set[str]
     inner: list[For] = field(default_factory=list)
+    steps: set[str] = field(default_factory=set)  # settings that are positive if it is as it seems to be
 
     def __post_init__(self) -> None:
         self.inner = [s for s in walk(self.loop.body) if isinstance(s, For)]
@@ -181,6 +194,16 @@ class _Loop:
         still = {k: next(iter(found)) for k, found in enumerate(axes) if k not in kept}
         return kept if stores_slice(self.loop, buffer, still) else ()
 
+    def most_places(self) -> Dim:
+        """How many places a window has that an iteration adds up in rows, or whose number the configuration says."""
+        sums = [n for n in sorted(self.own) if self.state.table[n].dtype in FLOATS]
+        nests = [s for s in self.loop.body if isinstance(s, For) and any(isinstance(inner, For) for inner in s.body)]
+        adding = [s for s in nests if any(a.buffer in sums and a.mode == "add" for a in accesses((s,)))]
+        found = [_places(nest) for nest in adding]
+        found += [trips for s in self.inner if (trips := s.hi - s.lo).symbols() & self.state.settings]
+        large = reduce(maximum, found, Dim.of(0))
+        return Dim.of(0) if large.symbols() & {self.loop.var, *(s.var for s in self.inner)} else large
+
     # -- whether -------------------------------------------------------------------------------------------------
     def is_along_memory(self) -> bool:
         """Whether memory lies along it, and along no loop inside but windows and short ones."""
@@ -188,7 +211,9 @@ class _Loop:
         if loop.kind != "map" or loop.parallel or (extent is not None and extent < SHORT):
             return False
         places = [
-            (a.index, self.state.table[a.buffer].shape) for a in self.all if a.index and a.buffer not in self.saved
+            (a.index, self.state.table[a.buffer].shape)
+            for a in self.all
+            if a.index and a.buffer not in self.saved and not self.is_set(a)
         ]
         steps = {step(i, s, loop.var) for i, s in places}
         if not steps & {1, -1} or any(s is None or abs(s) > FARTHEST for s in steps):
@@ -202,6 +227,13 @@ class _Loop:
             if {step(i, s, other.var) for i, s in places} & {1, -1}:
                 return False
         return True
+
+    def is_set(self, access: Access) -> bool:
+        """Whether it reads elements, or adds to some, as far apart as the configuration says: not far, mostly."""
+        if access.mode == "w" or not access.index or (along := access.index[-1].split(self.loop.var)) is None:
+            return False
+        before = any(self.loop.var in d.symbols() for d in access.index[:-1])
+        return not before and self.state.is_set(along[0])
 
     def is_window(self, other: For) -> bool:
         both = {self.loop.var, other.var}
@@ -278,12 +310,16 @@ class _Loop:
                 continue
             found = margins(part)
             splits = [m.split(self.loop.var) for m in found]
-            if not found or any(s is None or s[0].value not in (1, -1) for s in splits):
+            if not found or any(s is None or not self.is_step(s[0]) for s in splits):
                 return None, []
             if any(True for m in found for _ in dim_loads(m)):
                 return None, []
+            self.steps |= {name for s in splits if s is not None for name in s[0].symbols()}
             ranged += found
         return same, ranged
+
+    def is_step(self, dim: Dim) -> bool:
+        return bool(dim.value) or self.state.is_set(dim) or self.state.is_set(-dim)
 
     def is_same(self, expr: Expr) -> bool:
         return self.loop.var not in symbols(expr) and not any(x.buffer in self.changed for x in loads(expr))
@@ -334,11 +370,11 @@ class _Loop:
                 low = maximum(low, loop.lo + shift - start)
             for margin in node.asked:
                 step, rest = margin.split(loop.var)  # type: ignore[misc]
-                end = (rest if step.value == 1 else rest + 1) - step * (shift or 0)
-                if step.value == 1:
-                    low = maximum(low, -end - start)
+                rest = rest - step * (shift or 0)
+                if _is_upwards(step):
+                    low = maximum(low, -(rest // step) - start)
                 else:
-                    high = minimum(high, end - start)
+                    high = minimum(high, rest // -step + 1 - start)
             body = substitute(map_places(node.body, place), {loop.var: start + Dim.of(var) - (shift or 0)})
             return For(var, low, high, body, "map")
 
@@ -416,6 +452,16 @@ def _uncut(loop: For) -> Body:
         yield whole(stmt, loop.var) if isinstance(stmt, For) and cut else stmt
 
     return map_stmts(loop.body, uncut)
+
+
+def _is_upwards(step: Dim) -> bool:
+    """Of a number, or a setting that is taken to be positive."""
+    return nonnegative(step) or step.symbol is not None
+
+
+def _places(nest: For) -> Dim:
+    """How often what is inside all loops of a nest runs, at most."""
+    return (nest.hi - nest.lo) * reduce(maximum, (_places(s) for s in nest.body if isinstance(s, For)), Dim.of(1))
 
 
 def _leaves(tree: tuple) -> Iterator[_Piece]:
