@@ -148,7 +148,7 @@ class Cotangents:
         """Before a variable is written into: what waits and reads it is computed now."""
         for name, terms in self.pending.items():
             for k, term in enumerate(terms):
-                if variable in names(term) and term != Name(variable, term.type):
+                if variable in names(term):
                     held = self.new(f"d_{name}_part", term.type)
                     self.out.append(
                         Assign(

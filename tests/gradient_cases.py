@@ -585,6 +585,26 @@ def ends_of_a_stride(x: real["N"]):
     v[1:] += v[:-1] * x[0]
     return y
 
+def added_to_what_gave_a_part(x: real["N"], v: real["N"]) -> tuple[real["N"], real]:
+    t = x[0] * x[0]
+    x += v
+    return x, t
+
+def added_to_what_moved(x: real["N"], v: real["N"]):
+    r = np.tanh(v)
+    x[1:] += x[:-1]
+    x += r
+    return x
+
+def added_in_steps_to_parts(x: real["T D"], v: real["D"]):
+    h = np.ones(v.shape[0])
+    for t in range(x.shape[0]):
+        h[0] = h[0] * x[t, 0]
+        h += x[t]
+        h[-1] += v[0] * h[0]
+        h += v
+    return h
+
 def columns_of_a_stride(x: real["N M"]):
     u = x[:, ::2]
     u *= x[0, ::2]
