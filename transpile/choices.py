@@ -19,6 +19,7 @@ from typing import Any
 
 from . import construct
 from .construct import const
+from .dims import of_either
 from .program import (
     Assign,
     At,
@@ -265,15 +266,22 @@ class Choices:
     def _content(self: Any, value: Value, moves: list[bool], own: Name, node: Any) -> list[Stmt]:
         """What becomes memory of a choice's own: the value, where it is one of the arrays that move there."""
         if not isinstance(value, Choice):
-            return [Assign(own.id, self.as_expr(value, node), self.span(node))]
+            return [Assign(own.id, self._of_its_shape(value, own, node), self.span(node))]
 
         def taken(k: int) -> list[Stmt]:
-            array = self.as_expr(value.options[k], node) if moves[k] else construct.zeros(own.type)
+            array = self._of_its_shape(value.options[k], own, node) if moves[k] else construct.zeros(own.type)
             return [Assign(own.id, array, self.span(node))]
 
         with self.aside() as statements:
             self._one_of(value, taken, node)
         return statements
+
+    def _of_its_shape(self: Any, value: Value, own: Name, node: Any) -> Expr:
+        array: Expr = self.as_expr(value, node)
+        if of_either(array.type.shape, own.type.shape) is None:
+            what = f"this name is {own.type} before and {array.type} here, and a choice of arrays has one shape"
+            raise self.fail(node, "type", what, "use a name of its own for each")
+        return array
 
     def _of_one_type(self: Any, options: Sequence[View | None]) -> bool:
         return len({self._type(view) for view in options if view is not None}) == 1

@@ -117,17 +117,18 @@ class Aliased:
         view = self.rng.choice(["[1:]", "[::-1]", "[::2]", ".T" if self.rank == 2 else "[:-1]"])
         kinds = [
             [f"{self._element(name)} {self.rng.choice(['=', '+=', '*=', '-='])} {self._scalar()}"],
-            [f"{name} {self.rng.choice(['+=', '-='])} {self.rng.choice([self._scalar(), f'0.5 * {other}'])}"],
+            [f"{name} {self.rng.choice(['+=', '-='])} {self.rng.choice([self._scalar(), f'0.5 * {other}', other])}"],
             [f"{name} *= {self.rng.choice(['0.5', '-0.7', 's'])}"],
             [f"{name}[1:] {self.rng.choice(['=', '+='])} 0.5 * {other}[{self.rng.choice([':-1', '1:'])}]"],
             [self.rng.choice([f"{name}[...] = {other}", f"{name}[:] = {other} * 0.5"])],
             [f"{name}[{name} > 0.3] {self.rng.choice(['=', '*='])} {self.rng.choice(['0.4', '-0.5'])}"],
             [f"t = {name}{view}", f"t *= {self.rng.choice(['0.5', 's'])}"],
             [f"{self._element(name)}, {self._element(other)} = {self._scalar()}, {self._scalar()}"],
+            [f"w = 0.5 * {other}", f"{self._element(other)} += 0.3 * {self._element(name)}", f"{name} += w"],
         ]
         if self.rng.random() < 0.1:
             return [f"{self._one()} = {self._helper()}({name}, {other})"]
-        return self.rng.choices(kinds, weights=[6, 3, 2, 2, 1, 2, 1, 1])[0]
+        return self.rng.choices(kinds, weights=[6, 3, 2, 2, 1, 2, 1, 1, 2])[0]
 
     def _row(self) -> Lines:
         """A row bound anew, swapped, or written into."""
