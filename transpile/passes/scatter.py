@@ -4,8 +4,8 @@
     for i: for j: t[at[i],j] += dy[b,i,j]      ->      for i: for j: d_table[at[i],j] += dy[b,i,j]
     for v: for j: d_table[v,j] += t[v,j]
 
-A table is touched where an example says, not as a whole for every example. Sums along axes stay as they are: what an
-example adds up first is rounded less often.
+So is what is put there once, t[at,j] = dy[b,j]. A table is touched where an example says, not as a whole for every
+example. Sums along axes stay as they are: what an example adds up first is rounded less often.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ class _Scatter:
             return None
         between = body[start + 1 : last]
         inside = [a for a in accesses(between) if self.root[a.buffer] == self.root[temp]]
-        if len(inside) + 2 != self.uses[temp] or not all(_is_scattered(a) for a in inside) or not inside:
+        if len(inside) + 2 != self.uses[temp] or not inside:
+            return None
+        first = next(s for s in between if any(self.root[a.buffer] == self.root[temp] for a in accesses((s,))))
+        if not all(map(_is_scattered, inside[1:] if _is_put(first, temp) else inside)):
             return None
         if any(self.root[a.buffer] == self.root[target[0]] for a in accesses(between)):
             return None
@@ -84,6 +87,19 @@ def _is_scattered(access: Access) -> bool:
     return access.mode == "add" and any(dim_loads(d) for d in access.index or ())
 
 
+def _is_put(stmt: Stmt, temp: str) -> bool:
+    """Whether it stores into a place read from memory, and the next ones along the other axes, each once."""
+    nest, inside = perfect(stmt) if isinstance(stmt, For) else ([], [stmt])
+    match inside:
+        case [Store(buffer, index, _, None)] if buffer == temp:
+            variables = [loop.var for loop in nest]
+            places = [d for d in index if dim_loads(d)]
+            along = [str(d.symbol) for d in index if not dim_loads(d) and d.symbols()]
+            fixed = not any(d.symbols() & set(variables) for d in places)
+            return bool(places) and fixed and sorted(along) == sorted(variables)
+    return False
+
+
 def _axis(k: int) -> Dim:
     return Dim.of(f"axis {k}")
 
@@ -92,7 +108,7 @@ def _into(stmt: Stmt, temp: str, target: Target) -> Stmt:
     if isinstance(stmt, (Store, Product)) and stmt.buffer == temp:
         name, index = target
         places = {f"axis {k}": d for k, d in enumerate(stmt.index)}
-        return replace(stmt, buffer=name, index=tuple(d.subs(places) for d in index))
+        return replace(stmt, buffer=name, index=tuple(d.subs(places) for d in index), op="add")
     return map_bodies(stmt, lambda inner: tuple(_into(s, temp, target) for s in inner))
 
 
