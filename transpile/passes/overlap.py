@@ -40,6 +40,7 @@ from .windows import FARTHEST, STRIP
 MOST_ROWS = 20  # that are written out
 NEAR = 8  # elements
 _OPS = (None, "add", "max", "min")
+_Place = tuple[str, Index]
 
 
 def overlap(kernel: Kernel) -> Kernel:
@@ -301,15 +302,14 @@ class _State:
 
     def summed_first(self, loop: For) -> For:
         """With a variable for what several statements add to one place, which is added there at once: as before, loops
-        outside may add there too."""
+        outside may add there too. Or stored, where the first of them stores."""
         table = self.table
-        only = [
-            (name, index)
-            for name, index in self.several(loop)
-            if table[name].dtype in FLOATS
-            and all(a.mode == "add" for a in accesses(loop.body) if (a.buffer, a.index) == (name, index))
-        ]
-        made = {place: self.variable(place[0]) for place in only}
+        first: dict[_Place, str | None] = {}
+        for place in self.several(loop):
+            begins, *more = [a.mode for a in accesses(loop.body) if (a.buffer, a.index) == place]
+            if table[place[0]].dtype in FLOATS and begins in ("w", "add") and set(more) == {"add"}:
+                first[place] = None if begins == "w" else "add"
+        made = {place: self.variable(place[0]) for place in first}
         begun: set[str] = set()
         body: list[Stmt] = []
         for stmt in loop.body:
@@ -317,7 +317,7 @@ class _State:
             own = made.get((stmt.buffer, stmt.index))
             body.append(replace(stmt, buffer=own, index=(), op="add" if own in begun else None) if own else stmt)
             begun |= {own} if own else set()
-        body += [Store(*place, Load(name, (), table[place[0]].dtype), "add") for place, name in made.items()]
+        body += [Store(*place, Load(name, (), table[place[0]].dtype), first[place]) for place, name in made.items()]
         return replace(loop, body=tuple(body))
 
     def in_registers(self, parts: list[_Part], var: str, facts: Facts, told: str) -> tuple[list[_Part], bool]:
