@@ -106,21 +106,42 @@ def _stmt(stmt: Stmt, memory: Memory, uses: Counter[str]) -> Body:
     only = {n: left[n] for n in own if uses[n] == own[n] and memory.root[n] == n}
     then, orelse = (_told_where_used(way, memory, only) for way in (stmt.then, stmt.orelse))
     stmt = replace(stmt, then=then, orelse=orelse)
+    local = {name for name in own if uses[name] <= own[name]}
+    chosen = _chosen(stmt, memory, local) or _chosen_before(stmt, memory)
+    if chosen is not None or all(_values(way, memory) is not None for way in (stmt.then, stmt.orelse)):
+        return chosen or (stmt,)
+    return _numbers_before(stmt, memory, only)
+
+
+def _chosen(stmt: If, memory: Memory, local: Container[str]) -> Body | None:
+    """Choices in place of a branch that only has numbers. `local`: those that nothing else asks for."""
     ways = _values(stmt.then, memory), _values(stmt.orelse, memory)
-    if ways[0] is None or ways[1] is None:
-        return _numbers_before(stmt, memory, only)
-    if any(uses[name] > own[name] for name in ways[0].keys() ^ ways[1].keys()):
-        return (stmt,)
+    if ways[0] is None or ways[1] is None or any(n not in local for n in ways[0].keys() ^ ways[1].keys()):
+        return None
     both = [name for name in ways[0] if name in ways[1]]
     read = [stmt.cond, *ways[0].values(), *ways[1].values()]
     if {e.buffer for value in read for e in loads(value)} & {*ways[0], *ways[1]}:
-        return (stmt,)
+        return None
     if not both or any(_is_dear(value) for value in read[1:]):
-        return (stmt,)
+        return None
     pairs = [(ways[0][n], ways[1][n]) for n in both]
     if any(dtype_of(a) != dtype_of(b) for a, b in pairs):
-        return (stmt,)
+        return None
     return tuple(Store(n, (), Op("where", (stmt.cond, *p), dtype_of(p[0]))) for n, p in zip(both, pairs, strict=True))
+
+
+def _chosen_before(stmt: If, memory: Memory) -> Body | None:
+    """if c: n = v; else: n = w; s += w    ->    n = where(c, v, w); if not c: s += w"""
+    adds = tuple(tuple(s for s in way if _only_adds(s)) for way in (stmt.then, stmt.orelse))
+    numbers = tuple(tuple(s for s in way if not _only_adds(s)) for way in (stmt.then, stmt.orelse))
+    if not any(adds) or not all(numbers):
+        return None
+    made, changed = written((*numbers[0], *numbers[1])), {memory.root[n] for way in adds for n in written(way)}
+    asked = {memory.root[a.buffer] for way in numbers for a in accesses(way) if a.mode == "r"}
+    if changed & asked or made & {a.buffer for way in adds for a in accesses(way)}:
+        return None
+    chosen = _chosen(replace(stmt, then=numbers[0], orelse=numbers[1]), memory, ())
+    return (*chosen, replace(stmt, then=adds[0], orelse=adds[1])) if chosen is not None else None
 
 
 def _numbers_before(stmt: If, memory: Memory, only: Container[str]) -> Body:
