@@ -162,9 +162,11 @@ def _without_clashes(function: Function) -> Function:
     own = {s.name for s in walk_stmts(function.body) if isinstance(s, (Assign, Pop))}
     final = function.body[-1]
     values = final.values if isinstance(final, Return) else ()
-    outputs = {r.name for r in function.results if r.role == "output" and not any(_is_name(v, r.name) for v in values)}
+    returned = zip(function.results, values)
+    outputs = {r.name for r, value in returned if r.role == "output" and not _is_name(value, r.name)}
     clashes = own & ({cotangent.name for _, cotangent in cotangents_of(function)} | outputs)
-    fresh = {n: next(f"{n}_{k}" for k in itertools.count(2) if f"{n}_{k}" not in own) for n in clashes}
+    other = own | {p.name for p in function.params} | {r.name for r in function.results}
+    fresh = {n: next(f"{n}_{k}" for k in itertools.count(2) if f"{n}_{k}" not in other) for n in clashes}
     return replace(function, body=tuple(rename_block(function.body, fresh)))
 
 

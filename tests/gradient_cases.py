@@ -585,6 +585,15 @@ def ends_of_a_stride(x: real["N"]):
     v[1:] += v[:-1] * x[0]
     return y
 
+def variable_called_as_another_output(x: real["N"]):
+    y1 = np.full(x.shape[0], 0.5) * x
+    return np.tanh(x), y1
+
+def outputs_called_as_each_other(x: real["N"]):
+    y1 = x * x
+    y2 = np.exp(x)
+    return y2, y1
+
 def added_to_what_gave_a_part(x: real["N"], v: real["N"]) -> tuple[real["N"], real]:
     t = x[0] * x[0]
     x += v
