@@ -293,8 +293,8 @@ def families() -> dict[str, list[Row]]:
     owner: dict[str, str] = {}
     for family, stem in FAMILIES.items():
         source = (Path(table.__file__).parent / f"{stem}.py").read_text()
-        for name in re.findall(r'\b(?:Row|_\w+)\(\s*"(\w+)"', source):
-            owner.setdefault(name, family)
+        for name in re.findall(r'(?:\b(?:Row|_\w+)\(\s*"(\w+)"|^    \("(\w+)", "np\.)', source, re.MULTILINE):
+            owner.setdefault("".join(name), family)
     found: dict[str, list[Row]] = {family: [] for family in FAMILIES}
     current = next(iter(FAMILIES))
     for row in ROWS.values():
