@@ -41,7 +41,7 @@ DEEP = 2  # sequential loops around a row
 FEW = 2  # efforts worth threads, of all that an example's steps share
 GRAIN = 2048  # at least so many iterations of a vector loop in a chunk
 PART_BUDGET = 1 << 21  # elements of all copies together
-COPIED = 24
+COPIED = 24  # flops: to clear an element of a copy and to add it up takes about half as long
 STEPS = 8  # at least so many iterations share a copy of what they scatter into
 
 
