@@ -159,7 +159,9 @@ def _unmarked(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
 
 def _without_clashes(function: Function) -> Function:
     """A variable called dy makes way for the cotangent; one called y for the output, if it is not what is returned."""
-    own = {s.name for s in walk_stmts(function.body) if isinstance(s, (Assign, Pop))}
+    own = {
+        s.var if isinstance(s, For) else s.name for s in walk_stmts(function.body) if isinstance(s, (Assign, For, Pop))
+    }
     final = function.body[-1]
     values = final.values if isinstance(final, Return) else ()
     returned = zip(function.results, values)

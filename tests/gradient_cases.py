@@ -594,6 +594,29 @@ def outputs_called_as_each_other(x: real["N"]):
     y2 = np.exp(x)
     return y2, y1
 
+def counters_called_as_output_and_cotangent(x: real["N M"]):
+    out = np.zeros_like(x)
+    for y in range(x.shape[0]):
+        for dy in range(-1, 2):
+            if 0 <= y + dy < x.shape[0]:
+                out[y] += np.sin(x[y + dy]) * (dy + 2)
+    return out
+
+def counter_beside_the_output(x: real["N"]):
+    y = np.zeros_like(x)
+    for dy in range(3):
+        y += np.exp(x * dy) * (1 + y)
+    return y
+
+def counters_called_as_several(x: real["N"]):
+    a = x * 1.0
+    for y1 in range(3):
+        for dy2 in range(2):
+            a = a * x + y1 + dy2
+    for y2 in range(2):
+        a = np.sin(a) + y2
+    return np.tanh(a), a
+
 def added_to_what_gave_a_part(x: real["N"], v: real["N"]) -> tuple[real["N"], real]:
     t = x[0] * x[0]
     x += v

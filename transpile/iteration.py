@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -46,7 +47,7 @@ class Iteration:
             return
         loop = self._range(node.iter)
         direct = isinstance(node.target, gast.Name) and loop.hint == "="
-        var = self.fresh(node.target.id if direct else "i" if loop.hint == "=" else loop.hint)
+        var = self.fresh(_counter(node.target.id) if direct else "i" if loop.hint == "=" else loop.hint)
         counter = Name(var, Type("int", pythons=True), Dim.of(var), self.span(node.target))
         for id in targets:
             self.env.pop(id, None)
@@ -243,6 +244,12 @@ def bounds_of(loop: Range | For) -> tuple[Dim, Dim]:
     if loop.step > 0:
         return (start if start is not None else unknown, stop - 1 if stop is not None else unknown)
     return (stop + 1 if stop is not None else unknown, start if start is not None else unknown)
+
+
+def _counter(id: str) -> str:
+    """What a loop counter is called: for y in range(h): for dy in range(-1, 2) leave their names to the output and its
+    cotangent."""
+    return f"{id}_2" if re.fullmatch(r"d?y\d*", id) else id
 
 
 __all__ = ["Iteration", "bounds_of", "nonnegative"]
