@@ -12,10 +12,12 @@ from ..transpile.dims import ZERO as NONE
 from ..transpile.program import Call, Expr, NewAxis, Slice, Type
 from ..transpile.table.rearrange import diagonal_axes, tile_counts
 
+_TRANSPOSED = {"solve": "solve", "solve_lower": "solve_upper", "solve_upper": "solve_lower"}
+
 Fit = Callable[[Expr, Type], Expr]  # sums what broadcasting repeated
 
 
-def matrix_macros(args: Sequence[Expr], fit: Fit) -> dict[str, Any]:
+def matrix_macros(op: str, args: Sequence[Expr], fit: Fit) -> dict[str, Any]:
     """For linear algebra: of the last two axes."""
     a, b = args[0], args[-1]
     vector = len(args) == 2 and b.type.rank == 1
@@ -29,14 +31,15 @@ def matrix_macros(args: Sequence[Expr], fit: Fit) -> dict[str, Any]:
 
     def solve_back(dy: Expr) -> Expr:
         if vector and a.type.rank > 2:  # NumPy takes it for a vector only if it has one axis
-            solved = construct.call("solve", swapped(a), column(dy))
+            solved = construct.call(_TRANSPOSED[op], swapped(a), column(dy))
             return construct.call("squeeze", solved, axis=dy.type.rank)
-        return construct.call("solve", swapped(a), dy)
+        return construct.call(_TRANSPOSED[op], swapped(a), dy)
 
     return {
         "swap": swapped,
         "product": product_,
         "solve_back": solve_back,
+        "solve_upper": lambda a, b: construct.call("solve_upper", a, b),
         "fit_a": lambda e: fit(e, a.type),
         "fit_b": lambda e: fit(e, b.type),
         "on_matrix": lambda e: column(e, 2) if e.type.rank else e,

@@ -160,7 +160,7 @@ def _macros(call: Call, args: Sequence[Expr]) -> dict[str, Any]:
         "outer_left": lambda dy, b: construct.call("matmul", dy, b),
         "outer_right": lambda a, dy: construct.call("matmul", a, dy),
     }
-    macros |= matrix_macros(args, unbroadcast) | move_macros(call, args)
+    macros |= matrix_macros(call.op, args, unbroadcast) | move_macros(call, args)
     for name in ("dot", "inner"):
         macros[f"{name}_left"] = lambda dy, b: _by_einsum(call, args, dy, 0)
         macros[f"{name}_right"] = lambda a, dy: _by_einsum(call, args, dy, 1)

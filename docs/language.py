@@ -33,6 +33,15 @@ FAMILIES = {
     "Makers": "makers",
 }
 
+# What stands before a family's table.
+NOTES = {
+    "Linear algebra": (
+        "Of the last two axes. Where the matrix of `solve` is seen to be triangular, as made by `cholesky`, `np.tril(a)` or `np.triu(a)`, "
+        "turned (`.T`), or with a multiple of `np.eye(n)` added, the system is solved by substitution, and the other triangle is not read.",
+        "",
+    ),
+}
+
 # What Python calls an operator, by the class of its syntax tree.
 OPERATORS = {
     "Add": "+",
@@ -283,7 +292,7 @@ FUNCTIONS = """
 ## Functions
 
 Arguments are NumPy's. The derivative is what the cotangent `dy` of the result `y` is multiplied or moved by, as written in the table
-of operations, where `like`, `unbroadcast`, `unreduce` and others give it the argument's shape. The last column
+of operations, where `like`, `unbroadcast`, `unreduce` and others give it the argument's shape, and `solve_upper(u, b)` is `np.linalg.solve(np.triu(u), b)`. The last column
 names a layer of `tests/spec/layers/` that has it, or else a file of `tests/`; what has neither is an error of `make docs`.
 """
 
@@ -411,7 +420,8 @@ def text() -> str:
     lines += [f"| {what} | {how} | {layers.get(name) or _file_of(name)}: {name} |" for what, how, name in CONSTRUCTS]
     lines.append(FUNCTIONS)
     for family, rows in families().items():
-        lines += [f"### {family}", "", "| function | arguments | derivative | seen in |", "| --- | --- | --- | --- |"]
+        lines += [f"### {family}", "", *NOTES.get(family, ())]
+        lines += ["| function | arguments | derivative | seen in |", "| --- | --- | --- | --- |"]
         for row in rows:
             names = " ".join(filter(None, map(spelled, row.spellings))).replace("`|`", "`\\|`")
             lines.append(f"| {names} | {arguments(row)} | {derivative(row)} | {seen(row.spellings)} |")

@@ -231,6 +231,15 @@ solve          | np.linalg.solve(x / 5 + 2 * np.eye(N), y)     | x: real N N; y:
 solve_vector   | np.linalg.solve(x / 5 + 2 * np.eye(N), y)     | x: real N N; y: real N
 solve_batch    | np.linalg.solve(x / 5 + 2 * np.eye(N), y)     | x: real K N N; y: real K N M
 solve_repeated | np.linalg.solve(x / 5 + 2 * np.eye(N), y)     | x: real K N N; y: real N
+solve_lower    | np.linalg.solve(np.tril(x / 5 + 2), y)        | x: real N N; y: real N M
+solve_upper    | np.linalg.solve(np.triu(x / 5 + 2), y)        | x: real K N N; y: real K N M
+solve_lower_v  | np.linalg.solve(np.tril(x / 5 + 2), y)        | x: real K N N; y: real N
+solve_turned   | np.linalg.solve(np.tril(x / 5 + 2).T, y)      | x: real N N; y: real N
+solve_cholesky | np.linalg.solve(np.linalg.cholesky(x @ x.T + N * np.eye(N)).T, x) | x: real N N
+solve_strict   | np.linalg.solve(np.tril(x, -1) + 2 * np.eye(N), y) | x: real N N; y: real N
+solve_diagonal | np.linalg.solve(2 * np.eye(N), y)             | x: real N N; y: real N M
+solve_above    | np.linalg.solve(np.tril(x / 5 + 2, 1), y)     | x: real N N; y: real N
+solve_spread   | np.linalg.solve(np.tril(x / 5 + 2) + np.eye(1), y) | x: real N N; y: real N
 inv            | np.linalg.inv(x / 5 + 2 * np.eye(N)) @ x      | x: real N N
 inv_batch      | np.linalg.inv(x / 5 + 2 * np.eye(N))          | x: real K N N
 inv_swapped    | np.linalg.inv(np.eye(N)[::-1] * 2 + x / 99)   | x: real N N
@@ -241,6 +250,7 @@ cholesky       | np.linalg.cholesky(x @ x.T + N * np.eye(N))   | x: real N M
 cholesky_batch | np.linalg.cholesky(np.tril(x) * 0.01 + 2 * np.eye(N)) | x: real K N N
 indefinite     | np.linalg.cholesky(-np.eye(N)) @ x            | x: real N N
 singular       | np.linalg.solve(x * 0, x)                     | x: real N N
+singular_lower | np.linalg.solve(np.tril(x * 0), x)            | x: real N N
 
 slices         | x[1:] - x[:-1]                                | x: real N
 steps          | x[::2]                                        | x: real N M

@@ -27,6 +27,7 @@ from .program import (
 from .results import results_of
 from .signatures import entering
 from .source import Source
+from .triangular import triangular
 from .values import Fresh
 
 
@@ -155,7 +156,7 @@ class _Body:
         results, values = results_of(source, node, checker, everything)
         if any(p.role == "broken" for p in everything):
             raise Suppressed
-        body = without_unread((*checker.out, Return(values, _return_span(source, node))), checker.shown_by)
+        body = triangular(without_unread((*checker.out, Return(values, _return_span(source, node))), checker.shown_by))
         doc = gast.get_docstring(node) or ""
         span = span_of(node, source.path)
         return Function(self.name, tuple(everything), body, results, self.batched, doc, span)

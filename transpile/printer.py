@@ -48,6 +48,7 @@ from .program import (
     walk,
     walk_stmts,
 )
+from .templates import instantiate
 from .values import Fresh
 
 _OPERATORS = {
@@ -109,6 +110,8 @@ class Printer:
         if special is not None:
             return special(expr)
         row = ROWS[expr.op]
+        if not row.spell:  # it is printed as what it means
+            return self.tree(instantiate(str(row.define), dict(zip(row.arrays, expr.args, strict=True))))
         if row.kind == "draw":
             return self._draw(expr)
         operator = next((_OPERATORS[s] for s in row.spellings if s in _OPERATORS), None)

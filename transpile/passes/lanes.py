@@ -24,13 +24,13 @@ from FEWEST on, as sixteen: lanes behind the last example repeat it, and neither
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import takewhile
 
 from ..dims import Dim, largest, maximum, minimum, product
-from ..ir import FLOATS, Buffer, Const, For, If, Int, Kernel, Op, Stmt, Store, While
+from ..ir import FLOATS, Buffer, Const, For, If, Int, Kernel, Op, Product, Stmt, Store, While
 from ..operations import flops
 from .alike import LANES, MANY_LANES, NARROW, is_recurrence
 from .asking import asking
@@ -39,7 +39,21 @@ from .flatten import flat_elements
 from .products import step
 from .side_by_side import Mixed
 from .together import Together
-from .tree import Body, accesses, bodies, dim_loads, map_bodies, own_accesses, own_exprs, parts, walk
+from .tree import (
+    Body,
+    Names,
+    accesses,
+    bodies,
+    dim_loads,
+    has,
+    map_bodies,
+    map_stmts,
+    own_accesses,
+    own_exprs,
+    parts,
+    spelled_out,
+    walk,
+)
 from .work import work
 
 FEWEST = 4  # examples of a group: fewer go one by one
@@ -88,10 +102,12 @@ def _split(loop: For, kernel: Kernel) -> tuple[list[Stmt], Kernel] | None:
     batch = loop.hi
     if loop.lo != Dim.of(0) or any(dim_loads(batch)) or (batch.value is not None and batch.value < LANES):
         return None
+    opened = _opened(loop, recurrences, Names.of(kernel)) if mixed else loop
+    known = kernel if opened is loop else replace(kernel, body=_in_place_of(loop, (opened,), kernel.body))
     try:
-        state, body = _grouped(kernel, loop, recurrences, mixed, batch - 1)
+        state, body = _grouped(known, opened, recurrences, mixed, batch - 1)
     except Mixed:
-        state, body = _grouped(kernel, loop, recurrences, mixed, None)
+        state, body = _grouped(known, opened, recurrences, mixed, None)
     if not body:
         return None
     groups = (batch + (LANES - FEWEST if state.last is not None else 0)) // LANES
@@ -101,8 +117,19 @@ def _split(loop: For, kernel: Kernel) -> tuple[list[Stmt], Kernel] | None:
         if worth is None or worth.value == 0:
             return None
         if worth.value is None:  # told by the extents of a call
-            pair = [If(Op("greater", (Int(worth), Const(0, "i64")), "bool"), tuple(pair), (state.alone(),))]
+            pair = [If(Op("greater", (Int(worth), Const(0, "i64")), "bool"), tuple(pair), (state.alone(loop),))]
     return pair, replace(kernel, buffers=(*kernel.buffers, *state.made))
+
+
+def _opened(loop: For, recurrences: list[Stmt], names: Names) -> For:
+    """With products of matrices as loops, if they go as far as the recurrences do."""
+    extents = {s.hi - s.lo for s in walk(recurrences) if isinstance(s, For)}
+
+    def opened(stmt: Stmt) -> Iterator[Stmt]:
+        fits = isinstance(stmt, Product) and all(n in extents or (n.value or NARROW) < NARROW for _, n in stmt.axes)
+        yield spelled_out(stmt, names) if fits else stmt  # type: ignore[arg-type]
+
+    return replace(loop, body=map_stmts(loop.body, opened)) if has(loop.body, Product) else loop
 
 
 def _grouped(
@@ -142,7 +169,7 @@ def _along_elements(
         assert batched is not None
         kernel = batched[1]
         apart = Together(kernel, nest)
-        nest = apart.alone()
+        nest = apart.alone(nest)
         kernel = replace(kernel, buffers=(*kernel.buffers, *apart.made), body=(*batched[0], nest))
         found = list(_elements(nest, (), {b.name: b for b in kernel.buffers}))
     body: Body = (nest,)
@@ -206,7 +233,7 @@ def _worth(state: Together) -> Dim | None:
         room = sum((largest(product(b.shape), counted) * 8 for b in state.made if b.kind != "list"), Dim.of(0))
         good = [_flag(MOST_BYTES - room)]
         for stmt, loops in _nested(state.loop.body):
-            if loops and loops[-1].kind == "map" and _looks_up_rows(stmt, loops[-1].var, state.stacks()):
+            if loops and loops[-1].kind == "map" and _looks_up_rows(stmt, loops[-1].var, state.wide.keys()):
                 return None
             facts = _ranges(loops)
             times = [Dim.of(1) if any(dim_loads(x.hi)) else largest(x.hi - x.lo, facts) for x in loops]
@@ -238,9 +265,10 @@ def _ranges(body: Iterable[Stmt]) -> dict[str, tuple[Dim, Dim]]:
     return facts
 
 
-def _looks_up_rows(stmt: Store, var: str, stacks: set[str]) -> bool:
-    """Whether the loop goes along rows that numbers in memory name: of sixteen examples it would go along sixteen."""
-    places = [index for name, index, _ in own_accesses(stmt) if index and name not in stacks]
+def _looks_up_rows(stmt: Store, var: str, private: Collection[str]) -> bool:
+    """Whether the loop goes along rows that numbers in memory name: of sixteen examples it would go along sixteen, all
+    over an array. (Of one that is private they lie side by side.)"""
+    places = [index for name, index, _ in own_accesses(stmt) if index and name not in private]
     return any(
         any(dim_loads(d) for d in p if var not in d.symbols()) and any(var in d.symbols() for d in p) for p in places
     )

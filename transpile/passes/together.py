@@ -47,11 +47,9 @@ from .tree import (
 class Together(SideBySide):
     """A loop that several iterations walk through side by side."""
 
-    def alone(self) -> For:
+    def alone(self, loop: For) -> For:
         """The loop as it was, with temporaries of its own."""
-        temporaries = sorted(
-            n for n in touched(self.loop.body) & self.wide.keys() if self.table[n].kind in ("temp", "list")
-        )
+        temporaries = sorted(n for n in touched(loop.body) & self.wide.keys() if self.table[n].kind in ("temp", "list"))
         own: dict[str, str] = {}
 
         def renamed(e: Expr) -> Expr:
@@ -60,7 +58,7 @@ class Together(SideBySide):
         for n in sorted(temporaries, key=lambda n: self.table[n].kind == "list"):  # a list's end is a temporary, too
             buffer = self.table[n]
             own[n] = self.add(n, buffer.dtype, tuple(map_dim(d, renamed) for d in buffer.shape), buffer.kind)
-        return replace(self.loop, body=rename_buffers(self.loop.body, own))
+        return replace(loop, body=rename_buffers(loop.body, own))
 
     def empty_stacks(self) -> Body:
         """A lane that never comes to its list has an end of it nevertheless."""

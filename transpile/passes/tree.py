@@ -13,6 +13,7 @@ from ..ir import (
     Buffer,
     Cast,
     Check,
+    Const,
     Expr,
     For,
     Grow,
@@ -363,6 +364,17 @@ def _accesses(stmt: Stmt) -> tuple[Access, ...]:
 def as_loops(product: Product) -> tuple[For, ...]:
     """The axes of a product as loops that hold nothing."""
     return tuple(For(name, Dim.of(0), extent, ()) for name, extent in product.axes)
+
+
+def spelled_out(product: Product, names: Names) -> For:
+    """A product as the nest of loops that it stands for."""
+    fresh = {name: Dim.of(names.fresh(name)) for name, _ in product.axes}
+    row, column, depth = (For(str(fresh[name]), Dim.of(0), extent, ()) for name, extent in product.axes)
+    dtype = product.left.dtype
+    term = Store(product.buffer, product.index, Op("multiply", (product.left, product.right), dtype), "add")
+    start = () if product.op else (replace(term, value=Const(0.0, dtype), op=None),)
+    inside = (*start, replace(depth, body=(term,)))
+    return replace(row, body=(replace(column, body=substitute(inside, fresh)),))
 
 
 def touched(body: Iterable[Stmt]) -> set[str]:

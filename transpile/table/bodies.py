@@ -112,6 +112,28 @@ def solve(a: Array, b: Array, y: Array) -> None:
             y[i] -= u[i, j] * right
 
 
+def solve_lower(a: Array, b: Array, y: Array) -> None:
+    n = a.shape[0]
+    y[...] = b
+    for j in range(n):
+        assert a[j, j] != 0, "LinAlgError: Singular matrix"
+        y[j] /= a[j, j]
+        right = y[j].copy()
+        for i in range(j + 1, n):
+            y[i] -= a[i, j] * right
+
+
+def solve_upper(a: Array, b: Array, y: Array) -> None:
+    n = a.shape[0]
+    y[...] = b
+    for j in range(n - 1, -1, -1):
+        assert a[j, j] != 0, "LinAlgError: Singular matrix"
+        y[j] /= a[j, j]
+        right = y[j].copy()
+        for i in range(j):
+            y[i] -= a[i, j] * right
+
+
 def inv(a: Array, y: Array) -> None:
     solve(a, np.eye(a.shape[0], dtype=y.dtype), y)
 

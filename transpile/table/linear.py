@@ -44,12 +44,21 @@ add(
         "solve", "np.linalg.solve", "a, b", "body", _solved, ("-fit_a(product(back, y))", "fit_b(back)"),
         body=bodies.solve, each="matrix", shared="back = solve_back(dy)",
     ),
+    # Of the one triangle of a that these read (see transpile/triangular.py).
+    Row(
+        "solve_lower", "", "a, b", "body", _solved, ("-fit_a(np.tril(product(back, y)))", "fit_b(back)"),
+        body=bodies.solve_lower, each="matrix", shared="back = solve_back(dy)", define="np.linalg.solve(np.tril(a), b)",
+    ),
+    Row(
+        "solve_upper", "", "a, b", "body", _solved, ("-fit_a(np.triu(product(back, y)))", "fit_b(back)"),
+        body=bodies.solve_upper, each="matrix", shared="back = solve_back(dy)", define="np.linalg.solve(np.triu(a), b)",
+    ),
     Row("inv", "np.linalg.inv", "a", "body", _like, ("-(swap(y) @ dy @ swap(y))",), body=bodies.inv, each="matrix"),
     Row("det", "np.linalg.det", "a", "body", _scalar, ("on_matrix(dy * y) * swap(np.linalg.inv(a))",), body=bodies.det, each="matrix"),
     Row(
         "cholesky", "np.linalg.cholesky", "a", "body", _like,
         # L^-T W L^-1 with W symmetric: the lower triangle of L^T dL, mirrored, half of it.
-        ("0.5 * np.linalg.solve(swap(y), swap(np.linalg.solve(swap(y), np.where(np.tri(a.shape[-1], dtype=bool), inner, swap(inner)))))",),
+        ("0.5 * solve_upper(swap(y), swap(solve_upper(swap(y), np.where(np.tri(a.shape[-1], dtype=bool), inner, swap(inner)))))",),
         body=bodies.cholesky, each="matrix", shared="inner = swap(y) @ dy",
     ),
 )
