@@ -78,6 +78,8 @@ def _value(op: str, args: Sequence[Expr], static: dict[str, Any], type: Type) ->
             return maximum(a, b)
         case "minimum", [Dim() as a, Dim() as b]:
             return minimum(a, b)
+        case "clip", [Dim() as a, Dim() as low, Dim() as high]:
+            return minimum(maximum(a, low), high)
     return None
 
 

@@ -257,12 +257,21 @@ def _of_kind(kind: str, args: Sequence[Any], facts: Facts | None = None) -> Dim:
         case "floordiv":
             return args[0] // args[1]
         case "mod":
-            return args[0] % args[1]
+            return _modulo(args[0], args[1], facts)
         case "min":
             return minimum(args[0], args[1], facts)
         case "max":
             return maximum(args[0], args[1], facts)
     return Dim.of(Atom(kind, tuple(args)))
+
+
+def _modulo(a: Dim, b: Dim, facts: Facts | None) -> Dim:
+    """a % b, where facts tell that a is less than one time b beside it."""
+    for times in (0, 1, -1) if facts is not None else ():
+        rest = a - b * times
+        if nonnegative(rest, facts) and nonnegative(b - 1 - rest, facts):
+            return rest
+    return a % b
 
 
 def exact_quotient(a: Dim, b: Dim) -> Dim | None:
@@ -519,7 +528,7 @@ def maximum(a: Dim, b: Dim, facts: Facts | None = None) -> Dim:
 
 
 def settled(dim: Dim, facts: Facts) -> Dim:
-    """The same, with the larger or lesser of two in its place where facts tell which that is."""
+    """The same, with what facts tell of it in the place of the larger or lesser of two, or of a rest."""
 
     def of(atom: Symbol) -> Dim:
         if isinstance(atom, str):

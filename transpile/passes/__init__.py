@@ -46,6 +46,7 @@ from .once import once
 from .order import order, reorder
 from .outward import outward
 from .overlap import overlap
+from .padded import padded
 from .past import past
 from .periods import periods
 from .pieces import pieces
@@ -90,6 +91,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("aside", aside),  # what a loop adds at one place of what it goes along is added up beside it
     ("chosen", chosen),  # what two ways compute alike is computed once, of an argument that is chosen
     ("free", free),  # user loops with independent iterations are maps
+    ("padded", padded),  # what windows look up at places held at an edge lies in an array
     ("clipped", clipped),  # windows that borders cut off are whole, and ask
     ("outward", outward),  # loops that jump through memory go outside
     ("periods", periods),  # what repeats in places is made together

@@ -204,6 +204,8 @@ def _worth(variables: tuple[str, ...], value: Expr, rest: Body, buffer: Buffer, 
     looked_up = any(any(dim_loads(d)) for a in uses for d in a.index or ())  # in loops that cannot leave it out
     if looked_up and effort(value) > CHEAP_FLOPS:
         return False
+    if any(_is_picked(load, last) for load in memory) and not all(map(_same_space, uses)):
+        return False
     if effort(value) > ONCE_FLOPS and any(_for_each(a, limits.batch) for a in uses):
         return False
     few = len(memory) <= CHEAP_LOADS or (len({*memory} - rows) <= CHEAP_LOADS and 0 < len(rows) <= limits.shared)
@@ -212,6 +214,11 @@ def _worth(variables: tuple[str, ...], value: Expr, rest: Body, buffer: Buffer, 
     if len(uses) > 1 or size > MOST_NODES:
         return not uses
     return not uses or _same_space(uses[0])
+
+
+def _is_picked(load: Load, variable: str) -> bool:
+    """Whether neighbours are looked up one by one: a window would look up each of them again and again."""
+    return any(variable in symbols(inner) for d in load.index for inner in dim_loads(d))
 
 
 def _for_each(use: Access, batch: str | None) -> bool:

@@ -149,6 +149,8 @@ def _period(atoms: set[Atom], var: str) -> int:
     for atom in atoms:
         if atom.kind in ("floordiv", "mod"):
             over, under = atom.args
+            if atom.kind == "mod" and isinstance(under, Dim) and under.value is None and var not in under.symbols():
+                continue  # around the whole axis: at its ends only
             split = over.split(var) if isinstance(under, Dim) and under.value else None
             if split is None or split[0].value is None or under.value < 0:
                 return 0
