@@ -46,6 +46,7 @@ GENERATOR = (
     "scope",
     "statements",
     "mutations",
+    "windowed",
 )
 
 

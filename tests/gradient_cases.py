@@ -707,6 +707,18 @@ def input_named_y(y: real["T D"]):
         h = np.abs(h) + y[t]
         rows[t] = h
     return rows
+
+def window_behind_a_window(x: real["N"], c: real["D"]):
+    n = x.shape[0]
+    y = np.zeros(n)
+    for i in range(n):
+        for j in range(c.shape[0]):
+            y[i] = max(y[i], x[(i + j + 1) % n])
+    z = np.zeros(n)
+    for i in range(n):
+        for j in range(min(c.shape[0], n - i - 1)):
+            z[i] += 0.3 * y[i + j + 1]
+    return z
 '''
 _LANGUAGE_SHAPES: dict[str, tuple[int, ...]] = {"N": (6,), "N M": (3, 4), "T D": (4, 3), "N D": (4, 3), "D": (3,), "3 D": (3, 4), "N K": (3, 2), "D D": (3, 3)}
 

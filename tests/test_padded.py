@@ -144,6 +144,11 @@ def package(folder):
     return built_from(folder, "padded_of", TEXT)
 
 
+@pytest.fixture(scope="module")
+def kernels(folder, package):
+    return kernels_in(folder / "padded_of.py")
+
+
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("batch", [1, 5])
@@ -177,15 +182,14 @@ def test_a_radius_below_nothing_is_no_window(package):
 
 
 @pytest.mark.parametrize("name", ["bilateral", "row", "around", "life"])
-def test_windows_look_into_an_array_of_their_own(folder, package, name):
-    kernels = {method: k for (of, method), k in kernels_in(folder / "padded_of.py").items() if of == name}
+def test_windows_look_into_an_array_of_their_own(kernels, name):
     for method in ("predict", "backward"):
-        assert any("_held" in b.name for b in kernels[method].buffers), method
+        assert any("_held" in b.name for b in kernels[name, method].buffers), method
 
 
-def test_what_goes_around_has_a_middle_that_does_not(folder, package):
+def test_what_goes_around_has_a_middle_that_does_not(kernels):
     """Linear in the counter, and vectors."""
-    for (name, method), kernel in kernels_in(folder / "padded_of.py").items():
+    for (name, method), kernel in kernels.items():
         if name == "ring" and method in ("predict", "backward"):
             loops = [s for s in walk(kernel.body) if isinstance(s, For) and "N - 2" in str(s.hi)]
             assert loops, method

@@ -17,6 +17,7 @@ from fuzzing.aliases import Aliased
 from fuzzing.classes import FIELDS, Called, Compiled, as_class
 from fuzzing.scope import ONE, Dead, Shape, Variable
 from fuzzing.statements import Place, Statements, indented
+from fuzzing.windowed import Windowed
 from layerc.transpile.dims import Dim
 
 # The layer file that is imported lies beside this one.
@@ -108,8 +109,9 @@ def draw_program(seed: str, name: str = "program") -> Program:
 
 
 def _drawn(seed: str, rng: random.Random, name: str) -> Program:
-    if rng.random() < 0.12:
-        return _aliased(seed, rng, name)
+    kind = rng.random()
+    if kind < 0.2:
+        return _aliased(seed, rng, name) if kind < 0.1 else _windowed(seed, rng, name)
     results: list[tuple[Shape, str]] = []
     g = Statements(rng, results)
     batched = rng.random() < 0.08
@@ -142,6 +144,24 @@ def _aliased(seed: str, rng: random.Random, name: str) -> Program:
     arguments = [Argument(n, "real", (Dim.of("N"),) * drawn.rank, "any") for n in drawn.inputs]
     sizes = tuple({"N": n} for n in (rng.choice([4, 5]), rng.choice([1, 2, 3]), rng.choice([0, 2, 3])))
     return Program(name, drawn.text, (*arguments, Argument("s", "real", (), "any")), sizes, seed, points=9)
+
+
+def _windowed(seed: str, rng: random.Random, name: str) -> Program:
+    """One of windows: with few channels, and with so many that sums are products of matrices."""
+    drawn = Windowed(rng, name)
+    role = rng.choice(["input", "param"])
+    arguments = [
+        Argument(n, "real", tuple(map(Dim.of, dims)), "any", role="input" if n == "x" else role)
+        for n, dims in drawn.shapes.items()
+    ]
+    text = drawn.text
+    if role == "param":
+        text = re.sub(r'\b([wm]): (real\[".*?"\])', r"\1: Param[\2]", text)
+    channels = rng.choice([2, 4, 5])
+    usual = {"N": rng.choice([4, 5]), "M": rng.choice([3, 6]), "C": channels, "D": rng.choice([3, 4]), "K": 3}
+    other = {**usual, "N": rng.choice([1, 2]), "M": rng.choice([1, 2]), "C": 1, "K": rng.choice([1, 2, 4])}
+    empty = {**usual, rng.choice(["N", "M", "C", "D"]): 0}
+    return Program(name, text, tuple(arguments), (usual, other, empty), seed, points=4)
 
 
 def _fielded(rng: random.Random, arguments: list[Argument]) -> tuple[bool, list[Argument]]:

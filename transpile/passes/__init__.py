@@ -77,6 +77,7 @@ from .usual import Versions
 from .verify import IRError, verify
 from .whole import whole
 from .windows import windows
+from .within import within
 
 Pass = Callable[[Kernel], Kernel]
 
@@ -99,6 +100,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("counted", counted),  # what is dear, and told by counters alone, has a table
     ("once", once),  # what no example changes is made before the loop over them
     ("summed", summed),  # what is linear in what each example leaves is made of the sum
+    ("within", within),  # what is summed where windows are goes there only, a product of matrices
     ("fission", fission),  # what is a product of matrices for all iterations of a loop stands alone in it
     ("distribute", distribute),  # a vector times a matrix, for all examples or rows, is a matrix product
     ("products", products),  # sums of products are matrix products

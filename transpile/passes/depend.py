@@ -105,6 +105,7 @@ def _ranges(memory: Memory, *loops: tuple[For, ...]) -> dict[str, tuple[Dim, Dim
 
 def may_meet(a: Access, b: Access, memory: Memory) -> bool:
     """Whether they may touch one place while the variables around both stand still."""
+    b = _by_itself(a, b)
     if a.index is None or b.index is None or a.buffer != b.buffer:
         return True
     facts = _ranges(memory, a.loops, b.loops)
@@ -127,6 +128,7 @@ def in_order(first: Body, second: Body, var: str, memory: Memory, allowed: set[i
 def directions(a: Access, b: Access, var: str, memory: Memory) -> frozenset[int]:
     """The signs that (iteration of a) - (iteration of b) of the loop `var` may have where they touch one
     place."""
+    b = _by_itself(a, b)
     if a.index is None or b.index is None or a.buffer != b.buffer:
         return EVERY
     facts = _ranges(memory, a.loops, b.loops)
@@ -186,9 +188,15 @@ def apart(a: Access, b: Access, var: str, memory: Memory) -> bool:
     if a.index is None or b.index is None or a.buffer != b.buffer:
         return False
     inner = {loop.var for loop in (*a.loops, *b.loops)}
-    if a.index == b.index and injective(tuple(d for d in a.index if not d.symbols() & inner), var, memory.facts):
+    same = tuple(x for x, y in zip(a.index, b.index) if x == y and not x.symbols() & inner)
+    if injective(same, var, memory.facts):
         return True
     return directions(a, elsewhere(b), var, memory) <= {0}
+
+
+def _by_itself(a: Access, b: Access) -> Access:
+    """b with loops of its own: two nests may number their iterations by one name (parts of a nest that was cut do)."""
+    return elsewhere(b) if {x.var for x in a.loops} & {x.var for x in b.loops} else b
 
 
 def elsewhere(access: Access) -> Access:

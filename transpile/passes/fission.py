@@ -19,7 +19,7 @@ from functools import partial
 from math import prod
 
 from ..dims import ZERO, Dim, product
-from ..ir import FLOATS, Buffer, Check, Expr, For, Grow, Kernel, Load, Op, Stmt, Store, While
+from ..ir import FLOATS, Buffer, Check, Expr, For, Grow, If, Kernel, Load, Op, Stmt, Store, While
 from .distribute import sums
 from .factor import Around, Factored, factored
 from .order import perfect
@@ -29,7 +29,7 @@ from .tree import (
     Index,
     Names,
     accesses,
-    grows,
+    fits,
     has,
     loads,
     map_bodies,
@@ -50,6 +50,14 @@ def fission(kernel: Kernel) -> Kernel:
         body = state.body(kernel.body, ())
         kernel = replace(kernel, body=body, buffers=tuple(state.table.values()))
     return kernel
+
+
+def parted_within(kernel: Kernel) -> Kernel:
+    """Parted around sums of products behind a branch, too."""
+    state = _Parted(kernel)
+    state.branches = True
+    body = state.body(kernel.body, ())
+    return replace(kernel, body=body, buffers=tuple(state.table.values()))
 
 
 class _State:
@@ -160,20 +168,21 @@ class _Factored(_State):
 class _Parted(_State):
     """Parts loops around sums of products."""
 
+    branches = False  # whether a sum behind a branch is one
+
     def done(self, loop: For, around: tuple[For, ...]) -> Body:
-        begins, ends = loop.lo.value, loop.hi.symbols()
-        if len(loop.body) < 2 or begins is None or begins < 0 or not ends <= self.sizes:
-            return (loop,)
-        if has(loop.body, Check, While, Grow):
+        if len(loop.body) < 2 or has(loop.body, Check, While, Grow):
             return (loop,)
         own = self.own(loop)
         wide = widened(loop.body, [(x, self.own(x) - self.sums) for x in (*around, loop)])
-        axes = [_axes((*around, loop), stmt) for stmt in wide]
+        axes = [_axes((*around, loop), _taken(stmt) if self.branches else stmt) for stmt in wide]
         pieces = list(_pieces(loop.body, {k for k, own in enumerate(axes) if own}))
         if len(pieces) < 2:
             return (loop,)
         crossing = self.crossing(loop, pieces)
         if crossing and not any(loop.var in own for own in axes):
+            return (loop,)
+        if crossing and not (loop.lo.value is not None and loop.lo.value >= 0 and loop.hi.symbols() <= self.sizes):
             return (loop,)
         if not crossing <= own or not all(self.has_room(n, loop) for n in crossing):
             return (loop,)
@@ -210,7 +219,7 @@ class _Parted(_State):
         """Whether there may be one for each iteration: of numbers, and of arrays where the layer takes or gives as
         much."""
         shape = self.table[name].shape
-        return not shape or grows((loop.hi, *shape)) in self.rooms
+        return not shape or fits((loop.hi, *shape), self.rooms)
 
 
 def _adds(stmt: Stmt, table: Mapping[str, Buffer]) -> tuple[str, str] | None:
@@ -262,6 +271,16 @@ def _pieces(body: Body, found: set[int]) -> Iterator[Body]:
         yield (stmt,)
     if run:
         yield tuple(run)
+
+
+def _taken(stmt: Stmt) -> Stmt:
+    """A nest without the branch in it."""
+    match stmt:
+        case For(body=(inner,)):
+            return replace(stmt, body=(_taken(inner),))
+        case If(_, (inner,), ()):
+            return _taken(inner)
+    return stmt
 
 
 def _axes(around: Sequence[For], stmt: Stmt) -> Set[str]:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations, count
 
-from ..dims import ZERO, Dim, minimum, product
+from ..dims import ZERO, Dim, minimum, nonnegative, product
 from ..ir import FLOATS, Buffer, Comment, For, If, Int, Kernel, Load, Stmt, Store
 from .depend import Memory, may_meet
 from .overwrite import overwrites
@@ -119,9 +119,9 @@ def _is_row(loop: Stmt, result: Buffer, around: Sequence[For]) -> bool:
     them."""
     if not in_vectors(loop) or not all(isinstance(s, (Store, Comment)) for s in loop.body):
         return False
-    size = (loop.hi - loop.lo).value
+    short = nonnegative(Dim.of(LONG - 1) - (loop.hi - loop.lo))
     own = [(index, mode) for s in loop.body for name, index, mode in own_accesses(s) if name == result.name]
-    if (size is not None and size < LONG) or {mode for _, mode in own} != {"w"} or len(own) > MOST_ROWS:
+    if short or {mode for _, mode in own} != {"w"} or len(own) > MOST_ROWS:
         return False
     if not all(_are_apart(a or (), b or ()) for (a, _), (b, _) in combinations(own, 2)):
         return False

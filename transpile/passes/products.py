@@ -88,10 +88,12 @@ class State:
         ):
             return None
         target = Load(buffer, index, dtype)
-        row = self.axis(loops, left, target, right, target)
-        beside = [x for x in loops if row is None or not _meet(target, x.var, row.var)]
+        steering = {name for x in loops for name in x.lo.symbols() | x.hi.symbols()}  # how far others go
+        free = [x for x in loops if x.var not in steering]
+        row = self.axis(free, left, target, right, target)
+        beside = [x for x in free if row is None or not _meet(target, x.var, row.var)]
         column = self.axis(beside, right, target, left, target)
-        depth = self.axis(loops, left, right, target, target)
+        depth = self.axis(free, left, right, target, target)
         if row is None or column is None or depth is None:
             return None
         if self.is_along(target, row.var) and not self.is_along(target, column.var):

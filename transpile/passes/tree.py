@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TypeGuard
 
-from ..dims import Atom, Dim, product
+from ..dims import Atom, Dim, Monomial, product
 from ..ir import (
     Buffer,
     Cast,
@@ -442,17 +442,23 @@ def buffers(kernel: Kernel) -> dict[str, Buffer]:
     return {b.name: b for b in kernel.buffers}
 
 
-def grows(shape: Iterable[Dim]) -> frozenset[object]:
+def grows(shape: Iterable[Dim]) -> frozenset[Monomial]:
     """What an array of this shape grows with: numbers left out."""
     return frozenset(monomial for monomial, _ in product(shape).terms)
 
 
-def rooms(kernel: Kernel) -> set[frozenset[object]]:
+def rooms(kernel: Kernel) -> set[frozenset[Monomial]]:
     """What arrays grow with that the layer takes or gives for each example, or at all where there is no batch."""
     given = (b.shape for b in kernel.buffers if b.kind in ("in", "out"))
     if kernel.batch is None:
         return {grows(shape) for shape in given}
     return {grows(shape[1:]) for shape in given if shape[:1] == (Dim.of(kernel.batch),)}
+
+
+def fits(shape: Iterable[Dim], known: Iterable[frozenset[Monomial]]) -> bool:
+    """Whether an array of this shape grows no faster than one of those: all its sizes are among theirs."""
+    own = [Counter(monomial) for monomial, _ in product(shape).terms]
+    return any(all(any(m <= Counter(other) for other in room) for m in own) for room in known)
 
 
 def degree(buffer: Buffer) -> int:
