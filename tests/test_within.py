@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import numpy as np
 import pytest
 from nets import built_from, kernels_in
 from thorough import agrees, same_bits
 
-from layerc.transpile.ir import If, Product
-from layerc.transpile.passes.tree import walk
+from layerc.transpile.dims import nonnegative
+from layerc.transpile.ir import For, If, Product, Store
+from layerc.transpile.passes.tree import bodies, walk
 from layerc.transpile.passes.within import WORTH
 
 TEXT = '''
@@ -177,3 +180,38 @@ def test_large_ones_are_products(kernels, name):
             s for s in walk(kernel.body) if isinstance(s, If) and str(WORTH) in str(s.cond) and "C*D" in str(s.cond)
         ]
         assert bool(asked) == (name != "bounded"), method
+
+
+def test_nothing_is_written_behind_a_branch_that_is_not_taken(tmp_path):
+    """The sum of a row goes to its place where there is one: `d_x[2 * i + j - 1]` at -1 is none."""
+    text = """
+        import numpy as np
+        from layerc import Param, layer, real
+
+        @layer
+        def f(x: real["5 4"], m: Param[real["4 4"]]) -> real["5 4"]:
+            y = np.zeros((5, 4))
+            for i in range(5):
+                for j in range(2):
+                    for c in range(4):
+                        for d in range(4):
+                            if 0 <= 2 * i + j - 1 < 5:
+                                y[i, d] += np.sin(x[2 * i + j - 1, c]) * m[c, d]
+            return y
+        """
+    (tmp_path / "behind.py").write_text(textwrap.dedent(text))
+    kernel = kernels_in(tmp_path / "behind.py")["f", "backward"]
+
+    def unasked(body, facts):
+        for stmt in body:
+            if isinstance(stmt, Store) and stmt.buffer == "d_x":
+                shape = next(b.shape for b in kernel.buffers if b.name == "d_x")
+                if not all(nonnegative(d, facts) and nonnegative(n - 1 - d, facts) for d, n in zip(stmt.index, shape)):
+                    yield stmt
+            if isinstance(stmt, For):
+                yield from unasked(stmt.body, {**facts, stmt.var: (stmt.lo, stmt.hi - 1)})
+            elif not isinstance(stmt, If):
+                for inner in bodies(stmt):
+                    yield from unasked(inner, facts)
+
+    assert not [s for s in unasked(kernel.body, {}) if "chunk" not in str(s.index)]

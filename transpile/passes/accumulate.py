@@ -14,14 +14,28 @@ round, need no blocks.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
 from ..dims import Dim, Facts, minimum, nonnegative
 from ..ir import FLOATS, Buffer, Cast, Check, Comment, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
 from .depend import Memory, distinct
-from .tree import Body, Index, Names, accesses, dim_loads, has, map_bodies, own_accesses, roots, walk, written
+from .tree import (
+    Body,
+    Index,
+    Names,
+    accesses,
+    dim_loads,
+    has,
+    loads,
+    map_bodies,
+    own_accesses,
+    roots,
+    symbols,
+    walk,
+    written,
+)
 from .work import work
 
 BLOCK = 1024
@@ -67,7 +81,7 @@ class _State:
     def body(self, body: Body, facts: Facts) -> Body:
         found: list[Stmt] = []
         for stmt in body:
-            if isinstance(stmt, For) and innermost(stmt) and (places := self.still(stmt)):
+            if isinstance(stmt, For) and innermost(stmt) and (places := self.still(stmt, facts)):
                 for new in self.loop(stmt, places, facts):
                     found.append(self.begun(found, new))
             else:
@@ -75,9 +89,26 @@ class _State:
                 found.append(map_bodies(stmt, partial(self.body, facts=inner)))
         return tuple(found)
 
-    def still(self, loop: For) -> list[Place]:
-        """What is accumulated in a loop, but for what is carried over more loops than this."""
-        return [place for place in still(loop, self.root) if not self.table[place[0]].lanes]
+    def still(self, loop: For, facts: Facts) -> list[Place]:
+        """What is accumulated in a loop, but for what is carried over more loops than this, and for places that are
+        there in some of its steps only."""
+        found = [place for place in still(loop, self.root) if not self.table[place[0]].lanes]
+        return [p for p in found if self.is_there(p, facts) or self.asked(loop, p) is not None]
+
+    def is_there(self, place: Place, facts: Facts) -> bool:
+        shape = self.table[place[0]].shape
+        return all(nonnegative(i, facts) and nonnegative(n - 1 - i, facts) for i, n in zip(place[1], shape))
+
+    def asked(self, loop: For, place: Place) -> list[Expr] | None:
+        """What branches in a loop ask before they accumulate; None where that is not the same at each step."""
+        ways = list(_conditions(loop.body, place))
+        changed = {self.root[name] for name in written(loop.body)}
+        if [] in ways:
+            return []
+        same = all(w == ways[0] for w in ways) and not any(
+            loop.var in symbols(e) or any(self.root[x.buffer] in changed for x in loads(e)) for e in ways[0]
+        )
+        return ways[0] if same else None
 
     def loop(self, loop: For, places: list[Place], facts: Facts) -> Body:
         blocked = not nonnegative(BLOCK - (loop.hi - loop.lo), facts) and any(self.rounds(p) for p in places)
@@ -107,11 +138,16 @@ class _State:
 
     def if_any(self, loop: For, store: Store, facts: Facts) -> Stmt:
         """A place may be checked by the steps that ask for it: where there is none, there may be no such place."""
-        shape = self.table[store.buffer].shape
-        inside = all(nonnegative(i, facts) and nonnegative(n - 1 - i, facts) for i, n in zip(store.index, shape))
-        if inside or not self.checked or nonnegative(loop.hi - loop.lo - 1, facts):
+        place: Place = (store.buffer, store.index, store.op or "")
+        if self.is_there(place, facts):
             return store
-        return If(Op("less", (Int(loop.lo), Int(loop.hi)), "bool"), (store,))
+        asked = self.asked(loop, place) or []
+        if self.checked and not nonnegative(loop.hi - loop.lo - 1, facts):
+            asked = [*asked, Op("less", (Int(loop.lo), Int(loop.hi)), "bool")]
+        guarded: Stmt = store
+        for cond in reversed(asked):
+            guarded = If(cond, (guarded,))
+        return guarded
 
     def begun(self, before: list[Stmt], new: Stmt) -> Stmt:
         """t = 0; ...; t += sum    ->    t = sum"""
@@ -134,6 +170,17 @@ class _State:
         inner = replace(loop, lo=first, hi=minimum(loop.hi, first + BLOCK))
         count = (loop.hi - loop.lo + (BLOCK - 1)) // BLOCK
         return For(q, Dim.of(0), count, (*start, inner, *finish), "map", work=work(loop, self.table))
+
+
+def _conditions(body: Body, place: Place) -> Iterator[list[Expr]]:
+    """What has been asked at each store to a place."""
+    for stmt in body:
+        match stmt:
+            case Store(buffer, index, _, op) if (buffer, index, op) == place:
+                yield []
+            case If(cond, then, orelse):
+                yield from ([cond, *more] for more in _conditions(then, place))
+                yield from ([Op("logical_not", (cond,), "bool"), *more] for more in _conditions(orelse, place))
 
 
 def innermost(loop: For) -> bool:
