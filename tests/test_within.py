@@ -101,6 +101,23 @@ def last(x: real["H W C"], w: Param[real["3 3 C D"]]) -> real["H W D"]:
 
 
 @layer
+def around_it(x: real["C H W"], w: Param[real["D C 3 5"]]) -> real["D H W"]:
+    """Windows that begin before their place."""
+    c, h, wd = x.shape
+    d = w.shape[0]
+    y = np.zeros((d, h, wd))
+    for o in range(d):
+        for i in range(h):
+            for j in range(wd):
+                for a in range(-1, 2):
+                    for b in range(-2, 3):
+                        if 0 <= i + a < h and 0 <= j + b < wd:
+                            for k in range(c):
+                                y[o, i, j] += w[o, k, a + 1, b + 2] * x[k, i + a, j + b]
+    return y
+
+
+@layer
 def bounded(x: real["C H W"], w: Param[real["D C 3 3"]]) -> real["D H W"]:
     """As one may write it oneself: nothing asked."""
     c, h, wd = x.shape
@@ -115,7 +132,7 @@ def bounded(x: real["C H W"], w: Param[real["D C 3 3"]]) -> real["D H W"]:
                             y[o, i, j] += w[o, k, a, b] * x[k, i + a - 1, j + b - 1]
     return y
 '''
-NAMES = ["causal", "image", "summed", "by_steps", "last", "bounded"]
+NAMES = ["around_it", "causal", "image", "summed", "by_steps", "last", "bounded"]
 SIZES = [(1, 1, 5, 7), (2, 3, 1, 1), (3, 7, 6, 9), (17, 5, 4, 21), (4, 4, 1, 18)]  # channels, filters, height, width
 
 
@@ -124,6 +141,7 @@ def draw(name: str, sizes: tuple[int, ...], batch: int, dtype: type = np.float64
     shapes = {
         "causal": [(w, c), (3, c, d)],
         "last": [(h, w, c), (3, 3, c, d)],
+        "around_it": [(c, h, w), (d, c, 3, 5)],
         "summed": [(c, h, w), (d, c, 5, 5), (d,)],
     }
     first, *rest = shapes.get(name, [(c, h, w), (d, c, 3, 3)])

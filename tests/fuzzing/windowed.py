@@ -65,6 +65,8 @@ class Windowed:
         first = f"{self.step}{i} - {self.offset}"
         if border == "cut":
             return f"for {j} in range(max(0, -({first})), min({self.width}, {n} - ({first}))):"
+        if self.rng.random() < 0.3:
+            return f"for {j} in range(-1, {self.width} - 1):"
         return f"for {j} in range({self.width}):"
 
     def _held(self, place: str, n: str, border: str) -> str:
@@ -83,7 +85,7 @@ class Windowed:
 
         x, here = f"x[{at(seen, 'c')}]", f"x[{at(counters, 'c')}]"
         y = f"y[{at(counters, 'd' if self._is_product else 'c')}]"
-        weight = self.rng.choice([f"w[{windows[0]} % w.shape[0]]", "0.3", f"(0.2 * {windows[-1]} - 0.1)"])
+        weight = self.rng.choice([f"w[({windows[0]} + 1) % w.shape[0]]", "0.3", f"(0.2 * {windows[-1]} - 0.1)"])
         if self._is_product:
             return [
                 f"{y} += {self.rng.choice([x + ' * m[c, d]', f'{weight} * {x} * m[c, d]', f'np.sin({x}) * m[c, d]'])}"

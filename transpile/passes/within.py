@@ -24,7 +24,21 @@ from .order import perfect, rebuild
 from .predicate import may_trap
 from .products import products
 from .ranges import conjuncts
-from .tree import Body, Names, accesses, another, buffers, dim_loads, has, map_bodies, map_stmts, parts, walk, written
+from .tree import (
+    Body,
+    Names,
+    accesses,
+    another,
+    buffers,
+    dim_loads,
+    has,
+    map_bodies,
+    map_stmts,
+    parts,
+    roots,
+    walk,
+    written,
+)
 
 WORTH = 16  # products of a row, or of a column, with a matrix of fewer elements take longer than windows
 
@@ -46,7 +60,7 @@ class _Ends:
 
 class _State:
     def __init__(self, kernel: Kernel) -> None:
-        self.kernel, self.table, self.names = kernel, buffers(kernel), Names.of(kernel)
+        self.kernel, self.table, self.root, self.names = kernel, buffers(kernel), roots(kernel), Names.of(kernel)
         self.uses = Counter(a.buffer for a in accesses(kernel.body))
         self.counters = {s.var for s in walk(kernel.body) if isinstance(s, For)}
         self.made: list[Buffer] = []
@@ -68,7 +82,7 @@ class _State:
             return None
         copies, more = zip(*(another(s, self.names, self.uses, self.table) for s in _asked_before(nest)), strict=True)
         known = replace(self.kernel, buffers=(*self.kernel.buffers, *(b for own in more for b in own)))
-        known = parted_within(replace(known, body=map_stmts(copies, _apart)))
+        known = parted_within(replace(known, body=map_stmts(copies, self.apart)))
         found = [self.sum_of(stmt, known, facts) for stmt in known.body]
         sizes = [made[1] for made in found if made is not None]
         if not sizes:
@@ -80,6 +94,18 @@ class _State:
         self.made += known.buffers[len(self.kernel.buffers) :]
         worth = Op("greater_equal", (Int(small), Const(WORTH, "i64")), "bool")
         return body if small.value is not None else (If(worth, body, (nest,)),)
+
+    def apart(self, stmt: Stmt) -> Body:
+        """A branch for each sum behind it."""
+        match stmt:
+            case If(cond, then, ()) if not _reads(cond) and not has(then, Check):
+                sums = [s for s in then if not isinstance(s, Comment)]
+                made = [{self.root.get(n, n) for n in written((s,))} for s in sums]
+                read = {self.root.get(a.buffer, a.buffer) for a in accesses(sums) if a.mode == "r"}
+                alone = all(not one & other for one, other in combinations(made, 2))
+                if len(sums) > 1 and alone and not read & set().union(*made):
+                    return tuple(If(cond, (s,)) for s in sums)
+        return (stmt,)
 
     def sum_of(self, nest: Stmt, known: Kernel, facts: Facts) -> tuple[For, Dim] | None:
         """The products that a sum behind a branch is, and how large the matrices are."""
@@ -94,6 +120,7 @@ class _State:
     def moved(self, loops: list[For], cond: Expr, inside: Body, facts: Facts) -> For | None:
         """The loops over windows first, the others where the branch is taken; None where that is no range."""
         own = {x.var for x in loops}
+        facts = {**facts, **{x.var: (x.lo, x.hi - 1) for x in loops}}
         if any((x.lo.symbols() | x.hi.symbols()) & own or any(dim_loads(x.hi)) for x in loops):
             return None
         ends = {x.var: _Ends(x, x.lo, x.hi) for x in loops}
@@ -141,19 +168,6 @@ def _asked_before(nest: For) -> list[For]:
                 rest = tuple(s for s in then if not isinstance(s, Check))
                 return [_nest(loops, (If(cond, asked),)), _nest(loops, (replace(branch, then=rest),))]
     return [nest]
-
-
-def _apart(stmt: Stmt) -> Body:
-    """A branch for each sum behind it."""
-    match stmt:
-        case If(cond, then, ()) if not _reads(cond) and not has(then, Check):
-            sums = [s for s in then if not isinstance(s, Comment)]
-            made = [written((s,)) for s in sums]
-            read = {a.buffer for a in accesses(sums) if a.mode == "r"}
-            alone = all(not one & other for one, other in combinations(made, 2))
-            if len(sums) > 1 and alone and not read & set().union(*made):
-                return tuple(If(cond, (s,)) for s in sums)
-    return (stmt,)
 
 
 def _cut(margin: Dim, loops: list[For], ends: dict[str, _Ends], facts: Facts) -> _Ends | None:
