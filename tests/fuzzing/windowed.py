@@ -10,8 +10,8 @@ Lines = list[str]
 
 
 class Windowed:
-    """One program: `text`, of a layer `name` with x of `rank` 1 to 3 (channels first or last), weights w and a matrix m.
-    `shapes`: of its arguments, by their dims."""
+    """One program: `text`, of a layer `name` with x of one to three axes (channels first or last), weights w and a matrix
+    m. `shapes`: of its arguments, by their dims."""
 
     def __init__(self, rng: random.Random, name: str) -> None:
         self.rng, self.name = rng, name
