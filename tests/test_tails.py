@@ -79,9 +79,31 @@ def filtered(x: real["T D"], w: Param[real["3 3"]]) -> real["T D"]:
 def settled(x: real["D"]) -> tuple[real["D"], real["D"]]:
     """True and false are bytes: no part of a vector of floats."""
     return np.where(np.any(np.exp(x) > 20), x, np.tanh(x)), np.where(np.all(np.exp(x) > 0.001), np.exp(x), x)
+
+
+@layer
+def unmoved(x: real["D"], w: real["K"]) -> real[""]:
+    """What is added is of one place all along, in part or as a whole."""
+    a = 0.0
+    b = 0.0
+    c = 0.0
+    for i in range(x.shape[0]):
+        a += w[0]
+        b += w[1] * w[w.shape[0] - 1]
+        c += w[1] * x[i]
+    return a + 2 * b + 3 * c
+
+
+@layer
+def first(x: real["D"]) -> real["D"]:
+    """Where there is no first element there is none to add to."""
+    y = x.copy()
+    y[:1] += x[-1:]
+    return y
 '''
 
-NAMES = ["chain", "losses", "rows", "counter", "middle", "added", "filtered", "settled"]
+NAMES = ["chain", "losses", "rows", "counter", "middle", "added", "filtered", "settled", "unmoved", "first"]
+WHOLE = ("settled", "filtered", "unmoved", "first")  # of these, no part of a vector is read
 LENGTHS = [0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 100]
 
 
@@ -94,6 +116,7 @@ def draw(name: str, n: int, d: int, dtype) -> list[np.ndarray]:
         "middle": lambda: [real()],
         "added": lambda: [real(d)],
         "filtered": lambda: [real(3, 3)],
+        "unmoved": lambda: [real(n, 4)],
     }.get(name, list)()
     return [real(n, 5, d) if name in ("rows", "counter", "added", "filtered") else real(n, d), *more]
 
@@ -164,7 +187,7 @@ def test_there_are_parts(folder, package):
     text = (folder / "tails_of_compiled" / "tails_of.c").read_text()
     parts = re.findall(r"^int LC_NAME\((\w+)_f32\).*?^}", text, re.M | re.S)
     bodies = dict(zip(parts, (m.group() for m in re.finditer(r"^int LC_NAME\(\w+_f32\).*?^}", text, re.M | re.S))))
-    assert all("lc_some_f32" in bodies[name] for name in NAMES if name not in ("settled", "filtered"))
+    assert all("lc_some_f32" in bodies[name] for name in NAMES if name not in WHOLE)
     assert len(re.findall(r"lc_(?:put|back)_f32\(&d_x", bodies["filtered_backward"])) >= 3  # a part of each row
 
 

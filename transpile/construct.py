@@ -94,7 +94,9 @@ class Proofs:
     held: list[Dim] = field(default_factory=list)  # not negative
 
     def proven(self, dim: Dim) -> bool:
-        return nonnegative(dim, self.facts) or any(nonnegative(dim - h, self.facts) for h in self.held)
+        if nonnegative(dim, self.facts) or any(nonnegative(dim - h, self.facts) for h in self.held):
+            return True
+        return isinstance(least := dim.symbol, Atom) and least.kind == "min" and all(map(self.proven, least.args))
 
     def check(self, dim: Dim, message: str) -> None:
         self.guard(dim, message)

@@ -410,8 +410,8 @@ class _Proof:
             case Atom("floordiv", (a, n)) if self.holds(n):  # where it has a value, n is not zero
                 found = []
                 whole = exact_quotient(times, n)
-                if whole is not None and above:
-                    found.append(a * whole)  # n * (a // n) <= a
+                if whole is not None:
+                    found.append(a * whole if above else (a - n + 1) * whole)  # a - n < n * (a // n) <= a
                 if self.holds(a):
                     if above and n.value:  # c * (a // n) <= (c * a) // n
                         found.append(a * -(-times.value // n.value) if times.value else a * times)
@@ -459,7 +459,26 @@ def repeats_to(thin: Dim, extent: Dim) -> bool:
 
 def same_extent(a: Dim, b: Dim) -> bool:
     """Whether two extents agree wherever both are possible: max(0, N - 2) is N - 2."""
-    return a == b or unclamped(a) == unclamped(b) or unclamped(_reduced(a)) == unclamped(_reduced(b))
+    if a == b:
+        return True
+    if not a.symbols() & b.symbols():
+        return unclamped(a) == unclamped(b)
+    return any(unclamped(form(a)) == unclamped(form(b)) for form in (Dim.of, _reduced, _by_minima))
+
+
+def _by_minima(dim: Dim) -> Dim:
+    """With max(a, b) as a + b - min(a, b), and min(a, b) as a + min(0, b - a): max(0, N - 1) + min(1, N) is N."""
+
+    def of(atom: Symbol) -> Dim:
+        if not isinstance(atom, Atom) or atom.kind not in ("max", "min"):
+            return Dim.of(atom)
+        a, b = map(_by_minima, atom.args)
+        if (b - a).terms and (b - a).terms[0][1] < 0:  # of two ways to write it, one
+            a, b = b, a
+        least = a + minimum(ZERO, b - a)
+        return a + b - least if atom.kind == "max" else least
+
+    return dim.rebuilt(of)
 
 
 def _reduced(dim: Dim) -> Dim:

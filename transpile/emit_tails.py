@@ -30,8 +30,9 @@ _BYTES = {"f32": 4, "i32": 4, "f64": 8, "i64": 8}
 
 @dataclass(frozen=True)
 class Tail:
-    """The places that a loop walks along; which of them it reads and stores; whether it computes with its counter; the
-    flops of an iteration; whether what is left over does not matter."""
+    """The places that a loop walks along; which of them it reads, and stores: they are 0 in lanes that do not count, as
+    no other place is; whether it computes with its counter; the flops of an iteration; whether what is left over does
+    not matter."""
 
     places: tuple[Load, ...]
     read: frozenset[Load]
@@ -89,7 +90,7 @@ def part_of(
     if not all(_walks(p, loop.var, table[p.buffer], real, farthest) for p in moving) or not stored <= set(moving):
         return None
     counts = any(isinstance(p, Int) and loop.var in p.dim.symbols() for p in found)
-    return Tail(tuple(moving), frozenset(read), frozenset(stored), counts, cost, is_long(loop.hi))
+    return Tail(tuple(moving), frozenset(read & set(moving)), frozenset(stored), counts, cost, is_long(loop.hi))
 
 
 def is_long(end: Dim) -> bool:

@@ -27,7 +27,6 @@ from .tree import (
     Names,
     accesses,
     dim_loads,
-    has,
     loads,
     map_bodies,
     own_accesses,
@@ -71,7 +70,6 @@ class _State:
         self.root = roots(kernel)
         self.names = Names.of(kernel)
         self.made: list[Buffer] = []
-        self.checked = has(kernel.body, Check)
 
     def temp(self, base: str, dtype: str) -> str:
         name = self.names.fresh(base)
@@ -137,12 +135,12 @@ class _State:
         return (*before, inner, *after)
 
     def if_any(self, loop: For, store: Store, facts: Facts) -> Stmt:
-        """A place may be checked by the steps that ask for it: where there is none, there may be no such place."""
+        """Where no step asks for a place, there may be no such place."""
         place: Place = (store.buffer, store.index, store.op or "")
         if self.is_there(place, facts):
             return store
         asked = self.asked(loop, place) or []
-        if self.checked and not nonnegative(loop.hi - loop.lo - 1, facts):
+        if not nonnegative(loop.hi - loop.lo - 1, facts):
             asked = [*asked, Op("less", (Int(loop.lo), Int(loop.hi)), "bool")]
         guarded: Stmt = store
         for cond in reversed(asked):
