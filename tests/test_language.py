@@ -31,7 +31,7 @@ MISTAKES = [
     ("a, b = x\nreturn a", 3, "type", "known first extent", ""),
     ("n = 0\nfor i in range(3): n = n > 1\nreturn x * n", 4, "type", "before the loop", "final type"),
     ("s = 1.0\nfor v in x: s = x * s\nfor v in x: s = s[1:]\nreturn s", 5, "type", "before the loop", "final type"),
-    ("v = (x, x)\nfor i in range(2): v = (v[0], v[1], x)\nreturn v[0]", 4, "name", "one thing before the loop and another", "inside the loop"),
+    ("v = (x, x)\nfor i in range(20): v = (v[0], v[1], x)\nreturn v[0]", 4, "name", "one thing before the loop and another", "inside the loop"),
     ("v = x\nv[0] = 0\nfor i in range(2): v = np.stack([x, x])\nreturn v", 5, "type", "a choice of arrays has one shape", "of its own"),
     ("ys = []\nreturn np.stack(ys)", 4, "type", "expected a list or tuple of arrays", ""),
     ("ys = []\nfor i in range(2): ys.append(x)\nreturn ys * 2", 5, "type", "arithmetic on a list", "np.stack"),

@@ -42,20 +42,23 @@ def check_function(
     methods: dict[str, tuple[Source, Any]] | None = None,
 ) -> Function:
     """Types a function; once more where it matters which array a name is on a branch or in an iteration, with such
-    names as choices. A mistake is told as it was found at first."""
+    names as choices, or where a loop of few iterations has a mistake, with those one by one. A mistake is told as it
+    was found at first."""
     body = _Body(source, node, params, batched, name, fields or [], methods or {})
     first: _Typing | None = None
     chosen: set[str] = set()
+    apart: set[int] = set()
     while True:
-        typing = body.typed(Reporter(reporter.sources), chosen)
-        if not typing.undecided:
+        typing = body.typed(Reporter(reporter.sources), chosen, apart)
+        if not typing.undecided and not typing.few:
             break
         first = first or typing
-        if typing.undecided <= chosen:
+        if typing.undecided <= chosen and typing.few <= apart:
             typing = first
             break
         chosen |= typing.undecided
-    if typing.error and first and not typing.reporter.mistakes:
+        apart |= typing.few
+    if first and ((first.few and typing.reporter.mistakes) or (typing.error and not typing.reporter.mistakes)):
         typing = first  # which says why
     for mistake in typing.reporter.mistakes:
         reporter.add(mistake)
@@ -69,13 +72,15 @@ def check_function(
 
 @dataclass
 class _Typing:
-    """What came of it. `undecided`: names that are one array here and another there, where one is written into."""
+    """What came of it. `undecided`: names that are one array here and another there, where one is written into;
+    `few`: loops of few iterations with a mistake."""
 
     reporter: Reporter
     function: Function | None = None
     hidden: list[HiddenWrite] = field(default_factory=list)
     error: Mistake | Suppressed | None = None
     undecided: set[str] = field(default_factory=set)
+    few: set[int] = field(default_factory=set)
 
 
 @dataclass
@@ -90,9 +95,9 @@ class _Body:
     fields: list[Parameter]
     methods: dict[str, tuple[Source, Any]]
 
-    def typed(self, reporter: Reporter, chosen: set[str]) -> _Typing:
+    def typed(self, reporter: Reporter, chosen: set[str], apart: set[int]) -> _Typing:
         found = _Typing(reporter)
-        checker = self._checked(reporter, chosen)
+        checker = self._checked(reporter, chosen, apart)
         for mistake in self._forbidden(checker):
             if all(m.span.line != mistake.span.line or mistake.kind != m.kind for m in reporter.mistakes):
                 reporter.add(mistake)
@@ -106,9 +111,10 @@ class _Body:
             found.undecided = {checker.meant.get(name, name) for write in found.hidden for name in write.names}
         if reporter.mistakes or found.error:
             found.undecided |= checker.undecided
+            found.few = checker.few
         return found
 
-    def _checked(self, reporter: Reporter, chosen: set[str]) -> FunctionChecker:
+    def _checked(self, reporter: Reporter, chosen: set[str], apart: set[int]) -> FunctionChecker:
         """Types the statements: again, as long as that finds out more about how long its lists become, or which extents
         agree."""
         plans: dict[Key, Plan] = {}
@@ -119,7 +125,7 @@ class _Body:
         changeable = [p for p in changeable if p in self.params or p.role == "state"]
         for last in (False, False, False, False, False, True):
             scratch = Reporter(reporter.sources)
-            checker = FunctionChecker(self.source, scratch, Fresh(), self.node, plans, chosen, agreed)
+            checker = FunctionChecker(self.source, scratch, Fresh(), self.node, plans, chosen, agreed, apart)
             checker.methods = self.methods
             _enter(checker, self.source, self.node, self.params, self.fields, overwritten)
             with checker.agreed_in(self.node.body):

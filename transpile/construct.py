@@ -164,7 +164,7 @@ def slice_of(start: Expr | None, stop: Expr | None, step: int, extent: Dim, know
         end = end if inside else minimum(end, unclamped(extent), known.facts)  # below 0 it is as empty
         span = end - first
         behind = extent - begin
-        if end == extent and first.symbol is not None and behind != extent and known.proven(behind):
+        if end == extent and first != begin and known.proven(behind):
             span = minimum(behind, extent, known.facts)  # x[-3:] has min(3, n) elements
     else:
         last = extent - 1

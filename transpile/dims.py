@@ -317,7 +317,7 @@ def _common_factor(monomials: list[Monomial]) -> Dim | None:
 
 
 def without_remainder(dim: Dim) -> Dim:
-    """The same where every division in it leaves none: 2*(D//2) is D."""
+    """The same where every division in it leaves none, but of a number: 2*(D//2) is D, (D + 1)//2 is D//2."""
     total = Dim.of(0)
     for monomial, c in dim.terms:
         term = Dim.of(c)
@@ -326,10 +326,56 @@ def without_remainder(dim: Dim) -> Dim:
                 term = term * Dim.of(atom)
         for atom in monomial:
             if isinstance(atom, Atom) and atom.kind == "floordiv":
-                a, b = atom.args
-                term = exact if (exact := exact_quotient(term * a, b)) is not None else term * Dim.of(atom)
+                term = _quotient_of(term, *atom.args)
         total = total + term
     return total
+
+
+def _quotient_of(term: Dim, a: Dim, b: Dim) -> Dim:
+    """term * (a // b), where that leaves no remainder."""
+    number = next((c for monomial, c in a.terms if not monomial), 0)
+    whole = number // b.value if b.value else 0
+    rest = a - number if b.value else a
+    if not rest.terms:
+        return term * Dim.of(Atom("floordiv", (a, b)))
+    exact = exact_quotient(term * rest, b)
+    return (exact if exact is not None else term * (rest // b)) + term * whole
+
+
+def may_be_one(a: Dim, b: Dim) -> bool:
+    """Whether two extents differ, but not for all sizes: N//2 and (N + 1)//2 are one where N is even, min(N, k) and k
+    where there are so many. One element, or none, is repeated instead."""
+    return a != b and not is_thin(a) and not is_thin(b) and coincide(a, b) and not same_extent(a, b)
+
+
+def coincide(a: Dim, b: Dim) -> bool:
+    """Whether two sizes of the same names are one for some of them, as far as choices and divisions go."""
+    if not a.symbols() & b.symbols():
+        return a == b
+    return any(not without_remainder(p - q).terms for p in _cases(a) for q in _cases(b))
+
+
+def _cases(dim: Dim) -> set[Dim]:
+    """What it may be, with one of two for each choice."""
+    found = {ZERO}
+    for monomial, c in dim.terms:
+        products = {Dim.of(c)}
+        for atom in monomial:
+            products = {p * case for p in products for case in _cases_of(atom)}
+        found = {f + p for f in found for p in products}
+        if len(found) > MOST_CASES:
+            return {dim}
+    return found
+
+
+def _cases_of(atom: Symbol) -> set[Dim]:
+    match atom:
+        case Atom("max" | "min" as kind, args):
+            numbers = [a for a in args if a.value is not None] if kind == "min" else []  # x[:2] has so many elements
+            return set().union(*(_cases(a) for a in numbers or args if a != ZERO))
+        case Atom("floordiv" as kind, (a, b)):
+            return {_of_kind(kind, (case, b)) for case in _cases(a)}
+    return {Dim.of(atom)}
 
 
 def product(dims: Iterable[Dim]) -> Dim:
@@ -341,6 +387,7 @@ def product(dims: Iterable[Dim]) -> Dim:
 
 Facts = Mapping[str, tuple[Dim, Dim]]  # symbol -> (lowest, highest) value; a symbol without a fact is an extent, >= 0
 ANY = (Dim.of(-(2**62)), Dim.of(2**62))  # what is known of a configuration integer
+MOST_CASES = 8  # of an extent that depends on choices
 MOST_ASKED = 1000  # questions of a proof: those that are found ask some hundred, and others may go on for ever
 
 

@@ -31,7 +31,7 @@ from .program import (
 from .source import Source
 from .special_calls import SpecialCalls
 from .subscripts import Subscripts
-from .suggestions import SYNTAX
+from .suggestions import SYNTAX, UNSUPPORTED
 from .typing import TypingError
 from .values import (
     Broken,
@@ -268,6 +268,8 @@ def _object_help(value: Value) -> str:
             return "np.array(...) makes an array of it; one that is written into is made by np.zeros(...)"
         case Generator(name):
             return f"draw from it: {name.id}.random(shape)"
+        case Static(str(name)) if name in UNSUPPORTED:
+            return UNSUPPORTED[name].partition(" -- ")[2]
     return ""
 
 

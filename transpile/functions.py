@@ -81,7 +81,8 @@ class FunctionChecker(
     Expressions,
 ):
     """Types one function of a layer. `plans`: what an earlier typing found out about its lists;
-    `agreements`: and about extents; `chosen`: names of which it matters which array they are."""
+    `agreements`: and about extents; `chosen`: names of which it matters which array they are; `apart`: loops of which
+    each iteration has types of its own."""
 
     def __init__(
         self,
@@ -92,6 +93,7 @@ class FunctionChecker(
         plans: Mapping[Key, Plan] | None = None,
         chosen: Collection[str] = (),
         agreements: Agreements | None = None,
+        apart: Collection[int] = (),
     ) -> None:
         self.reporter = reporter
         self.fresh = fresh
@@ -128,6 +130,8 @@ class FunctionChecker(
         self.popped: set[str] = set()
         self.appending: set[str] = set()
         self.chosen = set(chosen)
+        self.apart = set(apart)
+        self.few: set[int] = set()  # loops with a mistake that could be so
         self.undecided: set[str] = set()  # names that would have to be, as far as typing tells
         self.meant: dict[str, str] = {}  # the names of arrays -> what the program calls them
         self.shown_by: dict[str, Choice] = {}  # names that a choice was read into

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,8 @@ from .dims import ZERO, Atom, Dim, nonnegative
 from .mutation import target_names
 from .program import Assert, Assign, At, Expr, For, Name, Type, names
 from .values import LOOPED, Broken, Tuple, Value, leaves
+
+MOST_APART = 8  # iterations of a loop that are typed one by one, because sizes depend on what it counts
 
 
 @dataclass(frozen=True)
@@ -41,11 +44,16 @@ class Iteration:
             )
         targets = {n.id for n in gast.walk(node.target) if isinstance(n, gast.Name)}
         items = self.items_over(node.iter)
-        if items is not None and (targets & self.mutated or not _alike(items)):
+        apart = builtins.id(node) in self.apart
+        if items is not None and (apart or targets & self.mutated or not _alike(items)):
             self.again.clear()
             self._one_by_one(node, items)
             return
-        loop = self._range(node.iter)
+        loop, before = self._range(node.iter), len(self.reporter.mistakes)
+        numbers = _numbers(loop)
+        if apart and numbers:
+            self._one_by_one(node, numbers)
+            return
         direct = isinstance(node.target, gast.Name) and loop.hint == "="
         var = self.fresh(_counter(node.target.id) if direct else "i" if loop.hint == "=" else loop.hint)
         counter = Name(var, Type("int", pythons=True), Dim.of(var), self.span(node.target))
@@ -78,9 +86,12 @@ class Iteration:
                 f"{id} counts the loop, which may not run", "keep it under another name, given a value before the loop"
             )
         self.emit(For(var, loop.start, loop.stop, loop.step, tuple(statements), self.span(node)))
+        if len(self.reporter.mistakes) > before and 0 < len(items or numbers) <= MOST_APART:
+            self.few.add(builtins.id(node))
 
-    def _one_by_one(self: Any, node: Any, items: tuple[Value, ...]) -> None:
-        """A loop over a tuple whose items are no array together, or are written into: its body for each of them."""
+    def _one_by_one(self: Any, node: Any, items: Sequence[Value]) -> None:
+        """A loop over a tuple whose items are no array together, or are written into, or one whose items sizes depend
+        on: its body for each of them."""
         path = self.path
         for number, item in enumerate(items):
             self.path = (*path, id(node), number)
@@ -189,6 +200,15 @@ class Iteration:
             lambda i: Tuple(tuple(p.item(_nth(p, i)) for p in parts)),
             "i",
         )
+
+
+def _numbers(loop: Range) -> list[Value]:
+    """What a range counts, if it is known at build time and not much."""
+    count = construct.trips(loop.start, loop.stop, loop.step)
+    start = value_of(loop.start)
+    if loop.hint != "=" or count is None or count.value is None or start is None or start.value is None:
+        return []
+    return [const(start.value + k * loop.step) for k in range(min(count.value, MOST_APART + 1))]
 
 
 def _alike(items: tuple[Value, ...]) -> bool:

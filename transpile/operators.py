@@ -10,7 +10,7 @@ import gast
 
 from . import construct
 from .construct import const, known_truth, number_of, value_of
-from .dims import ONE, ZERO, Dim, maximum, minimum, nonnegative, product, without_remainder
+from .dims import ONE, ZERO, Dim, maximum, may_be_one, minimum, nonnegative, product
 from .fold import fold
 from .operations import BY_SPELLING, ROWS, Row
 from .program import (
@@ -187,14 +187,14 @@ class Operators:
             return args
         rank = max(map(len, shapes))
         columns = [[s[k - rank + len(s)] for s in shapes if k - rank + len(s) >= 0] for k in range(rank)]
-        plain = {d: min(c, key=_length) for c in columns for d in c if any(_agree(d, e) for e in c)}
+        plain = {d: min(c, key=_length) for c in columns for d in c if any(may_be_one(d, e) for e in c)}
         return [self._seen_as(arg, [plain.get(d, d) for d in arg.type.shape], node) for arg in args]
 
     def like_halves(self: Any, value: Expr, place: Sequence[Dim], node: Any) -> Expr:
         """A value that goes to a place of this shape: y[D // 2 :] takes what has D // 2 elements, and two halves are as
         long as D."""
         axes = list(zip(value.type.shape[::-1], place[::-1], strict=False))[::-1]
-        inner = [p if _agree(d, p) else d for d, p in axes]
+        inner = [p if may_be_one(d, p) else d for d, p in axes]
         return self._seen_as(value, [*value.type.shape[: value.type.rank - len(inner)], *inner], node)
 
     def _seen_as(self: Any, arg: Expr, shape: Sequence[Dim], node: Any) -> Expr:
@@ -340,11 +340,6 @@ class Operators:
 
     def branch_value(self: Any, node: Any, condition: Expr, body: Any, orelse: Any) -> Value:
         raise NotImplementedError
-
-
-def _agree(dim: Dim, other: Dim) -> bool:
-    """Whether two extents differ, but not where divisions leave no remainder."""
-    return dim != other and not without_remainder(dim - other).terms
 
 
 def _length(dim: Dim) -> tuple[int, int]:

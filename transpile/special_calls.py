@@ -245,7 +245,7 @@ class SpecialCalls(ArrayCalls):
         value = self.value(node)
         if isinstance(value, ListValue) or not isinstance(value, Tuple) or not value.items:
             raise self.fail(node, "type", "expected a list or tuple of arrays")
-        items = [self.as_expr(v, node) for v in value.items]
+        items = list(self._halves([self.as_expr(v, node) for v in value.items], node))
         if any(of_either(i.type.shape, items[0].type.shape) is None for i in items):
             raise self.fail(
                 node,

@@ -50,9 +50,6 @@ def as_float(dtype: str) -> str:
     return {"bool": "real", "i32": "real", "i64": "real", "int": "float"}.get(dtype, dtype)
 
 
-_EVEN = 'they are equal for some sizes only: say it in the annotation, x: real["2*K"] has two halves of K'
-
-
 def broadcast(shapes: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...]:
     rank = max((len(s) for s in shapes), default=0)
     result: list[Dim] = []
@@ -67,9 +64,7 @@ def broadcast(shapes: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...]:
                     "shape",
                     f"shapes {shape_text(shapes[0])} and {shape_text(shape)} do not broadcast: "
                     f"{extent} against {shape[position]}",
-                    _EVEN
-                    if any("//" in str(d) for d in (extent, shape[position]))
-                    else "dimensions must be equal by name or 1; use [:, None] or np.expand_dims to line axes up",
+                    "dimensions must be equal by name or 1; use [:, None] or np.expand_dims to line axes up",
                 )
             extent = shape[position]
         result.append(extent)

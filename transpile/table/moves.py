@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dims import ONE, Dim, exact_quotient, is_thin, product, same_extent, unclamped, without_remainder
+from ..dims import ONE, Dim, coincide, exact_quotient, is_thin, product, same_extent, unclamped
 from ..dims import ZERO as NONE
 from ..operations import BACKWARD, ZERO, Row, add
 from ..program import Type
@@ -74,7 +74,7 @@ def _reshaped(args: list[Type], static: dict[str, Any]) -> Type:
         exact = exact_quotient(size, rest) or exact_quotient(whole, part)
         shape[hole] = size // rest if exact is None else exact
     made, given = product(map(unclamped, shape)), product(map(unclamped, a.shape))
-    if product(shape) != size and without_remainder(made - given).terms:
+    if product(shape) != size and made != given and not coincide(made, given):
         raise TypingError(
             "shape", f"cannot reshape {shape_text(a.shape)} to {shape_text(tuple(shape))}",
             "the number of elements must be the same for every size of the dimensions",
