@@ -136,7 +136,7 @@ UNSUPPORTED = {
     "np.nanmin": f"{_ELSE} -- np.min(np.where(np.isnan(x), np.inf, x)), or np.fmin of two",
     "np.nanprod": f"{_ELSE} -- np.prod(np.where(np.isnan(x), 1, x))",
     "np.nancumsum": f"{_ELSE} -- np.cumsum(np.where(np.isnan(x), 0, x))",
-    "np.linalg.slogdet": f"{_ELSE} -- of a positive definite matrix: 2 * np.sum(np.log(np.diagonal(np.linalg.cholesky(a))))",
+    "np.linalg.slogdet": f"{_ELSE} -- positive definite: 2 * np.sum(np.log(np.diagonal(np.linalg.cholesky(a))))",
     "np.linalg.matrix_power": f"{_ELSE} -- a loop: for _ in range(n): y = y @ a",
     "np.linalg.multi_dot": f"{_ELSE} -- a @ b @ c",
     "np.linalg.lstsq": f"{_ELSE} -- np.linalg.solve(a.T @ a, a.T @ b)",

@@ -54,7 +54,7 @@ class Style:
         if self.flags:
             return found
         cheap = (f for f in found.flags if f not in ("-fopenmp", "-mprefer-vector-width=512"))
-        return replace(found, native=(), flags=(*cheap, self.level))  # of several levels the last counts
+        return replace(found, flags=(*cheap, self.level))  # of several levels the last counts
 
 
 STYLES = {

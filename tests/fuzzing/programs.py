@@ -17,6 +17,7 @@ from fuzzing.aliases import Aliased
 from fuzzing.classes import FIELDS, Called, Compiled, as_class
 from fuzzing.scope import ONE, Dead, Shape, Variable
 from fuzzing.statements import Place, Statements, indented
+from fuzzing.walked import Walked
 from fuzzing.windowed import Windowed
 from layerc.transpile.dims import Dim
 
@@ -110,8 +111,8 @@ def draw_program(seed: str, name: str = "program") -> Program:
 
 def _drawn(seed: str, rng: random.Random, name: str) -> Program:
     kind = rng.random()
-    if kind < 0.2:
-        return _aliased(seed, rng, name) if kind < 0.1 else _windowed(seed, rng, name)
+    if kind < 0.3:
+        return (_aliased, _windowed, _walked)[int(kind * 10)](seed, rng, name)
     results: list[tuple[Shape, str]] = []
     g = Statements(rng, results)
     batched = rng.random() < 0.08
@@ -162,6 +163,16 @@ def _windowed(seed: str, rng: random.Random, name: str) -> Program:
     other = {**usual, "N": rng.choice([1, 2]), "M": rng.choice([1, 2]), "C": 1, "K": rng.choice([1, 2, 4])}
     empty = {**usual, rng.choice(["N", "M", "C", "D"]): 0}
     return Program(name, text, tuple(arguments), (usual, other, empty), seed, points=4)
+
+
+def _walked(seed: str, rng: random.Random, name: str) -> Program:
+    """One of loops over elements: of an extent that is a multiple of a vector, of one, and of none."""
+    drawn = Walked(rng, name)
+    arguments = [Argument(n, "real", tuple(map(Dim.of, dims)), "any") for n, dims in drawn.shapes.items()]
+    usual = {"N": rng.choice([4, 5]), "M": rng.choice([3, 7]), "K": rng.choice([2, 3, 17])}
+    other = {"N": rng.choice([1, 2, 16]), "M": rng.choice([1, 2]), "K": rng.choice([1, 2, 4])}
+    empty = {**usual, rng.choice(["N", "M", "K"]): 0}
+    return Program(name, drawn.text, tuple(arguments), (usual, other, empty), seed, points=4)
 
 
 def _fielded(rng: random.Random, arguments: list[Argument]) -> tuple[bool, list[Argument]]:

@@ -66,9 +66,9 @@ class _State:
             return False
         if any(loop.var in d.symbols() or any(dim_loads(d)) for d in (first.lo, first.hi)):
             return False
-        if not all(isinstance(s, (Store, For, If, Comment)) for s in walk(body)):
+        if not all(isinstance(s, (Store, For, If, Comment)) for s in walk(inner)):
             return False
-        if not all(self.is_worked_out(s, loop) for s in body if isinstance(s, Store)):
+        if not all(isinstance(s, For) or (isinstance(s, Store) and self.is_worked_out(s, loop)) for s in body):
             return False
         return all(self.is_own(s) for s in inner) and all(self.are_apart(a, b) for a, b in combinations(inner, 2))
 

@@ -54,6 +54,7 @@ class _Array:
     high: list[Dim]
     mode: str
     uses: dict[Index, tuple[Dim, ...]] = field(default_factory=dict)  # index -> lines, and places along whole axes
+    asked: list[Dim] | None = None  # what must be positive so that there is a place for each of a line; None: never
 
 
 class _State:
@@ -89,7 +90,9 @@ class _State:
             if axes is None or (any(isinstance(a, _Held) for a in axes) and not self.joined(found, access, axes)):
                 spoiled.add(access.buffer)
         kept = [a for a in found.values() if a.of.name not in spoiled and self.is_worth(a, loop)]
-        return [a for a in kept if self.stays_inside(a, memory) is not None]
+        for array in kept:
+            array.asked = self.stays_inside(array, memory)
+        return [a for a in kept if a.asked is not None]
 
     def axes(self, access: Access, loop: For, memory: Memory) -> tuple[Axis, ...] | None:
         """None where a place is told by other things than counters around the access."""
@@ -136,7 +139,7 @@ class _State:
         return any(len(c) >= FEWEST for c in counters) and any(loop.var in c for c in counters)
 
     def stays_inside(self, array: _Array, memory: Memory) -> list[Dim] | None:
-        """What must be positive so that there is a place for each of a line; None where that is not enough."""
+        """What `_Array.asked` says."""
         asked: list[Dim] = []
         lines = iter(zip(array.low, array.high, strict=True))
         for axis, extent in zip(array.axes, array.of.shape, strict=True):
@@ -165,7 +168,7 @@ class _State:
             shape = tuple(next(rest) if isinstance(a, _Held) else n for a, n in axes if not isinstance(a, Dim))
             array.name = self.names.fresh(f"{array.of.name}_held")
             self.made.append(Buffer(array.name, array.of.dtype, shape, "temp"))
-            asked = self.stays_inside(array, memory) or []
+            asked = array.asked or []
             if array.mode == "r":
                 before += _where(asked, self.copied(array, shape))
             else:
