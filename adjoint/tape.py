@@ -1,7 +1,8 @@
 """A tape of fixed length in place of the list that a `while` fills: arrays can cross from the forward to the pullback.
 
 How often a `while` runs is not known before, so no array holds all of what its iterations leave; but most loops to
-convergence run a few times. In a pullback the list lies on the tape where all is on it; else the loop runs again.
+convergence run a few times. In a pullback the list lies on the tape where all is on it; else the loop runs again, as
+often as it did: rounded in another order, what it asks could end it sooner or later.
 
     before:  saved = []                          after:  tape = np.empty((8, N))
              while far(E):                               while far(E):
@@ -11,7 +12,10 @@ convergence run a few times. In a pullback the list lies on the tape where all i
                                                          if trips <= 8:
                                                              saved = list(tape[:trips])
                                                          else:
-                                                             saved = []  # and the loop, as it was
+                                                             saved = []
+                                                             for _ in range(trips):
+                                                                 saved.append(E)
+                                                                 E = step(E)
              for _ in range(trips):                      for _ in range(trips):
                  E = saved.pop()                             E = saved.pop()
 """
@@ -55,6 +59,7 @@ class Taped:
     rest: list[Stmt]  # the same with its lists
     names: set[str]  # the tapes, and how often their loops ran
     lists: dict[str, Call]  # what they stand for, and what it is where they hold all
+    ran: dict[str, Name]  # the counters of loops, and what they came to
     fits: Expr  # whether they do
 
 
@@ -92,7 +97,7 @@ def taped(forward: Sequence[Stmt], rest: Sequence[Stmt], fresh: Callable[[str], 
     counted = {trips: name.id for trips, name in ran.items()}
     read = rename_block([_taken(s, found) for s in rest], counted)
     lists = {name: Call("list", (tape.array, tape.ran), (), tape.element) for name, tape in found.items()}
-    return Taped(sweep, list(read), list(rename_block(rest, counted)), names, lists, fits)
+    return Taped(sweep, list(read), list(rename_block(rest, counted)), names, lists, ran, fits)
 
 
 def _counter(loop: While) -> Name | None:
@@ -161,4 +166,23 @@ def lists(tape: Taped, head: Sequence[Stmt], fresh: Callable[[str], str]) -> Stm
     lent = tuple(Assign(name, value) for name, value in tape.lists.items())
     counters = {s.var for s in walk_stmts(tuple(head)) if isinstance(s, For)}  # which extents and indices name
     own = assigned(tuple(head)) - set(tape.lists) - counters  # no value of a register shall be an array for their sake
-    return If(tape.fits, lent, tuple(rename_block(head, {n: fresh(n) for n in sorted(own)})))
+    again = [_as_often(s, tape.ran, fresh) for s in head]
+    return If(tape.fits, lent, tuple(rename_block(again, {n: fresh(n) for n in sorted(own)})))
+
+
+def _as_often(loop: Stmt, ran: dict[str, Name], fresh: Callable[[str], str]) -> Stmt:
+    """A `while` whose iterations are counted, as a loop of so many. At the begin of each, what it asks holds."""
+    if not isinstance(loop, While) or (trips := _counter(loop)) is None or trips.id not in ran:
+        return loop
+    held = [Assign(n.id, const(True)) for n in _asked(loop.cond) if n.id in assigned(loop.body)]
+    return For(fresh("_"), const(0), ran[trips.id], 1, (*held, *loop.body[:-1]), loop.span)
+
+
+def _asked(cond: Expr) -> list[Name]:
+    """The variables that hold where a condition does."""
+    match cond:
+        case Name():
+            return [cond]
+        case Call(op="logical_and", args=args):
+            return [name for arg in args for name in _asked(arg)]
+    return []

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gradient_cases import CASES
+from nets import built_from
 from test_gradient_source import arguments, layer_source
 
 from layerc.adjoint.gradient import gradient, kept
@@ -195,6 +196,55 @@ def test_loops_on_tapes(most: int, other: int) -> None:
     whole = run(gradient(layer, source, "f.py"), values)
     for one, other_one in zip(run(pair.pullback, values), whole, strict=True):
         np.testing.assert_array_equal(one, other_one)
+
+
+NEARLY = """
+import numpy as np
+from layerc import Param, layer, real
+
+
+@layer
+def power(a: real["N N"]) -> real["N"]:
+    v = np.ones(a.shape[0]) / np.sqrt(a.shape[0])
+    change, n = 1.0, 0
+    while change > 1e-7 and n < 100:
+        w = a @ v
+        w = w / np.linalg.norm(w)
+        change = np.max(np.abs(w - v))
+        v = w
+        n += 1
+    return v
+
+
+@layer
+def fixed(x: real["N"], w: Param[real["N N"]]) -> real["N"]:
+    z = np.zeros_like(x)
+    m = 0.5 * w / np.linalg.norm(w)
+    n = 0
+    while True:
+        new = np.tanh(m @ z + x)
+        n += 1
+        if np.linalg.norm(new - z) < 1e-7 or n == 50:
+            break
+        z = new
+    return z
+"""
+
+
+def test_a_loop_runs_again_as_often_as_it_did(tmp_path: Path) -> None:
+    """Near the end rounding decides, which is another one where the loop stands alone."""
+    package = built_from(tmp_path, "nearly", NEARLY)
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(2, 9))
+        a = rng.standard_normal((3, n, n))
+        values = {"power": [a @ a.transpose(0, 2, 1) / n], "fixed": [a[:, 0], a[0]]}
+        for name, arrays in values.items():
+            y, pullback = getattr(package, name).vjp(*(v.astype(np.float32) for v in arrays))
+            want, exact = getattr(package, name).vjp(*arrays)
+            found, wanted = pullback(np.ones_like(y)), exact(np.ones_like(want))
+            if name == "fixed":
+                assert all(np.allclose(p, q, 1e-3, 1e-4) for p, q in zip(found, wanted, strict=True)), seed
 
 
 def test_checks_stay_in_the_forward() -> None:

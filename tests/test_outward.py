@@ -90,6 +90,19 @@ def averaged(x: real["C W"]) -> real["C W"]:
 
 
 @layer
+def branched(x: real["C W"]) -> real["C W"]:
+    """What a branch adds is added once, not for each channel."""
+    c, n = x.shape
+    y = x * 0.5
+    for j in range(n):
+        if j > 1:
+            y[0, j - 1] += x[0, j] ** 2
+        for k in range(1, c):
+            y[k, j] += x[k, j] * 3
+    return y
+
+
+@layer
 def beside(x: real["C W"]) -> tuple[real["C W"], real["W"]]:
     """Something is left even where there are no channels."""
     c, n = x.shape
@@ -122,6 +135,7 @@ SHAPES = {
     "placed": ["c w", "w"],
     "averaged": ["c w"],
     "last": ["w c"],
+    "branched": ["c w"],
 }
 
 

@@ -28,7 +28,7 @@ class ArrayCalls:
         sections = self.value(where)
         if isinstance(sections, Tuple):
             cuts = [None, *(self.as_expr(v, where) for v in sections.items), None]
-            slices = [construct.slice_of(a, b, 1, extent, self.proofs(where)) for a, b in pairwise(cuts)]
+            slices = [construct.slice_of(a, b, const(1), extent, self.proofs(where)) for a, b in pairwise(cuts)]
         else:
             slices = self._equal_parts(node, extent, self._static_int(where))
         parts: list[Value] = []

@@ -9,7 +9,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .dims import ONE, ZERO, Atom, Dim, Facts, maximum, minimum, nonnegative, nonnegative_beside, product, unclamped
+from .dims import (
+    ONE,
+    ZERO,
+    Atom,
+    Dim,
+    Facts,
+    exact_quotient,
+    maximum,
+    minimum,
+    nonnegative,
+    nonnegative_beside,
+    product,
+    unclamped,
+)
 from .operations import ROWS
 from .program import NOWHERE, At, Call, Const, Expr, Gather, Index, Item, Mask, Name, NewAxis, Slice, Span, Type
 from .typing import TypingError, shape_text
@@ -151,15 +164,22 @@ def is_unknown(bound: Dim) -> bool:
     return isinstance(bound.symbol, Atom) and bound.symbol.kind in ("config", "unknown")
 
 
-def slice_of(start: Expr | None, stop: Expr | None, step: int, extent: Dim, known: Proofs) -> Slice:
-    """start:stop:step on an axis, with Python's clamping."""
+def slice_of(start: Expr | None, stop: Expr | None, by: Expr, extent: Dim, known: Proofs) -> Slice:
+    """start:stop:by on an axis, with Python's clamping. A step that is no number is positive."""
+    stride = value_of(by)
+    assert stride is not None
+    step = 1 if stride.value is None else stride.value
     if step == 0:
         raise TypingError("index", "a slice step cannot be zero")
-    known = Proofs(known.facts, known.guard, [extent, *known.held])  # an array has no negative extent
+    positive = {s: f for s, f in known.facts.items() if s not in stride.symbols() or not is_unknown(f[0])}
+    known = Proofs(positive, known.guard, [extent, *known.held])  # an array has no negative extent
+    stride = stride if step > 0 else -stride
+    whole = None
     if step > 0:  # a start beyond the end, or an end before the start, makes an empty slice: no need to clamp those
         first = begin = known.bound(start, extent, ZERO, step)
         end = known.bound(stop, extent, extent, step)
         first = first if known.proven(first) else maximum(first, ZERO, known.facts)
+        whole = exact_quotient(end - first, stride) if stride != ONE else None
         inside = nonnegative_beside(extent, extent - end, known.facts) or known.presumed(extent - end, f":{end}")
         end = end if inside else minimum(end, unclamped(extent), known.facts)  # below 0 it is as empty
         span = end - first
@@ -173,8 +193,14 @@ def slice_of(start: Expr | None, stop: Expr | None, step: int, extent: Dim, know
         first = first if known.presumed(last - first, f"{first}:") else minimum(first, last, known.facts)
         end = end if known.proven(end + 1) else maximum(end, Dim.of(-1), known.facts)
         span = first - end
-    count = (span + (abs(step) - 1)) // abs(step)
-    return Slice(start, stop, step, first, count if known.proven(count) else maximum(count, ZERO, known.facts))
+    count = (span + stride - 1) // stride
+    if whole is not None and known.proven(extent - 1 - first - stride * (whole - 1)):
+        count = whole  # x[i : i + s*n : s], of which the last is there, has n, however far its end is behind
+    if not known.proven(count) and not known.proven(span):
+        count = maximum(count, ZERO, known.facts)
+    return (
+        Slice(start, stop, stride, first, count, by) if stride.value is None else Slice(start, stop, step, first, count)
+    )
 
 
 def full_slice(extent: Dim) -> Slice:

@@ -333,13 +333,28 @@ def without_remainder(dim: Dim) -> Dim:
 
 def _quotient_of(term: Dim, a: Dim, b: Dim) -> Dim:
     """term * (a // b), where that leaves no remainder."""
-    number = next((c for monomial, c in a.terms if not monomial), 0)
-    whole = number // b.value if b.value else 0
-    rest = a - number if b.value else a
-    if not rest.terms:
-        return term * Dim.of(Atom("floordiv", (a, b)))
+    if b.value:
+        number = next((c for monomial, c in a.terms if not monomial), 0)
+        whole, rest = Dim.of(number // b.value), a - number
+    else:
+        whole, rest = _multiples(a, b)
+    if rest.value in (0, -1):
+        return term * (whole + rest)
     exact = exact_quotient(term * rest, b)
     return (exact if exact is not None else term * (rest // b)) + term * whole
+
+
+def _multiples(a: Dim, b: Dim) -> tuple[Dim, Dim]:
+    """(w, r) with a = w * b + r, of which b is a name: (T + s - k)//s is (T - k)//s + 1. As an extent is divided by one
+    or more, -1 // s is -1, and (s - 1)//s is 0."""
+    whole, rest = ZERO, ZERO
+    for monomial, c in a.terms:
+        part = Dim(((monomial, c),))
+        if (times := exact_quotient(part, b)) is not None:
+            whole = whole + times
+        else:
+            rest = rest + part
+    return whole, rest
 
 
 def may_be_one(a: Dim, b: Dim) -> bool:
@@ -538,15 +553,18 @@ def _reduced(dim: Dim) -> Dim:
         a, b = map(_reduced, atom.args)
         if atom.kind != "floordiv":
             return (maximum if atom.kind == "max" else minimum)(a, b)
-        if b.value is None or b.value <= 0:
+        if b.value is None:
+            whole, rest = _multiples(a, b)
+            return whole + (rest if rest.value in (0, -1) else rest // b)
+        if b.value <= 0:
             return a // b
         number = next((c for monomial, c in a.terms if not monomial), 0)
         inner = (a - number).symbol
         if isinstance(inner, Atom) and inner.kind in ("max", "min"):  # rounding down keeps the order
             p, q = (_reduced((arg + number) // b) for arg in inner.args)
             return (maximum if inner.kind == "max" else minimum)(p, q)
-        whole = number // b.value
-        return (a - whole * b.value) // b + whole
+        count = number // b.value
+        return (a - count * b.value) // b + count
 
     return dim.rebuilt(of)
 
@@ -684,7 +702,8 @@ def _extreme_term(monomial: Monomial, c: int, facts: Facts, sign: int) -> Dim:
 
 def _extreme_atom(atom: Atom, facts: Facts, sign: int) -> Dim:
     a, b = atom.args[0], atom.args[-1]
-    if atom.kind == "floordiv" and nonnegative(b, facts):
+    steps = facts.get(str(b)) == ANY  # by configuration: its sign is checked where elements are taken in steps of it
+    if atom.kind == "floordiv" and (steps or nonnegative(b, facts)):
         return _extreme(a, facts, sign) // b
     if atom.kind == "mod" and nonnegative(b, facts):
         return b - 1 if sign > 0 else ZERO

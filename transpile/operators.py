@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -98,8 +98,7 @@ class Operators:
             self._by_a_number_of_bits(args, node)
         if row.name == "power":
             args = self._whole_power(args, node)
-        if row.kind == "elementwise":
-            args = self._halves(args, node)
+        args = self._agreeing(args, _axes(row, args, static), node)
         made = construct.call(row.name, *args, span=self.span(node), **static)
         if row.name in ("maximum", "minimum") and isinstance(made, Call) and made.value is not None:
             (a, b), choose = map(value_of, args), maximum if row.name == "maximum" else minimum
@@ -181,14 +180,28 @@ class Operators:
             self.require(something, message, node)
 
     def _halves(self: Any, args: Sequence[Expr], node: Any) -> Sequence[Expr]:
-        """x[:, : D // 2] and x[:, D // 2 :] have one shape where D is even, which is checked at the call."""
-        shapes = [a.type.shape for a in args if a.type.rank]
-        if len(shapes) < 2 or (len({s[-1:] for s in shapes}) < 2 and len(set(shapes)) < 2):
-            return args
-        rank = max(map(len, shapes))
-        columns = [[s[k - rank + len(s)] for s in shapes if k - rank + len(s) >= 0] for k in range(rank)]
-        plain = {d: min(c, key=_length) for c in columns for d in c if any(may_be_one(d, e) for e in c)}
-        return [self._seen_as(arg, [plain.get(d, d) for d in arg.type.shape], node) for arg in args]
+        """Arrays of one shape, as far as they have axes."""
+        return self._agreeing(args, [range(-a.type.rank, 0) for a in args], node)
+
+    def _agreeing(self: Any, args: Sequence[Expr], axes: Sequence[Sequence[Any]], node: Any) -> Sequence[Expr]:
+        """x[:, : D // 2] and x[:, D // 2 :] have one shape where D is even, which is checked at the call. `axes`: of
+        each argument; those of one name are of one extent."""
+        columns: dict[Any, list[Dim]] = {}
+        for arg, names in zip(args, axes, strict=True):
+            for name, extent in zip(names, arg.type.shape, strict=False):
+                columns.setdefault(name, []).append(extent)
+        plain = {
+            (name, d): min((d, *(e for e in column if may_be_one(d, e))), key=_length)
+            for name, column in columns.items()
+            if len(set(column)) > 1
+            for d in column
+        }
+        return [
+            self._seen_as(arg, [plain.get((n, d), d) for n, d in zip(names, arg.type.shape, strict=True)], node)
+            if len(names) == arg.type.rank
+            else arg
+            for arg, names in zip(args, axes, strict=True)
+        ]
 
     def like_halves(self: Any, value: Expr, place: Sequence[Dim], node: Any) -> Expr:
         """A value that goes to a place of this shape: y[D // 2 :] takes what has D // 2 elements, and two halves are as
@@ -342,8 +355,19 @@ class Operators:
         raise NotImplementedError
 
 
-def _length(dim: Dim) -> tuple[int, int]:
-    return len(dim.terms), len(str(dim))
+def _axes(row: Row, args: Sequence[Expr], static: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
+    """Names for the axes of arguments, one for those that have to be of one extent."""
+    if row.kind == "elementwise":
+        return [range(-a.type.rank, 0) for a in args]
+    if row.kind == "product":
+        specs = row.spec([a.type for a in args])[0] if row.spec else static["spec"][0]
+        if len(specs) == len(args):
+            return specs
+    return [()] * len(args)
+
+
+def _length(dim: Dim) -> int:
+    return len(str(dim))
 
 
 __all__ = ["Operators"]

@@ -321,11 +321,11 @@ class Printer:
                 return self.tree(index)
             case Mask(condition):
                 return self.tree(condition)
-            case Slice(start, stop, step):
+            case Slice(start, stop, step, by=by):
                 return ast.Slice(
                     lower=self.tree(start) if start is not None else None,
                     upper=self.tree(stop) if stop is not None else None,
-                    step=_number(step) if step != 1 else None,
+                    step=self.tree(by) if by is not None else _number(step) if step != 1 else None,
                 )
         raise InternalError("printer", f"no source for {item}")
 

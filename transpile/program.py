@@ -104,13 +104,15 @@ class At:
 
 @node
 class Slice:
-    """start:stop:step as written (None: left out); `first`, `extent`: where it begins and how many it takes."""
+    """start:stop:step as written (None: left out); `first`, `extent`: where it begins and how many it takes. A step
+    that is no number is positive; `by` is how it is written."""
 
     start: Expr | None
     stop: Expr | None
-    step: int
+    step: int | Dim
     first: Dim
     extent: Dim
+    by: Expr | None = None
 
 
 @node
@@ -315,8 +317,8 @@ def item_exprs(item: Item) -> tuple[Expr, ...]:
     match item:
         case At(index) | Gather(index):
             return (index,)
-        case Slice(start, stop):
-            return tuple(e for e in (start, stop) if e is not None)
+        case Slice(start, stop, by=by):
+            return tuple(e for e in (start, stop, by) if e is not None)
         case Mask(condition):
             return (condition,)
     return ()
@@ -352,8 +354,8 @@ def map_items(items: tuple[Item, ...], f: Any) -> tuple[Item, ...]:
                 done.append(Gather(f(index)))
             case Mask(condition):
                 done.append(Mask(f(condition)))
-            case Slice(start, stop):
-                done.append(replace(item, start=start and f(start), stop=stop and f(stop)))
+            case Slice(start, stop, by=by):
+                done.append(replace(item, start=start and f(start), stop=stop and f(stop), by=by and f(by)))
             case _:
                 done.append(item)
     return tuple(done)

@@ -14,6 +14,7 @@ from .source import Source
 from .values import Broken, Fresh, Value
 
 _T = TypeVar("_T")
+_OF_A_CALL = ("out", "batch", "acceleration")  # options of every call of a compiled layer
 
 
 def attempt(reporter: Reporter, make: Callable[[], _T]) -> _T | None:
@@ -66,6 +67,9 @@ def _parameter(source: Source, arg: Any, default: Any, fresh: Fresh) -> Paramete
     if arg.annotation is None:
         raise Mistake(span, "annotation", f"the argument {arg.id} has no type", f'annotate it: {arg.id}: real["N C"]')
     annotation = parse_annotation(arg.annotation, source, fresh)
+    if annotation.role == "config" and arg.id in _OF_A_CALL:
+        message = f"every call has its own {arg.id}: no configuration is called so"
+        raise Mistake(span, "annotation", message, f"rename it: {arg.id}_size, or in your own words")
     value = None
     if default is not None:
         if annotation.role != "config":

@@ -9,7 +9,7 @@ import gast
 
 from . import construct
 from .construct import Proofs, const, number_of, value_of
-from .dims import Dim
+from .dims import Dim, nonnegative
 from .program import (
     Assert,
     At,
@@ -127,11 +127,23 @@ class Subscripts:
             if expr is not None and not expr.type.is_integer:
                 raise self.fail(bound, "index", f"a slice bound must be an integer, got {expr.type}")
             bounds.append(expr)
-        step = 1
-        if node.step is not None:
-            step = self._static_int(node.step)
-        item = construct.slice_of(bounds[0], bounds[1], step, extent, self.proofs(node))
+        by = self._stride(node.step) if node.step is not None else const(1)
+        item = construct.slice_of(bounds[0], bounds[1], by, extent, self.proofs(node))
         return replace(item, extent=self.agreed.get(item.extent, item.extent))
+
+    def _stride(self: Any, node: Any) -> Expr:
+        """The step of a slice: a number, or positive, of shapes and configuration."""
+        expr = self.typed(node)
+        value = value_of(expr)
+        if expr.type.rank or not expr.type.is_integer:
+            raise self.fail(node, "index", f"the step of a slice must be an integer, got {expr.type}")
+        if value is None or value.symbols() & self.counters:
+            message = "the step of a slice must be known from shapes and configuration"
+            raise self.fail(node, "index", message, "take them one by one: for k in range(0, n, step): ... x[k]")
+        if value.value is None and not nonnegative(value - 1, self.facts):
+            positive = construct.call("greater", construct.dim(value), const(0))
+            self.require(positive, f"the step {value} of a slice is not positive", node)
+        return expr
 
     def proofs(self: Any, node: Any) -> Proofs:
         """What is known at a slice. A bound of unknown sign is checked at run time: a negative one means another

@@ -292,20 +292,31 @@ def _slice_item(item: Slice, inner: Item, extent: Dim) -> Item | None:
     if construct.is_full(item, extent) and not isinstance(inner, Mask):
         return inner
     if isinstance(inner, At):
-        along = construct.call("multiply", inner.index, const(item.step)) if item.step != 1 else inner.index
+        stride = construct.dim(Dim.of(item.step))
+        along = construct.call("multiply", inner.index, stride) if item.step != 1 else inner.index
         return At(along if item.first == ZERO else construct.call("add", along, construct.dim(item.first)))
     if isinstance(inner, Slice) and construct.is_full(inner, item.extent):
         return item
-    if isinstance(inner, Slice) and inner.step * item.step > 0 and item.step > 0:
-        start, stride = item.first + inner.first * item.step, inner.step * item.step
-        if (left := _left_at_end(item)) is not None and (more := _left_at_end(inner)) is not None:
-            left += more * item.step  # in steps of 3 from anywhere, y[::3][:-1] ends where y[:-3] does
-            return Slice(construct.dim(start), const(-left) if left else None, stride, start, inner.extent)
-        behind = extent - (start + unclamped(inner.extent) * stride)
-        if behind.value is not None and behind.value > 0:  # y[1:][:-1] is y[1:-1], however short y is
-            return Slice(construct.dim(start), construct.const(-behind.value), stride, start, inner.extent)
-        return Slice(construct.dim(start), construct.dim(start + inner.extent * stride), stride, start, inner.extent)
-    return None
+    return _forwards(item, inner, extent) if isinstance(inner, Slice) else None
+
+
+def _forwards(item: Slice, inner: Slice, extent: Dim) -> Item | None:
+    """One slice of two that go forwards."""
+    own, more = item.step, inner.step
+    if any(isinstance(step, int) and step < 0 for step in (own, more)):
+        return None
+    start, stride = item.first + inner.first * own, Dim.of(own) * more
+    end = construct.dim(start + inner.extent * stride)
+    if isinstance(own, Dim) or isinstance(more, Dim):
+        return Slice(construct.dim(start), end, stride, start, inner.extent, construct.dim(stride))
+    step = own * more
+    if (left := _left_at_end(item)) is not None and (after := _left_at_end(inner)) is not None:
+        left += after * own  # in steps of 3 from anywhere, y[::3][:-1] ends where y[:-3] does
+        return Slice(construct.dim(start), const(-left) if left else None, step, start, inner.extent)
+    behind = extent - (start + unclamped(inner.extent) * step)
+    if behind.value is not None and behind.value > 0:  # y[1:][:-1] is y[1:-1], however short y is
+        return Slice(construct.dim(start), construct.const(-behind.value), step, start, inner.extent)
+    return Slice(construct.dim(start), end, step, start, inner.extent)
 
 
 def _left_at_end(item: Slice) -> int | None:

@@ -55,8 +55,9 @@ def einsum_extents(specs: list[str], args: list[Type], rigid: str = "") -> dict[
                 extents[letter] = extent
             elif not same_extent(known, extent) and (extent != ONE or letter in rigid):
                 raise TypingError(
-                    "shape", f"the product sums over axes of extents {known} and {extent}, of shapes "
+                    "shape", f"the product has axes of extents {known} and {extent} in one place, of shapes "
                     + " and ".join(shape_text(x.shape) for x in args),
+                    "extents must be equal by name: of matrices, the last axis of a and the last but one of b",
                 )
     return extents
 
