@@ -84,10 +84,8 @@ def _slices(stmt: Stmt) -> Iterator[tuple[Slice, Dim]]:
 
 def _unsaid(item: Slice, extent: Dim, known: Proofs) -> Iterator[Dim]:
     """What must not be negative for the text to mean as many elements as the slice takes."""
-    if (
-        item.step == 1
-        and construct.slice_of(item.start, item.stop, construct.const(1), extent, known).extent != item.extent
-    ):
+    meant = construct.slice_of(item.start, item.stop, construct.const(1), extent, known).extent
+    if item.step == 1 and meant != item.extent:
         for dim in (item.extent, extent - item.first - item.extent):
             if not known.proven(dim):
                 yield dim

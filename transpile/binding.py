@@ -146,7 +146,7 @@ class Binding:
         value = self.value(given)
         if not isinstance(value, Tuple) or not value.items:
             raise self.fail(given, "type", "expected a list or tuple of arrays")
-        items = [self.as_expr(v, given) for v in value.items]
+        items = [self.stacked(v, given) if isinstance(v, Tuple) else self.as_expr(v, given) for v in value.items]
         if any(not i.type.rank for i in items):
             raise self.fail(
                 given, "shape", "scalars cannot be joined along an axis", "np.array([a, b]) makes an array of scalars"

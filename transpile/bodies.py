@@ -169,18 +169,18 @@ class _Body:
 
 
 def _rebound(source: Source, node: Any, params: list[Parameter]) -> Iterator[Mistake]:
-    """Assignments to the names of Params and configuration."""
-    what = {"param": "a Param", "config": "configuration"}
-    fixed = {p.name: what[p.role] for p in params if p.role in what}
+    """Params that are changed in place under their own names; `w = w / 2` makes a new array."""
+    fixed = {p.name for p in params if p.role == "param" and p.type.rank}
     waiting = list(node.body)
     while waiting:
         inner = waiting.pop(0)
-        if isinstance(inner, gast.Name) and isinstance(inner.ctx, gast.Store) and inner.id in fixed:
+        if isinstance(inner, gast.AugAssign) and isinstance(inner.target, gast.Name) and inner.target.id in fixed:
+            name = inner.target.id
             yield Mistake(
                 span_of(inner, source.path),
                 "role",
-                f"{inner.id} is {fixed[inner.id]}, which a layer cannot assign",
-                "give the new value a name of its own",
+                f"this changes {name}, a Param, in place, which a layer cannot",
+                f"make a new array: {name} = {name} + ...",
             )
         if not isinstance(inner, (gast.FunctionDef, gast.Lambda, gast.ListComp, gast.GeneratorExp)):
             waiting += gast.iter_child_nodes(inner)

@@ -198,9 +198,7 @@ def slice_of(start: Expr | None, stop: Expr | None, by: Expr, extent: Dim, known
         count = whole  # x[i : i + s*n : s], of which the last is there, has n, however far its end is behind
     if not known.proven(count) and not known.proven(span):
         count = maximum(count, ZERO, known.facts)
-    return (
-        Slice(start, stop, stride, first, count, by) if stride.value is None else Slice(start, stop, step, first, count)
-    )
+    return Slice(start, stop, step if stride.value else stride, first, count, None if stride.value else by)
 
 
 def full_slice(extent: Dim) -> Slice:
