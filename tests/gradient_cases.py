@@ -125,8 +125,6 @@ CASES: list[Case] = [
          "        y[i] = a * y[i - 1] * x[i] + x[i]\n    return y\n", {"x": (6,), "a": ()}),
     Case("accumulate", 'def accumulate(x: real["N M"]):\n    y = np.zeros(x.shape[1])\n    for i in range(x.shape[0]):\n        y[1:] += x[i, 1:] * x[i, :-1]\n'
          "        y[0] += x[i, 0]\n    return y * y\n", {"x": (4, 3)}),
-    Case("new_params", 'def new_params(x: real["N D"], w: Param[real["D"]], b: Param[real[""]]):\n    w = w / np.sqrt(np.sum(w * w))\n    for i in range(2):\n'
-         "        w = 0.5 * w + b\n    b = b * 3\n    return x * w + b\n", {"x": (4, 3), "w": (3,), "b": ()}),
     Case("lists_joined", 'def lists_joined(x: real["N"], a: real[""]):\n    return np.concatenate([[a], np.cumprod(x)[:-1], [0.5, a]]) ** 2\n', {"x": (5,), "a": ()}),
     Case("heads_shared", 'def heads_shared(q: real["H T D"], k: real["G T D"]):\n    k = np.repeat(k, q.shape[0] // k.shape[0], axis=0)\n'
          "    return np.tanh(q @ k.transpose(0, 2, 1))\n", {"q": (4, 3, 2), "k": (2, 3, 2)}),
