@@ -172,8 +172,9 @@ def slice_of(start: Expr | None, stop: Expr | None, by: Expr, extent: Dim, known
     if step == 0:
         raise TypingError("index", "a slice step cannot be zero")
     positive = {s: f for s, f in known.facts.items() if s not in stride.symbols() or not is_unknown(f[0])}
-    known = Proofs(positive, known.guard, [extent, *known.held])  # an array has no negative extent
     stride = stride if step > 0 else -stride
+    wider = [h * stride for h in known.held] if stride != ONE else []
+    known = Proofs(positive, known.guard, [extent, *known.held, *wider])  # an array has no negative extent
     whole = None
     if step > 0:  # a start beyond the end, or an end before the start, makes an empty slice: no need to clamp those
         first = begin = known.bound(start, extent, ZERO, step)

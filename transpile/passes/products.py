@@ -154,9 +154,9 @@ def _meet(place: Load, one: str, other: str) -> bool:
 
 
 def _is_in_window(place: Load, loop: For, loops: list[For]) -> bool:
-    """Whether it goes along a window that an outer loop places, as j does in x[i + j]: those are short."""
-    outer = loops[: loops.index(loop)]
-    return any(_meet(place, loop.var, x.var) for x in outer)
+    """Whether it and another loop number one axis together, as in x[i + j]: one of both goes along a window, and those
+    are short."""
+    return any(_meet(place, loop.var, x.var) for x in loops)
 
 
 def _reads_memory(dim: Dim) -> bool:
