@@ -392,10 +392,10 @@ def _finished(function: Function, name: str, body: tuple[Stmt, ...], doc: str) -
     taken = [p for p in known.values() if p.name in needed or (p.role == "config" and p.name in sizes)]
     covered = {d.symbol for p in taken for d in p.type.shape}
     # A shape must be read off some argument: those of the gradients first, then any that the body speaks of.
-    spoken = extents_of(body)
+    spoken, config = extents_of(body), {p.name for p in function.params if p.role == "config"}
     for one in [*owners, *known.values()]:
         said = {s for d in one.type.shape for s in d.symbols()}
-        if said - covered - {p.name for p in function.params} and (one in owners or said & spoken - covered):
+        if said - covered - config and (one in owners or said & spoken - covered):
             taken.append(one)
             covered |= {d.symbol for d in one.type.shape}
     order = list(known.values())

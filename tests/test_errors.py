@@ -28,7 +28,6 @@ MISTAKES = [
     ('def f(x: real["N"], k: i64):\n    return x[:k]', 3, 'shape', 'depends on values', 'np.where'),
     ('def f(x: real["N"], k: i64):\n    return np.zeros(k)', 3, 'shape', 'depend on values', 'largest'),
     ('def f(x: real["N"], y: real["M"]):\n    return x + y', 3, 'shape', 'do not broadcast', 'equal by name'),
-    ('def f(x: real["N"], k: real[""], w: real["k"]):\n    return x * k', 2, 'annotation', 'values of its own', 'rename'),
     ('def f(x: real["N"], out: int = 2):\n    return x * out', 2, 'annotation', 'every call has its own out', 'rename'),
     ('def f(x: real["N"]):\n    y = x.copy()\n    for k in range(1, 3 * x.shape[0]):\n        y[::k] += 1.0\n    return y', 5, 'index', 'step of a slice', 'one by one'),
     ('def f(x: real["N"]):\n    return x[0::2] * x', 3, 'shape', 'do not broadcast', 'by name or 1'),

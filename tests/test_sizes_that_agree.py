@@ -197,3 +197,9 @@ def test_what_is_one_for_some():
     assert not may_be_one(N - 1, N)
     assert not may_be_one(N // 2, N)
     assert not may_be_one(N, K)
+
+
+def test_a_dimension_may_be_called_as_a_number_is(tmp_path):
+    text = '\n\n@layer\ndef named(x: real["T"], n: real, w: real["n"]) -> real["T"]:\n    return x * n + np.sum(w)\n'
+    package = built_from(tmp_path, "named_of", f"import numpy as np\nfrom layerc import layer, real{text}")
+    agrees(package.named, [draw(2, 5), draw(2), draw(2, 3)], np.random.default_rng(0), 1e-12, 1e-6)

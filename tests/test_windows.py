@@ -368,7 +368,8 @@ def test_gradients_run_along_memory(package, folder, name):
             inner = [s for s in walk(tuple(rows)) if isinstance(s, For) and in_vectors(s)]
             assert rows, method
             assert inner, method
-            assert all((s.hi - s.lo).value is None for s in inner), "a short loop is innermost"
+            sizes = [(s.hi - s.lo).value for s in inner]  # a strip of partial sums is cleared as a whole
+            assert all(size is None or size >= 256 for size in sizes), "a short loop is innermost"
 
 
 @pytest.mark.parametrize(("name", "steps"), [("bilateral", 0), ("across", 0), ("soft_pool", 0), ("kept", 1)])

@@ -12,10 +12,9 @@ _ARRAYS = ("input", "param", "state")
 
 
 def mistakes(params: Sequence[Parameter], given: Sequence[Parameter]) -> Iterator[Mistake]:
-    """Shapes over configuration that is no integer, or over arrays, and names that no argument gives a value. `given`:
-    the arguments whose shapes a call, or `initialize`, knows."""
+    """Shapes over configuration that is no integer, and names that no argument gives a value. `given`: the arguments
+    whose shapes a call, or `initialize`, knows."""
     scalars = {p.name: p.type.dtype for p in params if p.role == "config"}
-    arrays = {p.name for p in params if p.role in _ARRAYS}
     known = _given((p.type.shape for p in given if p.role in _ARRAYS), {n for n, d in scalars.items() if d == "int"})
     for param in params:
         names = {s for dim in param.type.shape for s in dim.symbols()}
@@ -26,9 +25,6 @@ def mistakes(params: Sequence[Parameter], given: Sequence[Parameter]) -> Iterato
                 f'the shape "{param.shape_text}" uses {wrong[0]}, which is a {scalars[wrong[0]]}',
                 f"shapes are computed from integers: {wrong[0]}: int",
             )
-        elif named := sorted(names & arrays):
-            message = f'the shape "{param.shape_text}" uses {named[0]}, which is an argument with values of its own'
-            yield Mistake(param.span, "annotation", message, "rename one of them")
         elif param.role in _ARRAYS and (missing := sorted(names - known)):
             yield Mistake(
                 param.span,
