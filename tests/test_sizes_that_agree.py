@@ -100,6 +100,13 @@ def powers(x: real["T D"]) -> real["7 D"]:
     return y
 
 
+@layer
+def asserted(x: real["C T"]) -> real["C//2 T"]:
+    c, t = x.shape
+    assert c % 2 == 0, "channels must be even"
+    return x[: c // 2] * np.tanh(x[c // 2 :])
+
+
 @layer(batched=True)
 def pairs(z: real["N D"]) -> real[""]:
     n = z.shape[0] // 2
@@ -127,6 +134,7 @@ CASES = {
     "leading": [([(3, t, 4), (k,)], {"n": n}) for t, k, n in [(6, 2, 3), (3, 3, 3), (5, 1, 0), (1, 1, 1)]],
     "pyramid": [([(3, t, 4)], {}) for t in (4, 7, 16)],
     "powers": [([(3, t, 4)], {}) for t in (4, 7, 16)],
+    "asserted": [([(3, c, 4)], {}) for c in (2, 6)],
     "pairs": [([(n, 4)], {}) for n in (2, 6)],
 }
 
@@ -149,6 +157,7 @@ ODD = [
     ("leading", [(3, 3, 4), (5,)], {"n": 3}, "operands could not be broadcast together"),
     ("turned", [(3, 3, 4)], {"k": -1}, "negative"),
     ("pairs", [(5, 4)], {}, "operands could not be broadcast together"),
+    ("asserted", [(2, 5, 4)], {}, "channels must be even"),
 ]
 
 
@@ -156,7 +165,7 @@ ODD = [
 def test_is_an_error_with_its_place_where_they_do_not(package, name, shapes, options, message):
     values = [draw(*shape) for shape in shapes]
     for call in (getattr(package, name), getattr(package, name).vjp):
-        with pytest.raises((ValueError, IndexError), match=rf"agree\.py:\d+: {name}: .*{message}"):
+        with pytest.raises((ValueError, IndexError, AssertionError), match=rf"agree\.py:\d+: {name}: .*{message}"):
             call(*values, **options)
 
 

@@ -103,6 +103,7 @@ class FunctionChecker(
         self.out: list[Stmt] = []
         self.agreements: Agreements = dict(agreements or {})
         self.agreeing: Agreements = {}  # what this typing finds
+        self.waiting: list[tuple[Dim, Dim, Any]] = []  # agreements of the block that are still to be asked for
         self.block_of: Key | None = None  # the block that is checked
         self.sizes: set[str] = set()  # the extents of arguments
         self.own_node = function
@@ -153,6 +154,7 @@ class FunctionChecker(
         """Checks statements in order, going on after a mistake; leaves a returned value in env[RETURN]."""
         for node in nodes:
             self.current = node
+            self.ask(node)
             try:
                 self.statement(node)
             except Suppressed:
@@ -319,16 +321,25 @@ class FunctionChecker(
     def agreed_in(self, nodes: Sequence[Any]) -> Iterator[None]:
         """Extents that an earlier typing found to be one, or the block fails, are one for all slices in it. Without
         nodes: what may run, or not, in the middle of a statement."""
-        outside, agreed = self.block_of, self.agreed
+        outside, agreed, waiting = self.block_of, self.agreed, self.waiting
         self.block_of = (*self.path, id(nodes[0])) if nodes else None
         found = self.agreements.get(self.block_of, {}) if self.block_of else {}
-        for dim, (plain, node) in found.items():
-            self.agree(dim, plain, node)
+        self.waiting = [(dim, *how) for dim, how in found.items()]
         self.agreed = {**agreed, **{dim: plain for dim, (plain, _) in found.items()}}
         try:
             yield
         finally:
-            self.block_of, self.agreed = outside, agreed
+            self.block_of, self.agreed, self.waiting = outside, agreed, waiting
+
+    def ask(self, before: Any) -> None:
+        """Asks what extents have to agree in, before a statement that may take slices: the program's own assertions,
+        and the sizes that they are of, come first."""
+        plain = isinstance(before, (gast.Assert, gast.Assign, gast.Expr))
+        if plain and not any(isinstance(n, gast.Slice) for n in gast.walk(before)):
+            return
+        waiting, self.waiting = self.waiting, []
+        for agreement in waiting:
+            self.agree(*agreement)
 
     def _expression(self, node: Any, value: Any) -> None:
         if isinstance(value, gast.Constant):  # a docstring, or `...`
