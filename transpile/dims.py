@@ -332,21 +332,16 @@ def without_remainder(dim: Dim) -> Dim:
 
 
 def _quotient_of(term: Dim, a: Dim, b: Dim) -> Dim:
-    """term * (a // b), where that leaves no remainder."""
-    if b.value:
-        number = next((c for monomial, c in a.terms if not monomial), 0)
-        whole, rest = Dim.of(number // b.value), a - number
-    else:
-        whole, rest = _multiples(a, b)
-    if rest.value in (0, -1):
-        return term * (whole + rest)
+    """term * (a // b), where that leaves no remainder but of a number, less than b is if that is a name."""
+    whole, rest = (ZERO, a) if b.value else _multiples(a, b)
+    number = next((c for monomial, c in rest.terms if not monomial), 0)
+    whole, rest = whole + number // (b.value or max(abs(number), 1)), rest - number
     exact = exact_quotient(term * rest, b)
     return (exact if exact is not None else term * (rest // b)) + term * whole
 
 
 def _multiples(a: Dim, b: Dim) -> tuple[Dim, Dim]:
-    """(w, r) with a = w * b + r, of which b is a name: (T + s - k)//s is (T - k)//s + 1. As an extent is divided by one
-    or more, -1 // s is -1, and (s - 1)//s is 0."""
+    """(w, r) with a = w * b + r, of which b is a name: (T + s - k)//s is (T - k)//s + 1."""
     whole, rest = ZERO, ZERO
     for monomial, c in a.terms:
         part = Dim(((monomial, c),))
@@ -555,7 +550,7 @@ def _reduced(dim: Dim) -> Dim:
             return (maximum if atom.kind == "max" else minimum)(a, b)
         if b.value is None:
             whole, rest = _multiples(a, b)
-            return whole + (rest if rest.value in (0, -1) else rest // b)
+            return whole + rest // b
         if b.value <= 0:
             return a // b
         number = next((c for monomial, c in a.terms if not monomial), 0)
@@ -702,9 +697,11 @@ def _extreme_term(monomial: Monomial, c: int, facts: Facts, sign: int) -> Dim:
 
 def _extreme_atom(atom: Atom, facts: Facts, sign: int) -> Dim:
     a, b = atom.args[0], atom.args[-1]
-    steps = facts.get(str(b)) == ANY  # by configuration: its sign is checked where elements are taken in steps of it
-    if atom.kind == "floordiv" and (steps or nonnegative(b, facts)):
+    if atom.kind == "floordiv" and nonnegative(b, facts):
         return _extreme(a, facts, sign) // b
+    if atom.kind == "floordiv" and facts.get(str(b)) == ANY:  # of either sign, and what is divided at an end of it
+        low, high = (_extreme(a, facts, way) // b for way in (-1, 1))
+        return (maximum if sign > 0 else minimum)(low, high, facts)
     if atom.kind == "mod" and nonnegative(b, facts):
         return b - 1 if sign > 0 else ZERO
     if atom.kind in ("min", "max"):
