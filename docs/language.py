@@ -98,6 +98,9 @@ SPECIAL = {
     "np.tensordot": ("a, b, axes=2", "as einsum"),
     "np.einsum": ("subscripts, a, b, ...", "einsum of dy and the others"),
     "np.vdot": ("a, b", "as np.dot"),
+    "np.diff": ("a, n=1, axis=-1", "of the elements on either side"),
+    "np.diag": ("a vector or a matrix", "the diagonal"),
+    "np.count_nonzero": ("a, axis=None", "an integer"),
 }
 
 # Construct | as it is written | a layer of tests/spec/layers that has it.

@@ -15,7 +15,7 @@ from .construct import const
 from .dims import of_either
 from .operations import BY_SPELLING, ROWS
 from .program import Const, Expr, Span
-from .typing import TypingError, as_float, promote
+from .typing import TypingError, as_float, normal_axes, promote
 from .values import Closure, ListValue, Static, Tuple, Value
 
 
@@ -161,6 +161,41 @@ class SpecialCalls(ArrayCalls):
         rows = self.extent(self.value(given["n"]), given["n"])
         dtype = self.dtype(self.value(given["dtype"]), given["dtype"]) if "dtype" in given else None
         return self.apply(ROWS["eye"], [], {"N": rows, "M": None, "k": 0, "dtype": dtype}, node)
+
+    def call_np_diff(self: Any, node: Any) -> Value:
+        """x[1:] - x[:-1] along an axis, n times."""
+        given = self._given(node, "np.diff", "a n axis", 1)
+        array = self.typed(given["a"])
+        self._no_number(array, node, "has no axis to take differences along")
+        times = self._static_int(given["n"], "n") if "n" in given else 1
+        (axis,) = normal_axes(self._static_int(given["axis"], "axis") if "axis" in given else -1, array.type.rank)
+        if times < 0:
+            raise self.fail(node, "type", f"np.diff takes differences {times} times", "n is 0 or more")
+        for _ in range(times):
+            items = [construct.full_slice(d) for d in array.type.shape]
+            extent, proofs, one = array.type.shape[axis], self.proofs(node), const(1)
+            later = construct.slice_of(one, None, one, extent, proofs)
+            earlier = construct.slice_of(None, const(-1), one, extent, proofs)
+            parts = [construct.index(array, [*items[:axis], s, *items[axis + 1 :]]) for s in (later, earlier)]
+            array = self.apply(ROWS["subtract"], parts, {}, node)
+        return array
+
+    def call_np_diag(self: Any, node: Any) -> Value:
+        """The diagonal of a matrix, or a matrix with a vector along its diagonal."""
+        array = self.typed(*self._arguments(node, "np.diag", 1))
+        if array.type.rank not in (1, 2):
+            raise self.fail(node, "shape", f"np.diag takes a vector or a matrix, got {array.type}", "np.diagonal(x)")
+        if array.type.rank == 2:
+            return self.apply(ROWS["diagonal"], [array], {"axis1": 0, "axis2": 1}, node)
+        column = construct.call("expand_dims", array, axis=1)
+        on = construct.call("eye", N=array.type.shape[0], M=None, k=0, dtype="bool")
+        return self.apply(ROWS["where"], [on, column, const(0)], {}, node)
+
+    def call_np_count_nonzero(self: Any, node: Any) -> Value:
+        given = self._given(node, "np.count_nonzero", "a axis", 1)
+        hits = self.apply(ROWS["not_equal"], [self.typed(given["a"]), const(0)], {}, node)
+        axis = self._static_int(given["axis"], "axis") if "axis" in given else None
+        return self.apply(ROWS["sum"], [hits], {"axis": axis, "keepdims": False}, node)
 
     def call_np_clip(self: Any, node: Any) -> Value:
         """Both limits or none, as NumPy has it: one alone has the name `min` or `max`."""
