@@ -8,8 +8,6 @@ import sys
 
 import numpy as np
 import pytest
-from nets import built_from
-from thorough import agrees
 
 from layerc.build.driver import build, compile_module, read_module
 from layerc.transpile.errors import InvalidFile
@@ -241,16 +239,3 @@ def test_memory_and_backward_by_hand(classes):
     found = pullback(np.ones_like(y))
     np.testing.assert_allclose(found.inputs[0], 1 - np.tanh(x) ** 2, rtol=1e-12)
     np.testing.assert_allclose(found.params["w"], np.sum((1 - np.tanh(x) ** 2) * x, axis=0), rtol=1e-12)
-
-
-def test_a_param_gives_its_name_to_a_new_value(tmp_path):
-    text = (
-        '\n\n@layer\ndef scaled(x: real["N D"], w: Param[real["D"]], b: Param[real[""]], k: int = 2) -> real["N D"]:\n'
-        "    w = w / np.sqrt(np.sum(w * w))\n    k = max(k, 1)\n    for i in range(k):\n        w = 0.5 * w + b\n"
-        "    if k > 1:\n        w = w * 2.0\n    b = b * k\n    return x * w + b\n"
-    )
-    package = built_from(tmp_path, "scaled_of", f"import numpy as np\nfrom layerc import Param, layer, real{text}")
-    rng = np.random.default_rng(0)
-    values = [rng.standard_normal(shape) for shape in ((2, 4, 3), (3,), ())]
-    for k in (0, 1, 3):
-        agrees(package.scaled, values, rng, 1e-12, 1e-6, k=k)

@@ -169,18 +169,18 @@ class _Body:
 
 
 def _rebound(source: Source, node: Any, params: list[Parameter]) -> Iterator[Mistake]:
-    """Params that are changed in place under their own names; `w = w / 2` makes a new array."""
-    fixed = {p.name for p in params if p.role == "param" and p.type.rank}
+    """Assignments to the names of Params and configuration."""
+    what = {"param": "a Param", "config": "configuration"}
+    fixed = {p.name: what[p.role] for p in params if p.role in what}
     waiting = list(node.body)
     while waiting:
         inner = waiting.pop(0)
-        if isinstance(inner, gast.AugAssign) and isinstance(inner.target, gast.Name) and inner.target.id in fixed:
-            name = inner.target.id
+        if isinstance(inner, gast.Name) and isinstance(inner.ctx, gast.Store) and inner.id in fixed:
             yield Mistake(
                 span_of(inner, source.path),
                 "role",
-                f"this changes {name}, a Param, in place, which a layer cannot",
-                f"make a new array: {name} = {name} + ...",
+                f"{inner.id} is {fixed[inner.id]}, which a layer cannot assign",
+                "give the new value a name of its own",
             )
         if not isinstance(inner, (gast.FunctionDef, gast.Lambda, gast.ListComp, gast.GeneratorExp)):
             waiting += gast.iter_child_nodes(inner)

@@ -95,7 +95,7 @@ def counted_from(x: real["N"], w: real["N N"]):
 @layer
 def reversed_each_time(y: real["K"]):
     u = y
-    for k in range(3):
+    for k in range(30):
         u = u[::-1]  # E name: u is one thing before the loop and another after its body
         u[0] += 1.0
     return u, y
