@@ -10,7 +10,7 @@ from thorough import agrees, same_bits, sized
 from layerc.transpile.ir import For
 from layerc.transpile.passes.tree import walk
 
-pytestmark = pytest.mark.optimised
+pytestmark = [pytest.mark.optimised, pytest.mark.heavy]
 
 TEXT = '''
 import numpy as np

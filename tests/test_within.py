@@ -14,6 +14,8 @@ from layerc.transpile.ir import For, If, Product, Store
 from layerc.transpile.passes.tree import bodies, walk
 from layerc.transpile.passes.within import WORTH
 
+pytestmark = pytest.mark.heavy
+
 TEXT = '''
 import numpy as np
 from layerc import Param, layer, real
