@@ -127,7 +127,6 @@ CASES: list[Case] = [
          "        y[0] += x[i, 0]\n    return y * y\n", {"x": (4, 3)}),
     Case("differences", 'def differences(x: real["N M"]):\n    return np.sum(np.diff(x, axis=0) ** 3) * np.diff(x, 2, axis=1) + np.count_nonzero(np.diff(x) > 0)\n', {"x": (4, 5)}),
     Case("diagonals", 'def diagonals(v: real["N"], a: real["N N"]):\n    return np.diag(v) @ a + np.diag(np.diag(a) ** 2)\n', {"v": (3,), "a": (3, 3)}),
-    Case("lists_joined", 'def lists_joined(x: real["N"], a: real[""]):\n    return np.concatenate([[a], np.cumprod(x)[:-1], [0.5, a]]) ** 2\n', {"x": (5,), "a": ()}),
     Case("heads_shared", 'def heads_shared(q: real["H T D"], k: real["G T D"]):\n    k = np.repeat(k, q.shape[0] // k.shape[0], axis=0)\n'
          "    return np.tanh(q @ k.transpose(0, 2, 1))\n", {"q": (4, 3, 2), "k": (2, 3, 2)}),
     Case("nonlinear_accumulate", 'def nonlinear_accumulate(x: real["N M"]):\n    y = np.ones(x.shape[1])\n    for i in range(x.shape[0]):\n'

@@ -101,6 +101,12 @@ def powers(x: real["T D"]) -> real["7 D"]:
 
 
 @layer
+def joined(x: real["T"], a: real[""]) -> real["T+2"]:
+    """Lists of numbers stand between arrays."""
+    return np.concatenate([[a], np.cumprod(x)[:-1], [0.5, a, 1]]) ** 2
+
+
+@layer
 def asserted(x: real["C T"]) -> real["C//2 T"]:
     c, t = x.shape
     assert c % 2 == 0, "channels must be even"
@@ -134,6 +140,7 @@ CASES = {
     "leading": [([(3, t, 4), (k,)], {"n": n}) for t, k, n in [(6, 2, 3), (3, 3, 3), (5, 1, 0), (1, 1, 1)]],
     "pyramid": [([(3, t, 4)], {}) for t in (4, 7, 16)],
     "powers": [([(3, t, 4)], {}) for t in (4, 7, 16)],
+    "joined": [([(3, t), (3,)], {}) for t in (1, 2, 9)],
     "asserted": [([(3, c, 4)], {}) for c in (2, 6)],
     "pairs": [([(n, 4)], {}) for n in (2, 6)],
 }
