@@ -101,7 +101,7 @@ def powers(x: real["T D"]) -> real["7 D"]:
 
 
 @layer
-def joined(x: real["T"], a: real[""]) -> real["T+2"]:
+def joined(x: real["T"], a: real[""]) -> real["T+3"]:
     """Lists of numbers stand between arrays."""
     return np.concatenate([[a], np.cumprod(x)[:-1], [0.5, a, 1]]) ** 2
 
