@@ -243,7 +243,7 @@ def test_a_loop_runs_again_as_often_as_it_did(tmp_path: Path) -> None:
             y, pullback = getattr(package, name).vjp(*(v.astype(np.float32) for v in arrays))
             want, exact = getattr(package, name).vjp(*arrays)
             found, wanted = pullback(np.ones_like(y)), exact(np.ones_like(want))
-            if name == "fixed":
+            if name == "fixed":  # the other one may end far from where it ends in float64
                 assert all(np.allclose(p, q, 1e-3, 1e-4) for p, q in zip(found, wanted, strict=True)), seed
 
 

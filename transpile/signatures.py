@@ -69,7 +69,7 @@ def _parameter(source: Source, arg: Any, default: Any, fresh: Fresh) -> Paramete
     annotation = parse_annotation(arg.annotation, source, fresh)
     if annotation.role == "config" and arg.id in _OF_A_CALL:
         message = f"every call has its own {arg.id}: no configuration is called so"
-        raise Mistake(span, "annotation", message, f"rename it: {arg.id}_size, or in your own words")
+        raise Mistake(span, "annotation", message, "rename it")
     value = None
     if default is not None:
         if annotation.role != "config":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 
-Lines = list[str]
+from fuzzing.lines import Lines, indented
 
 # Helpers that choose between their arguments and write into them; [I] is an element.
 _HELPERS: tuple[Lines, ...] = (
@@ -37,7 +37,7 @@ class Aliased:
         body += self._block(rng.choice([3, 4, 5, 6]), depth=0, loops=0)
         dims = " ".join(["N"] * self.rank)
         signature = ", ".join([*(f'{n}: real["{dims}"]' for n in self.inputs), "s: real"])
-        lines = [f"def {name}({signature}):", "    N = a.shape[0]", *_indented(body), f"    return {self.returned}"]
+        lines = [f"def {name}({signature}):", "    N = a.shape[0]", *indented(body), f"    return {self.returned}"]
         self.text = "\n".join([*(line for h in self.helpers for line in [*h, "", ""]), "@layer", *lines]) + "\n"
 
     # -- expressions -------------------------------------------------------------------------------------------
@@ -97,16 +97,16 @@ class Aliased:
         return lines
 
     def _branch(self, depth: int, loops: int) -> Lines:
-        lines = [f"if {self._condition()}:", *_indented(self._block(self.rng.choice([1, 1, 2]), depth + 1, loops))]
+        lines = [f"if {self._condition()}:", *indented(self._block(self.rng.choice([1, 1, 2]), depth + 1, loops))]
         if self.rng.random() < 0.4:
-            lines += ["else:", *_indented(self._block(self.rng.choice([1, 1, 2]), depth + 1, loops))]
+            lines += ["else:", *indented(self._block(self.rng.choice([1, 1, 2]), depth + 1, loops))]
         return lines
 
     def _loop(self, depth: int, loops: int) -> Lines:
         self.loops += 1
         i = f"i{self.loops}"
         self.counters.append(i)
-        body = _indented(self._block(self.rng.choice([2, 3]), depth + 1, loops + 1))
+        body = indented(self._block(self.rng.choice([2, 3]), depth + 1, loops + 1))
         self.counters.pop()
         if self.rng.random() < 0.75:
             return [f"for {i} in range({self.rng.choice([1, 2, 3])}):", *body]
@@ -148,7 +148,7 @@ class Aliased:
     def _helper(self) -> str:
         name, element = f"{self.name}_helper{len(self.helpers)}", ", ".join(["0"] * self.rank)
         body = [line.replace("[I]", f"[{element}]") for line in self.rng.choice(_HELPERS)]
-        self.helpers.append([f"def {name}(p, r):", *_indented(body)])
+        self.helpers.append([f"def {name}(p, r):", *indented(body)])
         return name
 
     def _bind(self) -> str:
@@ -164,7 +164,3 @@ class Aliased:
             return f"{', '.join(to)} = {', '.join(of)}"
         turned = self.rng.sample(self.names, min(3, len(self.names)))
         return f"{', '.join(turned)} = {', '.join([*turned[1:], turned[0]])}"
-
-
-def _indented(lines: Lines) -> Lines:
-    return [f"    {line}" for line in lines]

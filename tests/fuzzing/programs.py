@@ -15,8 +15,9 @@ import numpy as np
 
 from fuzzing.aliases import Aliased
 from fuzzing.classes import FIELDS, Called, Compiled, as_class
+from fuzzing.lines import indented
 from fuzzing.scope import ONE, Dead, Shape, Variable
-from fuzzing.statements import Place, Statements, indented
+from fuzzing.statements import Place, Statements
 from fuzzing.walked import Walked
 from fuzzing.windowed import Windowed
 from layerc.transpile.dims import Dim

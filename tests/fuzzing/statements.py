@@ -10,11 +10,9 @@ from dataclasses import dataclass, replace
 import fuzzing.arrays  # adds its productions
 import fuzzing.elementwise  # noqa: F401  as well
 from fuzzing.expressions import Expressions
+from fuzzing.lines import Lines, indented
 from fuzzing.scope import ONE, Dead, Scope, Shape, Variable
 from layerc.transpile.dims import Dim
-
-Lines = list[str]
-
 
 # NumPy gives a new array for these, whatever they are given.
 _MAKERS = set(
@@ -30,10 +28,6 @@ def _makes_array(text: str) -> bool:
         case ast.Call(func=ast.Attribute(value=ast.Name(id="np" | "special"), attr=name)):
             return name in _MAKERS
     return False
-
-
-def indented(lines: Lines) -> Lines:
-    return [f"    {line}" for line in lines or ["pass"]]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import random
 
-Lines = list[str]
+from fuzzing.lines import Lines, indented
+
 Counters = list[tuple[str, str]]  # each with the extent that it runs through
 
 
@@ -22,7 +23,7 @@ class Walked:
         head = ["N, M = x.shape", "K = w.shape[0]", "s = 0.0", f"y = {start}(({', '.join(self.out)},))"]
         body = [line for _ in range(rng.choice([1, 2, 2, 3])) for line in self._part()]
         signature = ", ".join(f'{n}: real["{" ".join(s)}"]' for n, s in self.shapes.items())
-        lines = [f"def {name}({signature}):", *_indented([*head, *body, "return y + s"])]
+        lines = [f"def {name}({signature}):", *indented([*head, *body, "return y + s"])]
         self.text = "\n".join(["@layer", *lines]) + "\n"
 
     def _part(self) -> Lines:
@@ -54,7 +55,7 @@ class Walked:
         if len(around) < 2 and rng.random() < 0.5:
             body += self._loop(inside)
         body += [line for _ in range(rng.choice([1, 1, 2])) for line in self._statement(inside, total)]
-        lines = [f"for {counter} in range({rng.choice(bounds)}):", *_indented(body)]
+        lines = [f"for {counter} in range({rng.choice(bounds)}):", *indented(body)]
         if any(total in line for line in body):
             return [f"{total} = 0.0", *lines, *self._kept(around, total)]
         return lines
@@ -110,7 +111,3 @@ class Walked:
         return rng.choice(
             [f"{c} % {extent}", f"({c} + 1) % {extent}", f"2 * {c} % {extent}", f"min({c}, {extent} - 1)"]
         )
-
-
-def _indented(lines: Lines) -> Lines:
-    return [f"    {line}" for line in lines]

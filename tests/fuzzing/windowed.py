@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 
-Lines = list[str]
+from fuzzing.lines import Lines, indented
 
 
 class Windowed:
@@ -29,7 +29,7 @@ class Windowed:
         if rng.random() < 0.3 and not self._is_product:
             body = [*body, "x = y", *self._nest()]
         signature = ", ".join(f'{n}: real["{" ".join(s)}"]' for n, s in self.shapes.items())
-        lines = [f"def {name}({signature}):", *_indented([*extents, "D = m.shape[1]", *body, "return y"])]
+        lines = [f"def {name}({signature}):", *indented([*extents, "D = m.shape[1]", *body, "return y"])]
         self.text = "\n".join(["@layer", *lines]) + "\n"
 
     def _nest(self) -> Lines:
@@ -47,14 +47,14 @@ class Windowed:
         inner = [self._window(*args) for args in zip(windows, counters, self.places, borders, strict=True)]
         core = self._core(counters, windows, seen)
         if asked and rng.random() < 0.5:
-            core = [f"if {' and '.join(asked)}:", *_indented(core)]
+            core = [f"if {' and '.join(asked)}:", *indented(core)]
         elif asked:
             for condition in reversed(asked):
-                core = [f"if {condition}:", *_indented(core)]
+                core = [f"if {condition}:", *indented(core)]
         if self.channels:
             inner = [*inner, *self._loops] if rng.random() < 0.5 else [*self._loops, *inner]
         for head in reversed([*heads, *inner]):
-            core = [head, *_indented(core)]
+            core = [head, *indented(core)]
         return [f"y = {start}(({', '.join(out)},))", *core]
 
     @property
@@ -93,7 +93,3 @@ class Windowed:
         values = [f"{weight} * {x}", f"np.tanh({x} - {here})", f"{weight} * np.exp(-({x} - {here}) ** 2)"]
         kinds = [f"{y} += {self.rng.choice(values)}", f"{y} = max({y}, {x})", f"{y} += {self.rng.choice(values)}"]
         return [self.rng.choice(kinds)]
-
-
-def _indented(lines: Lines) -> Lines:
-    return [f"    {line}" for line in lines]
