@@ -141,8 +141,20 @@ class Cotangents:
             place = construct.index(variable, items).type
             cotangent = _summed(terms, place)
             self.freeze(variable.id)
-            fresh = bool(self.out) and self.out[-1] == Assign(variable.id, self.zeros(name))
-            self.out.append(Store(variable, items, cotangent, None if fresh and not scatter else "add", scatter))
+            op = None if not scatter and self._is_zero(variable, self.zeros(name), items) else "add"
+            self.out.append(Store(variable, items, cotangent, op, scatter))
+
+    def _is_zero(self, variable: Name, zeros: Expr, items: Sequence[Item]) -> bool:
+        """Whether these places of a variable, which began with zeros, have been given nothing yet."""
+        for stmt in reversed(self.out):
+            if stmt == Assign(variable.id, zeros):
+                return True
+            if variable.id in assigned((stmt,)):
+                if not (isinstance(stmt, Store) and stmt.base == variable):
+                    return False
+                if not are_apart(stmt.items, items, self.facts):
+                    return False
+        return False
 
     def freeze(self, variable: str) -> None:
         """Before a variable is written into: what waits and reads it is computed now."""

@@ -19,10 +19,21 @@ def are_apart(a: Sequence[Item], b: Sequence[Item], facts: Facts) -> bool:
 
 
 def _never_meet(a: Item, b: Item, facts: Facts) -> bool:
+    if _are_between(a, b):
+        return True
     first, second = _range(a, facts), _range(b, facts)
     if first is None or second is None or first[0] is not second[0]:
         return False  # from which end is not known: of an array of one, y[i - 1] is y[i], where i is 0
     return nonnegative(second[1] - first[2], facts) or nonnegative(first[1] - second[2], facts)
+
+
+def _are_between(a: Item, b: Item) -> bool:
+    """Whether they take each n-th element, and never the same: x[0::2] and x[1::2]."""
+    match a, b:
+        case Slice(step=int(step), first=first), Slice(step=other, first=second) if step == other and abs(step) > 1:
+            between = (first - second).value
+            return between is not None and between % step != 0
+    return False
 
 
 def _range(item: Item, facts: Facts) -> _Range | None:

@@ -108,7 +108,7 @@ def d_largest_of_pairs(x: real["2*N"], dy: real["N"]) -> real["2*N"]:
     # 45: return np.maximum(x[0::2], x[1::2])
     d_x = np.zeros_like(x)
     d_x[0::2] = np.where(x[0::2] > x[1::2], dy, np.where(x[0::2] == x[1::2], 0.5 * dy, 0))
-    d_x[1::2] += np.where(x[1::2] > x[0::2], dy, np.where(x[1::2] == x[0::2], 0.5 * dy, 0))
+    d_x[1::2] = np.where(x[1::2] > x[0::2], dy, np.where(x[1::2] == x[0::2], 0.5 * dy, 0))
     return d_x
 
 

@@ -37,10 +37,12 @@ from .gangs import gangs
 from .guards import guards
 from .inline import inline
 from .interchange import interchange
+from .inward import inward
 from .jam import jam
 from .lanes import lanes
 from .layout import layout
 from .linear import linear
+from .natural import natural
 from .near import near
 from .once import once
 from .order import order, reorder
@@ -84,6 +86,7 @@ Pass = Callable[[Kernel], Kernel]
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("tidy", tidy),  # loops have their own variables
     ("fold", fold),  # x * 1 is x
+    ("natural", natural),  # what is not negative is not cut off at zero
     ("whole", whole),  # a fraction of places, rounded down, is a place
     ("guards", guards),  # what a branch has asked is not checked inside
     ("ranges", ranges),  # where all indices are in range, none is checked
@@ -120,6 +123,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("layout", layout),  # the axes of a private matrix lie as its loops like best
     ("order", order),  # the innermost loop runs along memory
     ("fuse", fuse),  # what runs over one space is one loop
+    ("inward", inward),  # ... with windows inside
     ("rechosen", chosen),  # ... of what other loops had made, too
     ("slabs", slabs),  # what waits for sums over a batch goes over one channel after the other
     ("split", split),  # what is dear is vectorised on its own
