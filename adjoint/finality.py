@@ -67,6 +67,16 @@ def settled_stores(body: Sequence[Stmt]) -> set[tuple[str, Span]]:
     return {key for key, lasting in found.items() if lasting}
 
 
+def never_read_again(array: str, body: Sequence[Stmt]) -> list[bool]:
+    """For each write into the array, in the order of the text: whether nothing reads its place after it, in its
+    iteration or a later one."""
+    writes, reads = _accesses(array, body)
+    reads += [w for w in writes if not w.plain]
+    outside = _loops_around_making(array, body)
+    stores = [w for w in writes if w.items is not None]
+    return [all(settled(read, write, outside) for read in reads) for write in stores]
+
+
 def written_once(body: Sequence[Stmt], varied: set[str]) -> set[str]:
     """Arrays made constant, each place of which at most one iteration of one statement writes then, or of one on each
     way of a branch."""

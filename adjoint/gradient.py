@@ -70,6 +70,7 @@ from .shifts import without_shifts
 from .sizes import extents_of, with_sizes
 from .tidy import tidy
 from .undo import CannotUndo, is_lost
+from .unread import without_unread
 from .values import cost
 from .versions import name_types, with_versions
 
@@ -284,7 +285,7 @@ def _reversed(
     given_values = {v: held[r.name] for r, v in zip(function.results, final.values, strict=True) if r.name in held}
     back = by_quotients([*sweep[:-1], *primal_block(cotangents.out), *ends], given_values)
     back = by_contractions(back, given_values)
-    body = unaliased(clean(tidy(clean(back))))
+    body = unaliased(clean(tidy(clean(without_unread(clean(back))))))
     body = merged_block(named_parts(body, reverser.fresh), in_gradient=True)
     return sweep, body, reverser.origins
 

@@ -105,6 +105,8 @@ class _Merge:
             return self.joined(before, stmt, after)
         if not isinstance(stmt, Assign):
             return None
+        if not isinstance(stmt.value, Name) and (made := self.handed_over(before, stmt, after)) is not None:
+            return made
         if isinstance(stmt.value, Name) and stmt.value.type.rank:
             bound = not {stmt.name, stmt.value.id} & self.written
             return self.handed_back(before, stmt, stmt.value, after) if bound else None
@@ -131,6 +133,21 @@ class _Merge:
                     if all(_hands_over(branch, own, of) for branch in (stmt.then, stmt.orelse)):
                         (made,) = rename_block([stmt], {own: of})
                         return [*before, made, *after[:k], *after[k + 1 :]]
+        return None
+
+    def handed_over(self, before: list[Stmt], stmt: Assign, after: list[Stmt]) -> list[Stmt] | None:
+        """own = e; ... own ...; of = own    ->    of = e; ... of ..."""
+        own, type = stmt.name, stmt.value.type
+        for k, other in enumerate(after):
+            using = after[:k]
+            match other:
+                case Assign(name=of, value=Name(id=id)) if id == own:
+                    here = _mentions([stmt, *using])
+                    alone = here[own] + 1 == self.everywhere[own] and not _mentions(using)[of]
+                    bound = not type.rank or not {own, of} & self.written
+                    if not alone or not bound or not _all_of(own, type, [stmt, *using, other]):
+                        return None
+                    return [*before, *rename_block([stmt, *using], {own: of}), *after[k + 1 :]]
         return None
 
     def handed_back(self, before: list[Stmt], stmt: Assign, value: Name, after: list[Stmt]) -> list[Stmt] | None:

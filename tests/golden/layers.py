@@ -21,10 +21,9 @@ def d_dense(
 ) -> tuple[real["I"], Param[real["O I"]], Param[real["O"]]]:
     """Gradient of dense: dy (O,) -> d_x (I,), d_weight (O, I), d_bias (O,)."""
     # 11: return np.tanh(weight @ x + bias)
-    d_sum = dy * (1 - y * y)
-    d_x = d_sum @ weight
-    d_weight = d_sum[:, None] * x
-    d_bias = d_sum
+    d_bias = dy * (1 - y * y)
+    d_x = d_bias @ weight
+    d_weight = d_bias[:, None] * x
     return d_x, d_weight, d_bias
 
 

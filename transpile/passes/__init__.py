@@ -42,6 +42,7 @@ from .jam import jam
 from .lanes import lanes
 from .layout import layout
 from .linear import linear
+from .lulls import lulls
 from .natural import natural
 from .near import near
 from .once import once
@@ -144,6 +145,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("flatten", flatten),  # loops over contiguous memory are one
     ("sections", sections),  # what chooses by its place along a row is a loop for each choice
     ("carry", carry),  # sums of short rows are carried over many of them
+    ("lulls", lulls),  # a number that seldom changes stands still for a few steps
     ("accumulate", accumulate),  # sums run in registers, and in blocks
     ("select", select),  # what a branch adds is chosen
     ("ease", ease),  # tanh(log1p(v)) is a quotient

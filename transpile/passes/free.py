@@ -112,7 +112,7 @@ def _stmt(stmt: Stmt, kernel: Kernel, memory: Memory) -> Stmt:
         tries += [(_with_choices(found, kernel, inside), False), (found, True)]
     for tried, of_branches in tries:
         if independent_iterations(tried, kernel, inside, stmt, of_branches):
-            return _forwards(replace(tried, kind="map"))
+            return forwards(replace(tried, kind="map"))
     return found
 
 
@@ -122,7 +122,7 @@ def _with_choices(loop: For, kernel: Kernel, memory: Memory) -> For:
     return replace(loop, body=selected(loop.body, memory, uses))
 
 
-def _forwards(loop: For) -> For:
+def forwards(loop: For) -> For:
     """`reversed(range(n))` may as well be `range(n)`: along memory, not against it."""
     steps = [d.split(loop.var) for a in accesses(loop.body) for d in a.index or () if loop.var in d.symbols()]
     backwards = sum(1 if step.value < 0 else -1 for step, _ in filter(None, steps) if step.value)

@@ -20,7 +20,7 @@ from ..dims import Dim
 from ..ir import Comment, For, Kernel, Stmt, Store
 from .fuse import fuse
 from .order import perfect, rebuild, stores
-from .tree import Access, Body, accesses, dim_loads, map_bodies, roots
+from .tree import Access, Body, accesses, dim_loads, map_bodies, roots, walk
 
 MOST = 16  # places of a window along an axis
 
@@ -48,6 +48,8 @@ class _State:
         loops, inside = perfect(stmt)
         if stores(stmt) is not None:
             return _moved(loops, inside)
+        if (moved := _around_rows(loops, inside)) is not None:
+            return moved
         parts = [s for s in inside if not isinstance(s, Comment)]
         nests = [([], (s,)) if isinstance(s, Store) else stores(s) for s in parts]
         whole = [([*loops, *found[0]], found[1]) for found in nests if found]
@@ -85,6 +87,22 @@ def _moved(loops: list[For], inside: Body) -> Body | None:
     if moved == loops or not any(_along({row.var}, s) for s in others) or made & {a.buffer for a in accesses(sums)}:
         return None
     return (*((rebuild(loops, tuple(sums)),) if sums else ()), rebuild(moved, others))
+
+
+def _around_rows(loops: list[For], inside: Body) -> Body | None:
+    """What goes over several rows in turn, with the windows next to them; None where one place of a window adds up what
+    it sees."""
+    statements = list(walk(inside))
+    windows = _windows([*loops, *(s for s in statements if isinstance(s, For))], inside)
+    own = [x for x in loops if x in windows]
+    others = [x for x in loops if x not in windows]
+    rows = {x.var for x in others if (x.hi - x.lo).value is None}
+    plain = all(isinstance(s, (Store, Comment)) or (isinstance(s, For) and s.kind == "map") for s in statements)
+    if [*others, *own] == loops or not plain or not any(isinstance(s, For) for s in inside):
+        return None
+    if not all(_along(rows, s) for s in statements if isinstance(s, Store)):
+        return None
+    return (rebuild([*others, *own], inside),)
 
 
 def _along(variables: set[str], stmt: Stmt) -> bool:
