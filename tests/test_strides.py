@@ -7,6 +7,9 @@ import pytest
 from nets import built_from
 from thorough import agrees
 
+from layerc.adjoint.gradient import gradient_text
+from layerc.transpile.layers import check_file
+
 TEXT = '''
 import numpy as np
 from layerc import Param, layer, real
@@ -103,3 +106,21 @@ def test_a_step_that_is_not_positive_is_an_error(package, step):
         package.every(x, p=step)
     with pytest.raises(ValueError, match=r"strides\.py:\d+: of_a_view: the step p of a slice is not positive"):
         package.of_a_view(x, p=step)
+
+
+@pytest.mark.parametrize(
+    ("body", "adds"),
+    [
+        ("x[0::2] * x[1::2]", 0),
+        ("x[0::2] * x[1::2] + x[::2]", 1),
+        ("x[0::4] + x[1::4] ** 2 + x[2::4] ** 3", 0),
+        ("x[0::4] * x[2::4] + x[0::2][::2]", 2),
+    ],
+)
+def test_what_lies_between_is_stored(tmp_path, body, adds):
+    """Slices that take turns never meet: the gradient stores each of them. Others are added to."""
+    text = f'from layerc import layer, real\n\n\n@layer\ndef f(x: real["4*N"]) -> real["_"]:\n    return {body}\n'
+    path = tmp_path / "between.py"
+    path.write_text(text)
+    (layer,) = check_file(path).layers
+    assert gradient_text(layer, text, str(path)).count("+=") == adds

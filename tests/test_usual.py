@@ -1,4 +1,5 @@
-"""Exponents that are configuration: multiplications at their default, powers at every other value."""
+"""What configuration usually is: multiplications where exponents have their default, windows written out where extents
+and steps have theirs, and the same values whatever is given."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from nets import built_from
 from thorough import agrees, same_bits
 
 from layerc.build.driver import compile_module, read_module
-from layerc.transpile.ir import If, Op
+from layerc.transpile.ir import For, If, Op
 from layerc.transpile.passes.tree import own_exprs, parts, walk
 
 TEXT = '''
@@ -72,6 +73,39 @@ def by_loops(x: real["T K"], *, p: float = 3.0) -> real["T-1 K-1"]:
                     s += abs(x[i + a, j + b]) ** p
             y[i, j] = s ** (1 / p)
     return y
+
+
+@layer
+def pooled(x: real["T K"], *, k: int = 3, s: int = 2) -> real["(T-k)//s+1 (K-k)//s+1"]:
+    """Slices by steps, and shapes that hang on them."""
+    h, w = (x.shape[0] - k) // s + 1, (x.shape[1] - k) // s + 1
+    y = np.zeros((h, w))
+    for i in range(k):
+        for j in range(k):
+            y += x[i : i + s * h : s, j : j + s * w : s] ** 2
+    return y / (k * k)
+
+
+@layer
+def by_elements(x: real["T K"], *, k: int = 3, s: int = 2) -> real["(T-k)//s+1 (K-k)//s+1"]:
+    h, w = (x.shape[0] - k) // s + 1, (x.shape[1] - k) // s + 1
+    y = np.zeros((h, w))
+    for p in range(h):
+        for q in range(w):
+            for i in range(k):
+                for j in range(k):
+                    y[p, q] += x[p * s + i, q * s + j] ** 2
+    return y / (k * k)
+
+
+@layer
+def long(x: real["T K"], *, k: int = 40) -> real["T K"]:
+    """Nothing is written out of a window of forty."""
+    y = np.zeros(x.shape)
+    for t in range(x.shape[0]):
+        for i in range(min(k, t + 1)):
+            y[t] += x[t - i]
+    return y
 '''
 
 CALLS = [
@@ -83,6 +117,9 @@ CALLS = [
     ("unusual", {}),
     *(("none", {"p": p, "q": q}) for p, q in ((0.0, 1.0), (0.0, 2.0), (1.0, 1.0))),
     *(("by_loops", {"p": p}) for p in (3.0, 2.0)),
+    *((name, {"k": k, "s": s}) for name in ("pooled", "by_elements") for k, s in ((3, 2), (3, 1), (2, 2), (1, 3))),
+    ("long", {"k": 40}),
+    ("long", {"k": 3}),
 ]
 
 
@@ -112,13 +149,15 @@ def draw(shape: tuple[int, ...], dtype: type = np.float64) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("name", "config"), CALLS, ids=str)
-@pytest.mark.parametrize("shape", [(3, 2, 3), (2, 5, 18)])
+@pytest.mark.parametrize("shape", [(3, 2, 3), (2, 5, 18), (1, 9, 40)])
 def test_values_and_gradients(package, name, config, shape):
     layer = Called(getattr(package, name), config)
+    if config.get("s") and config["k"] > min(shape[1:]):
+        pytest.skip("no window fits in")
     agrees(layer, [draw(shape)], np.random.default_rng(shape[2]), 1e-9, 3e-5)
 
 
-@pytest.mark.parametrize("name", ["norm", "focal", "by_loops"])
+@pytest.mark.parametrize("name", ["norm", "focal", "by_loops", "pooled", "by_elements"])
 def test_bits_do_not_hang_on_threads(package, name):
     same_bits(getattr(package, name), [draw((9, 5, 33), np.float32)])
 
@@ -151,6 +190,26 @@ def test_fewer_powers_at_the_default(tmp_path, name, usual, otherwise):
     assert (powers(split.then), powers(split.orelse)) == (usual, otherwise)
 
 
-@pytest.mark.parametrize("name", ["no_default", "unusual"])
+@pytest.mark.parametrize("name", ["pooled", "by_elements"])
+def test_extents_and_steps_are_numbers_at_the_default(tmp_path, name):
+    (split,) = body_of(tmp_path / "usual.py", name)
+    assert isinstance(split, If)
+    names = [
+        {n for s in walk(way) if isinstance(s, For) for n in (s.hi - s.lo).symbols()} & {"k", "s"}
+        for way in (split.then, split.orelse)
+    ]
+    assert names == [set(), {"k", "s"}]
+
+
+@pytest.mark.parametrize("name", ["pooled", "by_elements"])
+def test_what_is_given_must_fit_all_the_same(package, name):
+    layer, x = getattr(package, name), draw((2, 6, 7))
+    with pytest.raises(ValueError, match="negative"):
+        layer(x, k=9)
+    with pytest.raises((ValueError, ZeroDivisionError), match="zero|0"):
+        layer(x, s=0)
+
+
+@pytest.mark.parametrize("name", ["no_default", "unusual", "long"])
 def test_one_version_where_it_spares_nothing(tmp_path, name):
     assert not any(isinstance(s, If) for s in body_of(tmp_path / "usual.py", name))

@@ -88,12 +88,21 @@ class _Merge:
 
     def block(self, body: Sequence[Stmt]) -> list[Stmt]:
         found = [map_stmt(s, lambda e: e, lambda b: tuple(self.block(b)), lambda n: n) for s in body]
-        found = [s for s in self.without_tails(found) if not self.is_idle(s)]
+        found = self.noted(found, [s for s in self.without_tails(found) if not self.is_idle(s)])
         position = 0
         while position < len(found):
-            changed = self.at(found, position)
-            found, position = (changed, max(0, position - 1)) if changed is not None else (found, position + 1)
+            if (changed := self.at(found, position)) is not None:
+                found, position = self.noted(found, changed), max(0, position - 1)
+            else:
+                position += 1
         return found
+
+    def noted(self, old: list[Stmt], new: list[Stmt]) -> list[Stmt]:
+        """The new statements, as they are counted from now on."""
+        if new != old:
+            self.everywhere.update(_mentions(new))
+            self.everywhere.subtract(_mentions(old))
+        return new
 
     def is_idle(self, stmt: Stmt) -> bool:
         return self.in_gradient and isinstance(stmt, For) and not _real(stmt.body)

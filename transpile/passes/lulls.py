@@ -19,7 +19,7 @@ from ..dims import Dim, minimum
 from ..ir import FLOATS, Buffer, Comment, Const, Expr, For, If, Kernel, Load, Op, Stmt, Store
 from .depend import Memory
 from .free import forwards, independent_iterations
-from .tree import Body, Names, accesses, buffers, map_bodies, substitute
+from .tree import Body, Names, accesses, buffers, loads, map_bodies, roots, substitute
 
 _CHOICES = {"max": "maximum", "min": "minimum"}
 STRIP = 16  # steps: a vector of float32, or two
@@ -34,6 +34,7 @@ def lulls(kernel: Kernel) -> Kernel:
 class _State:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel, self.table, self.names = kernel, buffers(kernel), Names.of(kernel)
+        self.root = roots(kernel)
         self.made: list[Buffer] = []
 
     def body(self, body: Body, memory: Memory) -> Body:
@@ -59,11 +60,15 @@ class _State:
         first: dict[str, str] = {}
         for a in accesses(loop.body):
             first.setdefault(a.buffer, a.mode)
-        found = [s for s in stores if not s.index and first[s.buffer] == "r" and stored[s.buffer] == 1]
+        found = [s for s in stores if not s.index and first[s.buffer] in ("r", s.op) and stored[s.buffer] == 1]
         if len(found) != 1 or not any(s.index for s in stores):
             return None
-        table = self.table[found[0].buffer]
-        return found[0] if table.dtype in FLOATS and table.kind == "temp" and _is_chosen(found[0]) else None
+        (carried,) = found
+        left = {self.root[s.buffer] for s in stores if s.index}
+        asked = {self.root[e.buffer] for s in stores if not s.index for e in loads(s.value)}
+        table = self.table[carried.buffer]
+        chosen = table.dtype in FLOATS and table.kind == "temp" and _is_chosen(carried)
+        return carried if chosen and not left & asked else None
 
     def strips(self, loop: For, still: For, carried: Store) -> For:
         dtype = self.table[carried.buffer].dtype
