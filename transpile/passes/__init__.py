@@ -7,6 +7,7 @@ from functools import partial
 
 from ..ir import Kernel
 from .accumulate import accumulate
+from .across import across
 from .ahead import ahead
 from .aside import aside
 from .bits import bits
@@ -99,6 +100,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("padded", padded),  # what windows look up at places held at an edge lies in an array
     ("clipped", clipped),  # windows that borders cut off are whole, and ask
     ("outward", outward),  # loops that jump through memory go outside
+    ("across", across),  # ... and those that lie along it inside, with a row for each number
     ("periods", periods),  # what repeats in places is made together
     ("fills", fills),  # what is stored as a whole is not filled before
     ("counted", counted),  # what is dear, and told by counters alone, has a table

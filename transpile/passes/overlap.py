@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import groupby
+from itertools import groupby, takewhile
 
 from ..dims import Atom, Dim, Facts, maximum, minimum, nonnegative
 from ..ir import FLOATS, Buffer, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
@@ -90,6 +90,9 @@ class _State:
         found: list[Stmt] = []
         rest = list(body)
         while rest:
+            if (made := self.regrouped(rest, facts)) is not None:
+                found += made
+                continue
             stmt = rest.pop(0)
             if isinstance(stmt, For) and self.windows(stmt, found, rest, facts):
                 continue
@@ -120,6 +123,44 @@ class _State:
         found[len(found) - len(before) :] = made
         del rest[: len(behind)]
         return True
+
+    # -- rows that add to several others -----------------------------------------------------------------------
+    def regrouped(self, rest: list[Stmt], facts: Facts) -> list[Stmt] | None:
+        """One loop for each row that those at the beginning of `rest` add to, and takes them from there; None where no
+        two of them add to one row."""
+        loops = [s for s in takewhile(self.adds, rest) if isinstance(s, For)]
+        groups: dict[tuple[str, Index, int, int], list[For]] = {}
+        var = self.names.fresh("k")
+        for loop in loops:
+            for stmt in loop.body:
+                assert isinstance(stmt, Store)
+                last = stmt.index[-1].subs({loop.var: Dim.of(var)})
+                rows = groups.setdefault((stmt.buffer, stmt.index[:-1], *_phase(last, var)), [])
+                if rows and rows[-1].var == loop.var:
+                    rows[-1] = replace(rows[-1], body=(*rows[-1].body, stmt))
+                else:
+                    rows.append(replace(loop, body=(stmt,)))
+        added = self.memory.roots({name for name, *_ in groups})
+        read = self.memory.roots({a.buffer for a in accesses(loops) if a.mode == "r"})
+        if added & read or not any(1 < len(rows) <= MOST_ROWS for rows in groups.values()):
+            return None
+        made: list[Stmt] = []
+        joined = False
+        for rows in groups.values():
+            one = self.one(rows, facts, "apart") if 1 < len(rows) <= MOST_ROWS else None
+            made += one or [self.summed_first(self.own(row)) for row in rows]
+            joined = joined or one is not None
+        if not joined:
+            return None
+        del rest[: len(loops)]
+        return made
+
+    def adds(self, stmt: Stmt) -> bool:
+        """Whether it is a row that does nothing but add along memory."""
+        return self.is_row(stmt) and all(
+            isinstance(s, Store) and s.op == "add" and stmt.var in s.index[-1].symbols()  # type: ignore[union-attr]
+            for s in stmt.body  # type: ignore[union-attr]
+        )
 
     # -- the rows of a window ----------------------------------------------------------------------------------
     def rows(self, stmt: Stmt, conds: tuple[Expr, ...]) -> list[_Row] | None:
