@@ -16,10 +16,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..dims import Dim
-from ..ir import Buffer, Comment, For, Kernel, Stmt, Store
+from ..ir import Buffer, Check, Comment, For, Kernel, Stmt, Store
+from .contract import stored_first
 from .products import step
 from .strips import set_first
-from .tree import Access, Body, Names, accesses, buffers, dim_loads, map_bodies, map_places, roots, substitute, walk
+from .tree import (
+    Access,
+    Body,
+    Names,
+    accesses,
+    buffers,
+    dim_loads,
+    loads,
+    map_bodies,
+    map_places,
+    roots,
+    substitute,
+    symbols,
+    walk,
+)
 
 
 def across(kernel: Kernel) -> Kernel:
@@ -35,6 +50,7 @@ class _State:
         self.table, self.root, self.names = buffers(kernel), roots(kernel), Names.of(kernel)
         self.uses = Counter(a.buffer for a in accesses(kernel.body))
         self.sizes = {*kernel.dims, *(s.name for s in kernel.scalars)}
+        self.seen_otherwise = {b.alias for b in kernel.buffers if b.alias}
         self.rows: list[Buffer] = []
 
     def body(self, body: Body) -> Body:
@@ -49,11 +65,11 @@ class _State:
 
     # -- whether -------------------------------------------------------------------------------------------------
     def numbers(self, loop: For) -> set[str] | None:
-        """The numbers that an iteration makes for itself; None where it does anything but add up and store what is its
-        own."""
+        """The numbers and arrays that an iteration makes for itself; None where it does anything but add up and store
+        what is its own."""
         inner = [s for s in walk(loop.body) if isinstance(s, For)]
         others = [s for s in walk(loop.body) if not isinstance(s, (For, Comment))]
-        if any(s.kind != "map" for s in inner) or not all(isinstance(s, Store) for s in others):
+        if not all(isinstance(s, (Store, Check)) for s in others) or not _asks_once(loop):
             return None
         if not inner or not any(isinstance(s, Store) for s in loop.body):
             return None
@@ -63,9 +79,7 @@ class _State:
         if any(dim_loads(d) for d in ends) or any(loop.var in d.symbols() for d in ends):
             return None
         touched = list(accesses(loop.body))
-        if any(dim_loads(d) for a in touched for d in a.index or ()):
-            return None
-        own = {a.buffer for a in touched if a.writes and not a.index and self.is_private(a.buffer, loop)}
+        own = {n for n in {a.buffer for a in touched if a.writes} if self.is_private(n, loop)}
         written = {self.root[a.buffer] for a in touched if a.writes and a.buffer not in own}
         for a in touched:
             if a.buffer in own or self.root[a.buffer] not in written:
@@ -77,12 +91,13 @@ class _State:
     def is_private(self, name: str, loop: For) -> bool:
         uses = sum(a.buffer == name for a in accesses(loop.body))
         buffer = self.table[name]
-        alone = buffer.kind == "temp" and not buffer.shape and not buffer.alias and uses == self.uses[name]
-        return alone and set_first(name, loop.body)
+        if buffer.kind != "temp" or self.root[name] != name or name in self.seen_otherwise or uses != self.uses[name]:
+            return False
+        return stored_first(loop.body, buffer, set()) if buffer.shape else set_first(name, loop.body)
 
     def pays(self, loop: For) -> bool:
         """Whether memory lies along the loop, and along none in it."""
-        places = [a for a in accesses(loop.body) if a.index and a.loops]
+        places = [a for a in accesses(loop.body) if a.index and a.loops and self.table[a.buffer].kind != "temp"]
         inner = {x.var for a in places for x in a.loops}
         return any(self.is_along(a, loop.var) for a in places) and not any(
             self.is_along(a, var) for a in places for var in inner
@@ -94,10 +109,10 @@ class _State:
     # -- how -----------------------------------------------------------------------------------------------------
     def apart(self, loop: For, numbers: set[str]) -> Body:
         extent = loop.hi - loop.lo
-        self.rows += [replace(self.table[n], shape=(extent,)) for n in sorted(numbers)]
+        self.rows += [replace(self.table[n], shape=(*self.table[n].shape, extent)) for n in sorted(numbers)]
         self.table |= {b.name: b for b in self.rows}
         at = (Dim.of(loop.var) - loop.lo,)
-        body = map_places(loop.body, lambda name, index: (name, at if name in numbers else index))
+        body = map_places(loop.body, lambda name, index: (name, (*index, *at) if name in numbers else index))
         return self.inside(body, loop)
 
     def inside(self, body: Body, loop: For) -> Body:
@@ -109,15 +124,26 @@ class _State:
                 found += self.around(run, loop)
                 found.append(replace(stmt, body=self.inside(stmt.body, loop)))
                 run = []
-            else:
-                run.append(stmt)
+                continue
+            if run and isinstance(stmt, Check) is not isinstance(run[-1], Check):
+                found += self.around(run, loop)
+                run = []
+            run.append(stmt)
         return (*found, *self.around(run, loop))
 
     def around(self, run: Sequence[Stmt], loop: For) -> Body:
-        if not any(isinstance(s, Store) for s in run):
+        if not any(isinstance(s, (Store, Check)) for s in run):
             return tuple(run)
         fresh = self.names.fresh(loop.var)
         return (replace(loop, var=fresh, body=substitute(tuple(run), {loop.var: Dim.of(fresh)})),)
+
+
+def _asks_once(loop: For) -> bool:
+    """Whether the first of several faults stays that: all that may differ between iterations is asked at the end."""
+    checks = [s for s in loop.body if isinstance(s, Check)]
+    counters = {loop.var, *(s.var for s in walk(loop.body) if isinstance(s, For))}
+    steady = (not symbols(s.cond) & counters and not any(loads(s.cond)) for s in checks[:-1])
+    return len(checks) == sum(isinstance(s, Check) for s in walk(loop.body)) and all(steady)
 
 
 __all__ = ["across"]

@@ -29,6 +29,7 @@ from .tree import (
     accesses,
     buffers,
     degree,
+    dim_loads,
     has,
     in_vectors,
     map_bodies,
@@ -92,6 +93,8 @@ def _input_along(a: Access, next_: Mapping[str, Dim], table: Mapping[str, Buffer
     """The input that is read along memory, once in an iteration, and in another row in the next one."""
     if not a.index or not a.loops or a.buffer not in table or table[a.buffer].kind != "in":
         return None
+    if any(dim_loads(d) for d in a.index):
+        return None  # the next one may be anywhere
     known = {s for d in a.index for s in d.symbols()}
     for loop in reversed(a.loops):
         if loop.var not in known:
@@ -129,7 +132,9 @@ def _rows(stmt: Stmt, outer: str, table: Mapping[str, Buffer]) -> list[Load]:
         if a.buffer not in table or not a.index or not a.loops or not in_vectors(a.loops[-1]):
             continue
         buffer, row, (*around, loop) = table[a.buffer], a.index[:-1], a.loops
-        if not {x.var for x in around} <= loop.lo.symbols().union(*(d.symbols() for d in row)):
+        if any(dim_loads(d) for d in row) or not {x.var for x in around} <= loop.lo.symbols().union(
+            *(d.symbols() for d in row)
+        ):
             continue
         steps = [part[0] for part in (unclamped(d).split(outer) for d in row) if part is not None]
         if -ONE in steps and moves_by_one(a.index, buffer.shape, loop.var):

@@ -25,7 +25,8 @@ from .tree import Body, accesses, buffers, dim_loads, has, loads, map_all, map_b
 from .work import effort
 
 MOST_ADDED = 100  # flops of what a branch adds: a few functions, which lanes that did not ask for them compute, too
-MOST_CHOSEN = 24  # of a number that is chosen
+MOST_CHOSEN = 24  # of a number that is chosen, of many
+FEW = 3  # numbers of a way: what they are made of may be dear
 DEAR = 8  # of one operation, and of a number that is told where it is asked for: a quotient, an exponential
 
 _Values = dict[str, Expr]
@@ -122,9 +123,10 @@ def _chosen(stmt: If, memory: Memory, local: Container[str]) -> Body | None:
     read = [stmt.cond, *ways[0].values(), *ways[1].values()]
     if {e.buffer for value in read for e in loads(value)} & {*ways[0], *ways[1]}:
         return None
-    if not both or any(_is_dear(value) for value in read[1:]):
-        return None
     pairs = [(ways[0][n], ways[1][n]) for n in both]
+    dear = any(_is_dear(value) for value in read[1:])
+    if not both or (dear and (len(both) > 1 or sum(map(effort, pairs[0])) > MOST_ADDED)):
+        return None
     if any(dtype_of(a) != dtype_of(b) for a, b in pairs):
         return None
     return tuple(Store(n, (), Op("where", (stmt.cond, *p), dtype_of(p[0]))) for n, p in zip(both, pairs, strict=True))
@@ -200,7 +202,7 @@ def _values(body: Body, memory: Memory) -> _Values | None:
         if any(e.buffer in found for part in loads(stmt.value) for d in part.index for e in dim_loads(d)):
             return None
         value = map_expr(stmt.value, lambda e: _told(e, found))
-        if effort(value) > MOST_CHOSEN:
+        if effort(value) > (MOST_CHOSEN if len(body) > FEW else MOST_ADDED):
             return None  # of what is told twice in each line there is twice as much after each
         found[stmt.buffer] = value
     return found
