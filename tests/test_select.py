@@ -210,6 +210,34 @@ def softplus(x: real["D"]) -> real["D"]:
 
 
 @layer
+def dear_both(x: real["D"], y: real["D"], *, w: float = 1.0) -> real[""]:
+    """One number, made by a logarithm or by a root; its gradient has a number on the way."""
+    total = 0.0
+    for i in range(x.shape[0]):
+        d = abs(x[i] - y[i])
+        if d < w:
+            total += w * np.log(1.0 + d / 2.0)
+        else:
+            total += np.sqrt(d) - 0.5
+    return total
+
+
+@layer
+def found_largest(x: real["D"]) -> real["D"]:
+    """By comparisons, which leave out what is no number; and the least of them, written the other way round."""
+    y = np.zeros(x.shape[0])
+    top, low = -1e30, 1e30
+    for i in range(x.shape[0]):
+        if x[i] > top:
+            top = x[i]
+        if low >= x[i]:
+            low = x[i]
+    for i in range(x.shape[0]):
+        y[i] = x[i] * (top - low)
+    return y
+
+
+@layer
 def places_added(x: real["D"]) -> real[""]:
     n = 0
     s = 0.0
@@ -315,9 +343,11 @@ NAMES = (
     "written_twice",
     "ranks",
     "softplus",
+    "dear_both",
+    "found_largest",
     "places_added",
 )
-IN_VECTORS = ("huber", "wing", "taken_off", "set_both")
+IN_VECTORS = ("huber", "wing", "taken_off", "set_both", "dear_both", "found_largest")
 
 
 @pytest.fixture(scope="module")
@@ -343,6 +373,7 @@ def draw(package, name: str, examples: int, d: int, dtype: type) -> list[np.ndar
         "written_between",
         "whole_numbers",
         "ranks",
+        "dear_both",
     ):
         values.append(rng.standard_normal((examples, d)).astype(dtype))
     if name == "counted":
@@ -373,7 +404,9 @@ def test_nan_and_infinities(package, name):
     np.testing.assert_allclose(getattr(package, name)(*values), want, 1e-4)
 
 
-@pytest.mark.parametrize(("name", "kind"), [*((n, "predict") for n in IN_VECTORS), ("huber", "backward")])
+@pytest.mark.parametrize(
+    ("name", "kind"), [*((n, "predict") for n in IN_VECTORS), ("huber", "backward"), ("dear_both", "backward")]
+)
 def test_loops_have_no_branches(folder, package, name, kind):
     kernel = kernels_in(folder / "select_of.py")[name, kind]
     inner = [s for s in walk(kernel.body) if isinstance(s, For) and not has(s.body, For)]

@@ -11,16 +11,18 @@ before it reads.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
 from ..dims import ANY, Dim
-from ..ir import Buffer, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store, While
+from ..ir import FLOATS, Buffer, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store, While
 from .contract import stored_first
 from .depend import Memory, conflict, directions, elsewhere
 from .select import selected
+from .share import dtype_of
 from .strips import set_first
 from .tree import (
     Access,
@@ -56,7 +58,7 @@ def _accumulations(body: Body, between: set[str], root: Mapping[str, str]) -> Bo
     for k, stmt in enumerate(body):
         if isinstance(stmt, Store) and stmt.buffer in between and not stmt.op:
             body = _in_one_place(body, k, stmt, root)
-    return tuple(_accumulation(s) for s in body)
+    return tuple(_extreme(_accumulation(s)) for s in body)
 
 
 def _in_one_place(body: Body, k: int, first: Store, root: Mapping[str, str]) -> Body:
@@ -90,6 +92,30 @@ def _accumulation(stmt: Stmt) -> Stmt:
             if _is(a, buffer, index) and not any(x.buffer == buffer for x in loads(value)):
                 return Store(buffer, index, Op("negative", (value,), dtype), "add")
     return stmt
+
+
+def _extreme(stmt: Stmt) -> Stmt:
+    """if v > m: m = v    ->    m max= v; a v that is NaN is not greater than any number, and left out"""
+    match stmt:
+        case If(Op(op, (a, b)), (Store(m, (), value, None),), ()) if op in _LARGER:
+            (kind, least), other = _LARGER[op], a if _is(b, m, ()) else b
+            if not _is(a if other is b else b, m, ()) or other != value or any(e.buffer == m for e in loads(value)):
+                return stmt
+            if (dtype := dtype_of(value)) not in FLOATS or a == b:
+                return stmt
+            if other is b:  # m < v
+                kind, least = ("min" if kind == "max" else "max"), -least
+            none = Op("not_equal", (value, value), "bool")
+            return Store(m, (), Op("where", (none, Const(least, dtype), value), dtype), kind)
+    return stmt
+
+
+_LARGER = {
+    "greater": ("max", -math.inf),
+    "greater_equal": ("max", -math.inf),
+    "less": ("min", math.inf),
+    "less_equal": ("min", math.inf),
+}
 
 
 def _is(expr: Expr, buffer: str, index: tuple[Dim, ...]) -> bool:
