@@ -132,9 +132,7 @@ class _Merge:
     def joined(self, before: list[Stmt], stmt: If, after: list[Stmt]) -> list[Stmt] | None:
         """if c: own = e  else: own = value        value = own    ->    if c: value = e"""
         for k, other in enumerate(after):
-            if not isinstance(other, Assign) or other.value.type.rank:
-                return None
-            if isinstance(other.value, Name):
+            if isinstance(other, Assign) and not other.value.type.rank and isinstance(other.value, Name):
                 own, of, type = other.value.id, other.name, other.value.type
                 here = _mentions([stmt])
                 alone = here[own] + 1 == self.everywhere[own] and not _mentions(after[:k])[of]
