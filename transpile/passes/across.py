@@ -25,13 +25,13 @@ from .tree import (
     Body,
     Names,
     accesses,
+    anew,
     buffers,
     dim_loads,
     loads,
     map_bodies,
     map_places,
     roots,
-    substitute,
     symbols,
     walk,
 )
@@ -49,6 +49,7 @@ class _State:
     def __init__(self, kernel: Kernel) -> None:
         self.table, self.root, self.names = buffers(kernel), roots(kernel), Names.of(kernel)
         self.uses = Counter(a.buffer for a in accesses(kernel.body))
+        self.examples = Dim.of(kernel.batch or "")  # they are shared out, and have ways of their own to go abreast
         self.sizes = {*kernel.dims, *(s.name for s in kernel.scalars)}
         self.seen_otherwise = {b.alias for b in kernel.buffers if b.alias}
         self.rows: list[Buffer] = []
@@ -57,7 +58,7 @@ class _State:
         return tuple(new for stmt in body for new in self.stmt(stmt))
 
     def stmt(self, stmt: Stmt) -> Body:
-        if isinstance(stmt, For) and stmt.kind == "map" and not stmt.parallel:
+        if isinstance(stmt, For) and stmt.kind == "map" and stmt.hi != self.examples:
             numbers = self.numbers(stmt)
             if numbers is not None and self.pays(stmt):
                 return self.apart(stmt, numbers)
@@ -84,8 +85,8 @@ class _State:
         for a in touched:
             if a.buffer in own or self.root[a.buffer] not in written:
                 continue
-            if Dim.of(loop.var) not in (a.index or ()) and a.mode in ("r", "w"):
-                return None  # what other iterations see
+            if a.mode in ("r", "w") and not any(loop.var in d.symbols() for d in a.index or ()):
+                return None  # each iteration's own for a while, but others use it, too
         return own
 
     def is_private(self, name: str, loop: For) -> bool:
@@ -134,8 +135,7 @@ class _State:
     def around(self, run: Sequence[Stmt], loop: For) -> Body:
         if not any(isinstance(s, (Store, Check)) for s in run):
             return tuple(run)
-        fresh = self.names.fresh(loop.var)
-        return (replace(loop, var=fresh, body=substitute(tuple(run), {loop.var: Dim.of(fresh)})),)
+        return (anew(replace(loop, body=tuple(run)), self.names),)
 
 
 def _asks_once(loop: For) -> bool:

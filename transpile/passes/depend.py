@@ -151,14 +151,14 @@ def _axis(x: Dim, y: Dim, var: str, inner: set[str], facts: Facts) -> frozenset[
         return NONE if never else EVERY
     if not _positive(step, facts):
         if not _positive(-step, facts):
-            return EVERY
+            return frozenset({0}) if _is_digit(apart, step, facts) else EVERY
         step, apart = -step, -apart
     if not apart.terms:
         return frozenset({0})
     if apart.value is not None and step.value is not None and apart.value % step.value:
         return NONE
-    if nonnegative(step - 1 - apart, facts) and nonnegative(step - 1 + apart, facts):
-        return frozenset({0})  # the rest is less than one step: it is a digit
+    if _is_digit(apart, step, facts):
+        return frozenset({0})
     reach = step * (facts[var][1] - facts[var][0]) if var in facts else None  # from the first iteration to the last
     for sign, distance in ((1, apart), (-1, -apart)):
         if reach is not None and nonnegative(distance - reach - 1, facts):
@@ -166,6 +166,11 @@ def _axis(x: Dim, y: Dim, var: str, inner: set[str], facts: Facts) -> frozenset[
         if nonnegative(distance - 1, facts):
             return frozenset({sign})
     return EVERY
+
+
+def _is_digit(apart: Dim, step: Dim, facts: Facts) -> bool:
+    """Whether the rest is less than one step; the step is one at least, then."""
+    return nonnegative(step - 1 - apart, facts) and nonnegative(step - 1 + apart, facts)
 
 
 def _reads_memory(dim: Dim) -> bool:

@@ -19,7 +19,7 @@ from ..dims import Dim, minimum
 from ..ir import FLOATS, Buffer, Comment, Const, Expr, For, If, Kernel, Load, Op, Stmt, Store
 from .depend import Memory
 from .free import forwards, independent_iterations
-from .tree import Body, Names, accesses, buffers, loads, map_bodies, roots, substitute
+from .tree import Body, Names, accesses, anew, buffers, loads, map_bodies, roots
 
 _CHOICES = {"max": "maximum", "min": "minimum"}
 STRIP = 16  # steps: a vector of float32, or two
@@ -74,26 +74,21 @@ class _State:
         dtype = self.table[carried.buffer].dtype
         changes = Buffer(self.names.fresh("changes"), dtype, (), "temp")
         self.made.append(changes)
-        q = self.names.fresh("q")
+        q, count = self.names.fresh("q"), (loop.hi - loop.lo + (STRIP - 1)) // STRIP
         lo = loop.lo + Dim.of(q) * STRIP
-        ends = {"lo": lo, "hi": minimum(lo + STRIP, loop.hi)}
+        loop, still = (replace(x, lo=lo, hi=minimum(lo + STRIP, loop.hi)) for x in (loop, still))
         was = Load(carried.buffer, (), dtype)
         then = Op(_CHOICES[carried.op], (was, carried.value), dtype) if carried.op else carried.value
         other = Op("where", (Op("not_equal", (then, was), "bool"), Const(1.0, dtype), Const(0.0, dtype)), dtype)
         ahead = tuple(s for s in still.body if isinstance(s, Store) and not s.index and s.op is None)
-        counted = replace(still, body=(*ahead, Store(changes.name, (), other, "add")), **ends)
+        counted = replace(still, body=(*ahead, Store(changes.name, (), other, "add")))
         none = Op("equal", (Load(changes.name, (), dtype), Const(0.0, dtype)), "bool")
         body = (
             Store(changes.name, (), Const(0.0, dtype)),
-            self.own(forwards(counted)),
-            If(none, (self.own(forwards(replace(still, **ends))),), (self.own(replace(loop, **ends)),)),
+            anew(forwards(counted), self.names),
+            If(none, (anew(forwards(still), self.names),), (anew(loop, self.names),)),
         )
-        return For(q, Dim.of(0), (loop.hi - loop.lo + (STRIP - 1)) // STRIP, body, "seq")
-
-    def own(self, loop: For) -> For:
-        """With a variable of its own."""
-        fresh = self.names.fresh(loop.var)
-        return replace(loop, var=fresh, body=substitute(loop.body, {loop.var: Dim.of(fresh)}))
+        return For(q, Dim.of(0), count, body, "seq")
 
 
 def _is_chosen(store: Store) -> bool:

@@ -27,6 +27,7 @@ from .tree import (
     Index,
     Names,
     accesses,
+    anew,
     buffers,
     dim_loads,
     map_bodies,
@@ -129,6 +130,8 @@ class _State:
         """One loop for each row that those at the beginning of `rest` add to, and takes them from there; None where no
         two of them add to one row."""
         loops = [s for s in takewhile(self.adds, rest) if isinstance(s, For)]
+        if len(loops) < 2:
+            return None
         groups: dict[tuple[str, Index, int, int], list[For]] = {}
         var = self.names.fresh("k")
         for loop in loops:
@@ -148,7 +151,7 @@ class _State:
         joined = False
         for rows in groups.values():
             one = self.one(rows, facts, "apart") if 1 < len(rows) <= MOST_ROWS else None
-            made += one or [self.summed_first(self.own(row)) for row in rows]
+            made += one or [self.summed_first(anew(row, self.names)) for row in rows]
             joined = joined or one is not None
         if not joined:
             return None
@@ -157,10 +160,9 @@ class _State:
 
     def adds(self, stmt: Stmt) -> bool:
         """Whether it is a row that does nothing but add along memory."""
-        return self.is_row(stmt) and all(
-            isinstance(s, Store) and s.op == "add" and stmt.var in s.index[-1].symbols()  # type: ignore[union-attr]
-            for s in stmt.body  # type: ignore[union-attr]
-        )
+        if not isinstance(stmt, For) or not self.is_row(stmt):
+            return False
+        return all(isinstance(s, Store) and s.op == "add" and stmt.var in s.index[-1].symbols() for s in stmt.body)
 
     # -- the rows of a window ----------------------------------------------------------------------------------
     def rows(self, stmt: Stmt, conds: tuple[Expr, ...]) -> list[_Row] | None:
@@ -225,7 +227,7 @@ class _State:
             loops = [row.loop for row in first]
             told = "alone" if count == len(rows) else "apart"
             alone = self.one(loops, facts, told)
-            body: Body = alone or tuple(self.own(loop) for loop in loops)
+            body: Body = alone or tuple(anew(loop, self.names) for loop in loops)
             for cond in reversed(first[0].conds):
                 body = (If(cond, body),)
             apart += body
@@ -256,7 +258,7 @@ class _State:
         share = Op("less_equal", (Int(low), Int(high)), "bool")
         parts = [_Part(_Range(r.lo, r.hi), s) for r in loops for s in r.body if isinstance(s, Store)]  # as all are
         ends = _hull([_Range(row.lo, row.hi) for row in loops], facts)
-        apart = tuple(self.own(loop) for loop in loops)
+        apart = tuple(anew(loop, self.names) for loop in loops)
 
         def whole() -> tuple[For, bool]:
             body, within = self.in_registers(parts, var, facts, told)
@@ -268,7 +270,7 @@ class _State:
         # No masks go by steps: what all rows have is a loop without a branch. (Loops outside are told by `apart`.)
         every = tuple(p.stmt for p in self.in_registers(parts, var, facts, told)[0])
         begin, end = replace(whole()[0], hi=low), replace(whole()[0], lo=high)
-        return (If(share, (self.own(begin), For(var, low, high, every, "map"), self.own(end)), apart),)
+        return (If(share, (anew(begin, self.names), For(var, low, high, every, "map"), anew(end, self.names)), apart),)
 
     def counted_from_targets(self, loops: list[For], var: str) -> list[For]:
         """By one variable that is at the same place of what is stored as that of other rows, where they walk along it:
@@ -397,11 +399,6 @@ class _State:
         name = self.names.fresh(f"{buffer}_sum")
         self.made.append(Buffer(name, self.table[buffer].dtype, (), "temp"))
         return name
-
-    def own(self, loop: For) -> For:
-        """With a variable of its own."""
-        fresh = self.names.fresh(loop.var)
-        return replace(loop, var=fresh, body=substitute(loop.body, {loop.var: Dim.of(fresh)}))
 
 
 def _unstripped(row: _Row, strips: For) -> _Row | None:

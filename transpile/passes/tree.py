@@ -505,6 +505,12 @@ class Names:
         return name
 
 
+def anew(loop: For, names: Names) -> For:
+    """The loop with a variable of its own."""
+    fresh = names.fresh(loop.var)
+    return replace(loop, var=fresh, body=substitute(loop.body, {loop.var: Dim.of(fresh)}))
+
+
 def apart(kernel: Kernel, names: Names) -> tuple[Body, list[Buffer]]:
     """The body with temporaries of its own: what one of two versions makes is nothing to the other."""
     fresh = {b.name: names.fresh(b.name) for b in kernel.buffers if b.kind in ("temp", "list")}

@@ -13,7 +13,7 @@ where the passes can do more with a number: the extent of a window is written ou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ..dims import Dim
@@ -78,8 +78,9 @@ def _in_places(kernel: Kernel, scalars: dict[str, Scalar]) -> set[str]:
     for place, along, loops in _places(kernel.body) if whole else ():
         extents = {loop.var: loop.hi - loop.lo for loop in loops}
         inside = place.symbols() & extents.keys()
-        if len(inside) > 1:
-            found |= {name for var in inside for name in _short(extents[var], scalars, whole)}
+        if len(inside) > 1:  # a window, and not groups: those are as far apart as they are long
+            near = [v for v in inside if (split := place.split(v)) is not None and split[0].symbols() <= whole]
+            found |= {name for var in near for name in _short(extents[var], scalars, whole)}
         if along:
             found |= _steps(place, inside, whole)
     return found
@@ -110,12 +111,12 @@ def _short(extent: Dim, scalars: dict[str, Scalar], whole: set[str]) -> set[str]
     if not names or not names <= whole:
         return set()
     number = extent.subs({name: Dim.of(int(scalars[name].usual or 0)) for name in names}).value
-    return names if number is not None and number <= MOST else set()
+    return set(names) if number is not None and number <= MOST else set()
 
 
-def _steps(place: Dim, counters: set[str], whole: set[str]) -> set[str]:
+def _steps(place: Dim, counters: Iterable[str], whole: set[str]) -> set[str]:
     """What counters are multiplied with, where that is all."""
-    parted = (place.split(var) for var in place.symbols() & counters)
+    parted = (place.split(var) for var in counters)
     steps = [split[0].symbols() for split in parted if split is not None]
     return set().union(*(names for names in steps if names <= whole))
 
