@@ -132,9 +132,9 @@ def steps_from_both_ends(x: real["N"]) -> real["N"]:
     return y
 """
 
-APART = ["rope", "rope2", "unhaar", "triple"]  # each place is written once
+APART = ["rope", "rope2", "unhaar", "triple", "chained"]  # each place is written once, or is read before it is again
 # ... or might, as far as one can tell, not be.
-MEETING = ["chained", "meets", "crossing", "from_the_end", "from_the_end_in_steps", "steps_from_both_ends"]
+MEETING = ["meets", "crossing", "from_the_end", "from_the_end_in_steps", "steps_from_both_ends"]
 ADDING = ["from_both_ends"]
 
 

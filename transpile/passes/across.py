@@ -97,12 +97,13 @@ class _State:
         return stored_first(loop.body, buffer, set()) if buffer.shape else set_first(name, loop.body)
 
     def pays(self, loop: For) -> bool:
-        """Whether memory lies along the loop, and along none in it."""
-        places = [a for a in accesses(loop.body) if a.index and a.loops and self.table[a.buffer].kind != "temp"]
-        inner = {x.var for a in places for x in a.loops}
-        return any(self.is_along(a, loop.var) for a in places) and not any(
-            self.is_along(a, var) for a in places for var in inner
-        )
+        """Whether memory lies along the loop, and nothing that differs between its iterations along one in it."""
+        places = [a for a in accesses(loop.body) if a.index and self.table[a.buffer].kind != "temp"]
+        own = [a for a in places if any(loop.var in d.symbols() for d in a.index or ())]
+        if not any(a.loops for a in own):
+            return False  # what goes on inside is each iteration's own: that may stay in registers (`lanes`)
+        along = any(self.is_along(a, loop.var) for a in own)
+        return along and not any(self.is_along(a, x.var) for a in own for x in a.loops)
 
     def is_along(self, a: Access, var: str) -> bool:
         return step(a.index or (), self.table[a.buffer].shape, var) in (1, -1)

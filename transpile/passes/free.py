@@ -95,13 +95,14 @@ def _accumulation(stmt: Stmt) -> Stmt:
 
 
 def _extreme(stmt: Stmt) -> Stmt:
-    """if v > m: m = v    ->    m max= v; a v that is NaN is not greater than any number, and left out"""
+    """if x[i] > m: m = x[i]    ->    m max= x[i]; a NaN is not greater than any number, and left out. Of what is worked
+    out for each step, which others may do side by side, nothing is added up in a row."""
     match stmt:
         case If(Op(op, (a, b)), (Store(m, (), value, None),), ()) if op in _LARGER:
             (kind, least), other = _LARGER[op], a if _is(b, m, ()) else b
             if not _is(a if other is b else b, m, ()) or other != value or any(e.buffer == m for e in loads(value)):
                 return stmt
-            if (dtype := dtype_of(value)) not in FLOATS or a == b:
+            if (dtype := dtype_of(value)) not in FLOATS or not (isinstance(value, Load) and value.index):
                 return stmt
             if other is b:  # m < v
                 kind, least = ("min" if kind == "max" else "max"), -least
