@@ -18,6 +18,7 @@ from fuzzing.classes import FIELDS, Called, Compiled, as_class
 from fuzzing.lines import indented
 from fuzzing.scope import ONE, Dead, Shape, Variable
 from fuzzing.statements import Place, Statements
+from fuzzing.swept import Swept
 from fuzzing.walked import Walked
 from fuzzing.windowed import Windowed
 from layerc.transpile.dims import Dim
@@ -112,8 +113,8 @@ def draw_program(seed: str, name: str = "program") -> Program:
 
 def _drawn(seed: str, rng: random.Random, name: str) -> Program:
     kind = rng.random()
-    if kind < 0.3:
-        return (_aliased, _windowed, _walked)[int(kind * 10)](seed, rng, name)
+    if kind < 0.4:
+        return (_aliased, _windowed, _walked, _swept)[int(kind * 10)](seed, rng, name)
     results: list[tuple[Shape, str]] = []
     g = Statements(rng, results)
     batched = rng.random() < 0.08
@@ -173,6 +174,18 @@ def _walked(seed: str, rng: random.Random, name: str) -> Program:
     usual = {"N": rng.choice([4, 5]), "M": rng.choice([3, 7]), "K": rng.choice([2, 3, 17])}
     other = {"N": rng.choice([1, 2, 16]), "M": rng.choice([1, 2]), "K": rng.choice([1, 2, 4])}
     empty = {**usual, rng.choice(["N", "M", "K"]): 0}
+    return Program(name, drawn.text, tuple(arguments), (usual, other, empty), seed, points=4)
+
+
+def _swept(seed: str, rng: random.Random, name: str) -> Program:
+    """One of sweeps: longer than strips and vectors are, as small as a window, and of nothing."""
+    drawn = Swept(rng, name)
+    arguments = [
+        Argument(n, "real", tuple(map(Dim.of, d if n == "x" else map(int, d))), "any") for n, d in drawn.shapes.items()
+    ]
+    usual = {"N": rng.choice([4, 5, 18]), "M": rng.choice([3, 7, 19])}
+    other = {"N": rng.choice([1, 2, 3]), "M": rng.choice([1, 2, 3, 35])}
+    empty = {**usual, rng.choice(["N", "M"]): 0}
     return Program(name, drawn.text, tuple(arguments), (usual, other, empty), seed, points=4)
 
 
