@@ -29,6 +29,15 @@ def attention(q: real["T D"], k: real["S D"], v: real["S E"]) -> real["T E"]:
 
 
 @layer
+def all_alike(a: real["T"], w: Param[real["D E"]], q: real) -> real["T"]:
+    """Each row makes the same product, and something of it, for nobody."""
+    for t in range(a.shape[0]):
+        v = np.sin(q)
+        u = np.cos((v + np.zeros((w.shape[1], w.shape[0]))) @ w)
+    return a * 2.0
+
+
+@layer
 def heads(q: real["H T D"], k: real["H S D"], v: real["H S E"]) -> real["H T E"]:
     """Rows in a loop over heads, which is none over rows."""
     y = np.zeros((q.shape[0], q.shape[1], v.shape[2]))
@@ -284,6 +293,7 @@ def test_temporaries_are_of_a_strip(tmp_path: Path) -> None:
 
 ROWS = (0, 1, 3, 63, 64, 65, 130)
 SHAPES: dict[str, Any] = {
+    "all_alike": lambda b, t: [(b, t), (3, 4), (b,)],
     "attention": lambda b, n: ((b, n, 5), (b, 7, 5), (b, 7, 6)),
     "heads": lambda b, n: ((b, 2, n, 5), (b, 2, 7, 5), (b, 2, 7, 6)),
     "linear": lambda b, n: ((b, n, 5), (7, 5)),

@@ -17,7 +17,7 @@ class Swept:
         self.shapes = {"x": ["N", "M"], "w": ["3", "3"]}
         self.names = 0
         body = [line for _ in range(rng.choice([1, 2, 2, 3])) for line in self._part()]
-        head = ["N, M = x.shape", "s = 0.0", "y = np.zeros((N, M))"]
+        head = ["assert k >= 1", "N, M = x.shape", "s = 0.0", "y = np.zeros((N, M))"]
         signature = ", ".join(f'{n}: real["{" ".join(s)}"]' for n, s in self.shapes.items())
         size = f", k: int = {rng.choice([2, 3])}"
         lines = [f"def {name}({signature}{size}):", *indented([*head, *body, "return y + s"])]

@@ -192,7 +192,7 @@ class _Loops:
 
         def of(run: Body) -> Stmt:
             nonlocal used
-            if _sets(run[0], once):
+            if _sets(run[0], once) and not self.of_memory(touched(run)) & shared:
                 return run[0]
             if isinstance(run[0], Check):
                 if nonnegative(loop.hi - 1, many.facts):
