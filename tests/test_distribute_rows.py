@@ -13,6 +13,8 @@ from thorough import agrees, same_bits
 from layerc.transpile.ir import For, If, Kernel, Product
 from layerc.transpile.passes.tree import Body, walk
 
+pytestmark = pytest.mark.heavy  # half a minute of compiling
+
 TEXT = '''
 import numpy as np
 from layerc import Param, layer, real
