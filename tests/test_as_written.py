@@ -206,18 +206,11 @@ def test_rows_behind_a_branch_are_independent(kernels, name):
 def test_pixels_are_one_loop(kernels):
     """Groups of all pixels of a channel, not of each row; columns with numbers of their own go row by row."""
     h, w = Dim.of("H"), Dim.of("W")
-    for (layer, method), kernel in kernels.items():
-        loops = [s for s in walk(kernel.body) if isinstance(s, For)]
-        if layer == "maxout" and runs_loops(kernel):
-            assert any(s.hi == (h * w) // MANY_LANES for s in loops), method
-        if layer == "settled" and runs_loops(kernel):
-            steps = [s for s in loops if s.kind == "seq"]
-            assert any(
-                s.kind == "map" and w.symbols() <= s.hi.symbols()
-                for step in steps
-                for s in walk(step.body)
-                if isinstance(s, For)
-            ), method
+    for name, extent in (("maxout", h * w), ("settled", w)):
+        for (layer, method), kernel in kernels.items():
+            if layer == name and runs_loops(kernel):
+                groups = [s for s in walk(kernel.body) if isinstance(s, For) and s.hi == extent // MANY_LANES]
+                assert groups, (name, method)
 
 
 def test_alignments_of_sixteen_go_together(kernels):

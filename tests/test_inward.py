@@ -7,7 +7,9 @@ import pytest
 from nets import built_from, kernels_in
 from thorough import agrees, same_bits
 
-from layerc.transpile.passes.tree import accesses
+from layerc.build.driver import compile_module, read_module
+from layerc.transpile.ir import For
+from layerc.transpile.passes.tree import accesses, walk
 
 TEXT = '''
 import numpy as np
@@ -183,3 +185,12 @@ def test_windows_are_inside_rows(folder, package, name):
             short = [k for k, loop in enumerate(a.loops) if (loop.hi - loop.lo).value in (3, 5, 6)]
             rows = [k for k, loop in enumerate(a.loops[:-1]) if loop.hi.symbols() & {"H"}]
             assert not short or not rows or max(rows) < min(short), a
+
+
+def test_loops_have_their_own_variables(folder, package):
+    """What a nest is parted into are loops of their own, to whatever looks at them later."""
+    for part in compile_module(read_module(folder / "inward_of.py"), upto="inward").parts:
+        if part.layer.name not in ("depthwise", "bilateral", "scored", "largest"):
+            continue  # of two ways of a branch, both may have the same
+        variables = [s.var for s in walk(part.kernel.body) if isinstance(s, For)]
+        assert len(variables) == len(set(variables)), part.kernel.name

@@ -183,7 +183,7 @@ def test_gradient_source_reads_well():
     """One derivative of f, inside a loop over the stages; no step that was rejected; nothing of the search."""
     text = gradient_of(source("growth", "direct"))
     assert "ode45(" in re.findall(r"# \d+: (.*)", text)[0] and "layerc" not in text.partition("def ")[2]
-    backward = text[text.index("d_span = ") :]
+    backward = text[text.index("d_t1 = ") :]
     assert backward.count("for ") == 3 and "while" not in backward and "_saved[" not in backward
     adjoint = gradient_of(source("growth", "adjoint"))
     assert adjoint.count("while ") == 2  # no forward: y is given

@@ -98,7 +98,9 @@ def kernels(folder, package):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("batch", "n"), [(1, 1), (1, 70), (3, 2), (7, 33), (20, 16), (2, 2100), (0, 5)])
 def test_values_and_gradients(package, name, batch, n):
-    agrees(getattr(package, name), draw(name, batch, n, np.float64), np.random.default_rng(n), 1e-10, 2e-5)
+    exact = name != "shown"  # its forward that keeps goes step by step: each largest so far is kept
+    values = draw(name, batch, n, np.float64)
+    agrees(getattr(package, name), values, np.random.default_rng(n), 1e-10, 2e-5, exact)
 
 
 @pytest.mark.parametrize("name", NAMES)

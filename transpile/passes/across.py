@@ -100,7 +100,7 @@ class _State:
         """Whether memory lies along the loop, and nothing that differs between its iterations along one in it."""
         places = [a for a in accesses(loop.body) if a.index and self.table[a.buffer].kind != "temp"]
         own = [a for a in places if any(loop.var in d.symbols() for d in a.index or ())]
-        if not any(a.loops for a in own):
+        if not any({x.var for x in a.loops} & d.symbols() for a in own for d in a.index or ()):
             return False  # what goes on inside is each iteration's own: that may stay in registers (`lanes`)
         along = any(self.is_along(a, loop.var) for a in own)
         return along and not any(self.is_along(a, x.var) for a in own for x in a.loops)

@@ -20,6 +20,7 @@ from ..dims import Dim
 from ..ir import Comment, For, Kernel, Stmt, Store
 from .fuse import fuse
 from .order import perfect, rebuild, stores
+from .tidy import tidy
 from .tree import Access, Body, accesses, dim_loads, map_bodies, roots, walk
 
 MOST = 16  # places of a window along an axis
@@ -28,7 +29,7 @@ MOST = 16  # places of a window along an axis
 def inward(kernel: Kernel) -> Kernel:
     state = _State(kernel)
     body = state.body(kernel.body)
-    return fuse(replace(kernel, body=body)) if body != kernel.body else kernel
+    return fuse(tidy(replace(kernel, body=body))) if body != kernel.body else kernel
 
 
 class _State:
@@ -122,9 +123,10 @@ def _windows(loops: list[For], inside: Body) -> list[For]:
 
 
 def _is_beside(place: Dim, var: str, others: set[str]) -> bool:
-    """Whether it is the sum of the variable and one of the others."""
+    """Whether it is the sum of the variable and one of the others, each a number of times."""
     beside = place.symbols() & others
-    return var in place.symbols() and bool(beside) and all(place.split(name) is not None for name in (var, *beside))
+    parted = [place.split(name) for name in (var, *beside)] if var in place.symbols() else []
+    return len(parted) > 1 and all(p is not None and p[0].value is not None for p in parted)
 
 
 __all__ = ["inward"]

@@ -56,6 +56,8 @@ class _State:
         if not all(isinstance(s, (Store, Comment)) for s in loop.body):
             return None
         stores = [s for s in loop.body if isinstance(s, Store)]
+        if any(s.op == "add" for s in stores if not s.index):
+            return None  # a sum in strips is not what it is elsewhere
         stored = Counter(s.buffer for s in stores)
         first: dict[str, str] = {}
         for a in accesses(loop.body):
