@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 from layerc import config
+from layerc.adjoint.gradient import gradient_text
 from layerc.build.driver import build, compile_module, read_module
 from layerc.runtime import Blob, Layer, LayerState, Net, Parameter
 from layerc.transpile.ir import For, If, Kernel, Stmt
+from layerc.transpile.layers import check_file
 from layerc.transpile.passes.tree import map_bodies, walk
 
 FAMILIAR = Path(__file__).parent.parent / "benchmarks" / "familiar.py"
@@ -215,3 +217,11 @@ class Negate(Layer):
     def backward(self, backend, state, inputs, diffs):
         if diffs[0]:
             diffs[0].data *= -1
+
+
+def gradient_of(folder: Path, text: str, name: str) -> str:
+    """The source of one layer's gradient."""
+    path = folder / "text_of.py"
+    path.write_text(text)
+    layer = next(one for one in check_file(path).layers if one.name == name)
+    return gradient_text(layer, text, str(path))

@@ -62,6 +62,7 @@ def total(x: real["T C"]) -> real[""]:
 
 @layer
 def largest(x: real["T C"]) -> real["T C"]:
+    """Steps that hang on each other in the gradient, for each channel by itself."""
     y = np.zeros_like(x)
     for c in range(x.shape[1]):
         top = x[0, c]
@@ -108,23 +109,6 @@ def later(x: real["T C"]) -> real["T C"]:
 
 
 @layer
-def softmax(x: real["H C"]) -> real["H C"]:
-    """Steps that hang on each other, for each channel by itself."""
-    y = np.zeros_like(x)
-    for c in range(x.shape[1]):
-        top = x[0, c]
-        for t in range(1, x.shape[0]):
-            top = max(top, x[t, c])
-        total = 0.0
-        for t in range(x.shape[0]):
-            y[t, c] = np.exp(x[t, c] - top)
-            total += y[t, c]
-        for t in range(x.shape[0]):
-            y[t, c] /= total
-    return y
-
-
-@layer
 def entropy(x: real["H W C"], label: i32["C"]) -> real[""]:
     """Arrays of its own, and an index that is asked about last."""
     total = 0.0
@@ -165,7 +149,6 @@ SHAPES = {
     "largest": ["h c"],
     "shared": ["h c"],
     "later": ["h c"],
-    "softmax": ["h c"],
     "entropy": ["h w c", "labels"],
     "two_questions": ["h c", "labels", "labels"],
     "some": ["h c"],

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from nets import built_from
+from nets import built_from, gradient_of
 from thorough import agrees
-
-from layerc.adjoint.gradient import gradient_text
-from layerc.transpile.layers import check_file
 
 TEXT = '''
 import numpy as np
@@ -66,13 +63,6 @@ def package(folder):
     return built_from(folder, "merge_of", TEXT)
 
 
-def gradient_of(folder, name: str) -> str:
-    path = folder / "text_of.py"
-    path.write_text(TEXT)
-    layer = next(one for one in check_file(path).layers if one.name == name)
-    return gradient_text(layer, TEXT, str(path))
-
-
 def test_values_and_gradients(package):
     rng = np.random.default_rng(0)
     agrees(package.running, [rng.standard_normal((2, 3, 5))], rng, 1e-12, 2e-6)
@@ -89,5 +79,5 @@ def test_names_that_change_places(package, seed):
 
 
 def test_no_name_only_hands_a_value_over(folder):
-    assert "top = np.maximum(top, x[t, j])" in gradient_of(folder, "running")
-    assert "d_bias = dy * (1 - y * y)" in gradient_of(folder, "dense")
+    assert "top = np.maximum(top, x[t, j])" in gradient_of(folder, TEXT, "running")
+    assert "d_bias = dy * (1 - y * y)" in gradient_of(folder, TEXT, "dense")

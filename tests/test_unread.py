@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from nets import built_from
+from nets import built_from, gradient_of
 from thorough import agrees
-
-from layerc.adjoint.gradient import gradient_text
-from layerc.transpile.layers import check_file
 
 TEXT = '''
 import numpy as np
@@ -90,20 +87,13 @@ def test_values_and_gradients(package, name):
     agrees(getattr(package, name), [x], np.random.default_rng(4), 1e-12, 2e-6)
 
 
-def gradient_of(folder, name: str) -> str:
-    path = folder / "text_of.py"
-    path.write_text(TEXT)
-    layer = next(one for one in check_file(path).layers if one.name == name)
-    return gradient_text(layer, TEXT, str(path))
-
-
 def test_only_what_is_read_is_left(folder):
     """Of what the loops write over, the division asks; what the exponential went over nobody asks for."""
-    text = gradient_of(folder, "scaled")
+    text = gradient_of(folder, TEXT, "scaled")
     assert text.count("= np.empty(") == 2 and "total_saved" in text, text
     assert text.count("= y_saved[") == 1 and "= 0\n" not in text, text
 
 
 def test_what_is_read_again_is_taken_back(folder):
-    text = gradient_of(folder, "neighbours")
+    text = gradient_of(folder, TEXT, "neighbours")
     assert "y[j_2] = y_saved[k, j_2 - 1]" in text, text

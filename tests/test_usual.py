@@ -206,7 +206,7 @@ def test_what_is_given_must_fit_all_the_same(package, name):
     layer, x = getattr(package, name), draw((2, 6, 7))
     with pytest.raises(ValueError, match="negative"):
         layer(x, k=9)
-    with pytest.raises((ValueError, ZeroDivisionError), match="zero|0"):
+    with pytest.raises(ValueError, match="division by zero"):
         layer(x, s=0)
 
 
