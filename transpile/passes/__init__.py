@@ -166,6 +166,8 @@ PASSES: tuple[tuple[str, Pass], ...] = (
 )
 
 NAMES = tuple(name for name, _ in PASSES)
+# From the windows on, passes write a loop twice: for vectors and what is left of them, for two ways of a branch.
+WITH_OWN_LOOPS = NAMES[: NAMES.index("windows")]
 
 
 def run(kernel: Kernel, upto: str | None = None, trace: Callable[[str, Kernel], None] | None = None) -> Kernel:
@@ -176,7 +178,7 @@ def run(kernel: Kernel, upto: str | None = None, trace: Callable[[str, Kernel], 
     made = Versions.of(verify(kernel))
     for name, function in (("lower", verify), *PASSES):
         try:
-            made = made.map(partial(_checked, function))
+            made = made.map(partial(_checked, function, name in WITH_OWN_LOOPS))
         except IRError as fault:
             raise IRError(f"after pass {name}: {fault}") from None
         if trace:
@@ -186,9 +188,9 @@ def run(kernel: Kernel, upto: str | None = None, trace: Callable[[str, Kernel], 
     return made.joined()
 
 
-def _checked(function: Pass, kernel: Kernel) -> Kernel:
+def _checked(function: Pass, own_loops: bool, kernel: Kernel) -> Kernel:
     changed = function(kernel)
-    return verify(changed) if changed != kernel else kernel
+    return verify(changed, own_loops) if changed != kernel else kernel
 
 
 __all__ = ["NAMES", "PASSES", "IRError", "run", "verify"]

@@ -94,7 +94,9 @@ def _without_fills(first: For, second: For, memory: Memory) -> tuple[For, For] |
     filled &= touched((second,))
     fills = tuple(s for s in first.body if isinstance(s, Store) and s.buffer in filled)
     rest = tuple(s for s in first.body if s not in fills)
-    apart = replace(first, body=fills), replace(first, body=rest)
+    # The variable that `merged` does not keep is free for the other loop.
+    free = first.var if second.var in memory.named else second.var
+    apart = replace(first, var=free, body=substitute(fills, {first.var: Dim.of(free)})), replace(first, body=rest)
     works = fills and any(isinstance(s, For) for s in rest)
     return apart if works and independent((apart[0],), (apart[1],), memory) else None
 

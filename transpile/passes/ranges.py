@@ -18,6 +18,7 @@ from dataclasses import replace
 from ..dims import ANY, Atom, Dim, Facts, minimum, nonnegative
 from ..ir import Check, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store, While
 from .fold import fold_body
+from .tidy import tidy
 from .tree import Body, Names, apart, dim_loads, map_all, map_stmts, walk
 
 MOST = 24  # questions
@@ -35,7 +36,7 @@ def ranges(kernel: Kernel) -> Kernel:
         cond = holds if isinstance(cond, Const) else Op("logical_and", (cond, holds), "bool")
     inside = _without_checks(fold_body(map_all(kernel.body, lambda e: asked.answers.get(e, e))), asked.places)
     checked, more = apart(kernel, Names.of(kernel))
-    return replace(kernel, buffers=(*kernel.buffers, *more), body=(If(cond, inside, checked),))
+    return tidy(replace(kernel, buffers=(*kernel.buffers, *more), body=(If(cond, inside, checked),)))
 
 
 class _Questions:

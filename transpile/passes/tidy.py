@@ -11,30 +11,43 @@ Later passes compare loops by name, move them, and need not think of comments be
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..dims import Dim
-from ..ir import Comment, For, Kernel, Stmt
-from .tree import Body, Names, bodies, map_bodies, substitute, walk
+from ..ir import Buffer, Comment, For, Kernel, Stmt
+from .tree import Body, Names, bodies, map_bodies, substitute, touched, walk
 
 
 def tidy(kernel: Kernel) -> Kernel:
     taken = set(kernel.dims) | {s.name for s in kernel.scalars} | {b.name for b in kernel.buffers}
     # A new name is no loop's at all, or a loop further in that has it already would capture it.
     names = Names(taken | {s.var for s in walk(kernel.body) if isinstance(s, For)})
-    return replace(kernel, body=_unique(_lower_comments(kernel.body), taken, names))
+    own = _Own(taken, names, {b.name: b for b in kernel.buffers})
+    body = own.body(_lower_comments(kernel.body))
+    return replace(kernel, body=body, buffers=tuple(own.table.values()))
 
 
-def _unique(body: Body, taken: set[str], names: Names) -> Body:
-    found: list[Stmt] = []
-    for stmt in body:
-        if isinstance(stmt, For):
-            var = names.fresh(stmt.var) if stmt.var in taken else stmt.var
-            taken.add(var)
-            inside = stmt.body if var == stmt.var else substitute(stmt.body, {stmt.var: Dim.of(var)})
-            stmt = replace(stmt, var=var, body=inside)
-        found.append(map_bodies(stmt, lambda inner: _unique(inner, taken, names)))
-    return tuple(found)
+@dataclass(frozen=True)
+class _Own:
+    """Gives loops whose variables are taken new ones, and with them the extents of what is theirs."""
+
+    taken: set[str]
+    names: Names
+    table: dict[str, Buffer]
+
+    def body(self, body: Body) -> Body:
+        return tuple(map_bodies(self.own(s) if isinstance(s, For) else s, self.body) for s in body)
+
+    def own(self, loop: For) -> For:
+        if loop.var not in self.taken:
+            self.taken.add(loop.var)
+            return loop
+        fresh = self.names.fresh(loop.var)
+        self.taken.add(fresh)
+        for name in touched(loop.body):
+            shape = tuple(d.subs({loop.var: Dim.of(fresh)}) for d in self.table[name].shape)
+            self.table[name] = replace(self.table[name], shape=shape)
+        return replace(loop, var=fresh, body=substitute(loop.body, {loop.var: Dim.of(fresh)}))
 
 
 def _lower_comments(body: Body) -> Body:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ..dims import Dim
 from ..ir import Buffer, Expr, For, Grow, If, Int, Kernel, Load, Op, Product, Scalar, Stmt, Store
-from .tree import accesses, bodies, own_accesses, own_dims, own_exprs, parts, roots
+from .tree import accesses, bodies, own_accesses, own_dims, own_exprs, parts, roots, walk
 
 STORE_OPS = ("add", "mul", "max", "min", "or", "and")
 DTYPES = ("real", "f32", "f64", "i32", "i64", "bool")
@@ -17,11 +17,15 @@ class IRError(AssertionError):
     """A pass, or lowering, made a kernel that means nothing."""
 
 
-def verify(kernel: Kernel) -> Kernel:
-    """Names are known where they are used and mean one thing, ranks agree, inputs are not written."""
+def verify(kernel: Kernel, own_loops: bool = False) -> Kernel:
+    """Names are known where they are used and mean one thing, ranks agree, inputs are not written. `own_loops`: no two
+    loops have one variable (`tidy` sees to that), not even where one cannot see the other: passes take what they find
+    out of a name for true wherever it stands."""
     checker = _Checker(kernel)
     checker.declarations()
     checker.body(kernel.body, checker.known)
+    if own_loops:
+        checker.loops()
     if checker.faults:
         raise IRError(f"{kernel.name}: " + "; ".join(checker.faults[:10]))
     return kernel
@@ -111,6 +115,11 @@ class _Checker:
                         self.parallel(stmt)
             for b in bodies(stmt):
                 self.body(b, inner)
+
+    def loops(self) -> None:
+        for name, times in Counter(s.var for s in walk(self.kernel.body) if isinstance(s, For)).items():
+            if times > 1:
+                self.fault(f"{times} loops have the variable {name}")
 
     def parallel(self, loop: For) -> None:
         """No two iterations write to one place: each has a part of the buffer, or a copy that storage gives it."""
