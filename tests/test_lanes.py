@@ -10,12 +10,13 @@ import textwrap
 
 import numpy as np
 import pytest
+from nets import load_package
 
 from layerc.build.driver import build, compile_module, read_module
 from layerc.transpile.dims import Dim
 from layerc.transpile.dump import dump
 from layerc.transpile.ir import For, If
-from layerc.transpile.passes.tree import bodies
+from layerc.transpile.passes.tree import accesses, bodies, walk
 
 HEAD = "import numpy as np\nfrom layerc import Param, layer, real\n"
 
@@ -335,3 +336,48 @@ def test_few_examples_walk_together_where_that_pays(tmp_path):
     assert chosen(4, 8)
     assert chosen(16, 32)
     assert not chosen(4, 60)
+
+
+TURNED_POINTS = """
+    @layer
+    def turned(axis: real["3"], angle: real, p: real["N 3"]) -> real["N 3"]:
+        k = axis / np.sqrt(axis @ axis)
+        y = np.zeros_like(p)
+        last = np.zeros(3)
+        for i in range(p.shape[0]):
+            a, b, c = p[i, 0], p[i, 1], p[i, 2]
+            across = np.array([k[1] * c - k[2] * b, k[2] * a - k[0] * c, k[0] * b - k[1] * a])
+            last = 0.5 * last + p[i] * np.cos(angle) + across * np.sin(angle)
+            y[i] = last
+        return y
+    """
+
+
+def test_what_each_step_reads_lies_beside_that_of_other_lanes(tmp_path):
+    """Of sixteen examples the axis and the angle are laid side by side once: a step picks nothing from far apart."""
+    (tmp_path / "turned.py").write_text(HEAD + textwrap.dedent(TURNED_POINTS))
+    for part in compile_module(read_module(tmp_path / "turned.py"), upto="lanes").parts:
+        steps = [s for s in walk(part.kernel.body) if isinstance(s, For) and s.kind == "seq" and s.hi == Dim.of("N")]
+        lanes = [s for loop in steps for s in walk(loop.body) if isinstance(s, For) and s.hi == Dim.of(16)]
+        assert lanes, part.method
+        far = {
+            a.buffer for a in accesses(tuple(lanes)) if a.index and "batch" in {n for d in a.index for n in d.symbols()}
+        }
+        assert not far, (part.method, far)
+
+
+@pytest.mark.parametrize("batch", [1, 3, 4, 15, 16, 17, 35])
+def test_lanes_of_matrices_and_numbers(tmp_path, batch):
+    """Whatever is turned for a group, whole or not, is each example's own."""
+    (tmp_path / "turned.py").write_text(HEAD + textwrap.dedent(TURNED_POINTS))
+    package = load_package(build(tmp_path / "turned.py"), f"turned_{batch}")
+    rng = np.random.default_rng(5)
+    values = [rng.standard_normal((batch, *shape)) for shape in ((3,), (), (7, 3))]
+    dy = rng.standard_normal((batch, 7, 3))
+    y, pullback = package.turned.vjp(*values)
+    given = pullback(dy)
+    for b in range(batch):
+        one, back = package.turned.vjp(*(v[b : b + 1] for v in values))
+        np.testing.assert_allclose(y[b], one[0], rtol=1e-13, atol=1e-13)
+        for gradient, own in zip(given, back(dy[b : b + 1])):
+            np.testing.assert_allclose(gradient[b], own[0], rtol=1e-11, atol=1e-12)

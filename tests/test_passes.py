@@ -618,3 +618,57 @@ def test_a_sum_beside_another_place_of_its_array_is_in_a_register(tmp_path):
     added = [(row.var, s) for row in rows for s in tree.walk(row.body) if isinstance(s, ir.Store) and s.op]
     assert len(added) > 8
     assert not any(s.index and not any(var in d.symbols() for d in s.index) for var, s in added)
+
+
+def test_loops_that_share_a_variable_are_a_fault():
+    """What a pass finds out of a name it takes for true wherever the name stands."""
+    pair = tuple(ir.For("i", Dim.of(0), Dim.of("N"), (_store(),)) for _ in range(2))
+    kernel = ir.Kernel("k", ("N",), (), (ir.Buffer("y", "real", (Dim.of("N"),), "out"),), pair)
+    with pytest.raises(IRError, match="2 loops have the variable i"):
+        verify(kernel, own_loops=True)
+    assert verify(kernel) == kernel
+    assert verify(passes.tidy(kernel), own_loops=True)
+
+
+def test_extents_of_what_a_loop_owns_follow_its_variable():
+    n, i = Dim.of("N"), Dim.of("i")
+    one = ir.Const(1.0, "real")
+    table = {name: ir.Buffer(name, "real", (i,), "temp") for name in ("t", "u")}
+    loops = tuple(
+        ir.For("i", Dim.of(0), n, (ir.For(f"k{name}", Dim.of(0), i, (ir.Store(name, (Dim.of(f"k{name}"),), one),)),))
+        for name in table
+    )
+    kernel = passes.tidy(ir.Kernel("k", ("N",), (), tuple(table.values()), loops))
+    first, second = kernel.body
+    assert first.var != second.var
+    assert [b.shape for b in kernel.buffers] == [(Dim.of(first.var),), (Dim.of(second.var),)]
+
+
+def test_what_is_dear_before_a_loop_and_kept_anyway_is_vectorised_on_its_own(tmp_path):
+    """Capsules: the gradient of a routing makes the exponentials anew, and reads them twice."""
+    (tmp_path / "routed.py").write_text(
+        textwrap.dedent("""
+        import numpy as np
+        from layerc import layer, real
+
+
+        @layer
+        def routed(u: real["I J D"]) -> real["J D"]:
+            n, m, d = u.shape
+            b = np.zeros((n, m))
+            v = np.zeros((m, d))
+            for r in range(3):
+                e = np.exp(b)
+                v = ((e / e.sum(axis=1, keepdims=True))[:, :, None] * u).sum(axis=0)
+                b = b + (u * v[None]).sum(axis=2)
+            return v
+        """)
+    )
+    for name, kernel in kernels_of(tmp_path / "routed.py").items():
+        dear = [x for x in loops(kernel) if any(_has_exp(s) for s in x.body)]
+        assert dear, name
+        assert not any(isinstance(s, ir.For) for x in dear for s in x.body), name
+
+
+def _has_exp(stmt: ir.Stmt) -> bool:
+    return isinstance(stmt, ir.Store) and any(isinstance(e, ir.Op) and e.op == "exp" for e in tree.parts(stmt.value))

@@ -230,7 +230,8 @@ def _worth(state: Together) -> Dim | None:
     alone, together = Dim.of(0), Dim.of(0)
     try:
         counted = _ranges(walk(state.loop.body))
-        room = sum((largest(product(b.shape), counted) * 8 for b in state.made if b.kind != "list"), Dim.of(0))
+        own = [b for b in state.made if b.kind != "list" and not b.alias]
+        room = sum((largest(product(b.shape), counted) * 8 for b in own), Dim.of(0))
         good = [_flag(MOST_BYTES - room)]
         for stmt, loops in _nested(state.loop.body):
             if loops and loops[-1].kind == "map" and _looks_up_rows(stmt, loops[-1].var, state.wide.keys()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..dims import Dim, minimum
+from ..dims import Dim, minimum, product
 from ..ir import Buffer, Cast, Expr, For, If, Int, Load, Op, Stmt, Store
 from .alike import LANES, Alike
 from .predicate import conjunction
@@ -23,17 +23,19 @@ class SideBySide(Alike):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.flat: dict[str, str] = {}
         self.position = self.names.fresh("lane")  # stands for a lane's place until there is a loop
 
     # -- arrays of the caller, with the lanes innermost ------------------------------------------------------
     def lay_out(self, recurrences: list[Stmt], mixed: bool) -> None:
-        """Give inputs and outputs that have an axis for the batch, and more, a wide copy: those that a recurrence walks
-        along; all, where map loops inside of one read them again and again."""
+        """Give inputs and outputs that have an axis for the batch a wide copy: those that a recurrence walks along, or
+        reads at one place at each step; all, where map loops inside of one read them again and again."""
         walked = {a.buffer for stmt in recurrences for a in accesses((stmt,)) if _walks(a, self.table[a.buffer].shape)}
+        walked |= {a.buffer for stmt in recurrences for a in accesses((stmt,)) if a.mode == "r" and _stands_still(a)}
         inside, outside = list(accesses(self.loop.body)), [a.buffer for a in accesses(self.kernel.body)]
         for name in sorted({a.buffer for a in inside}):
             buffer, mine = self.table[name], [a for a in inside if a.buffer == name]
-            if buffer.kind not in ("in", "out") or len(buffer.shape) < 2 or not (mixed or name in walked):
+            if buffer.kind not in ("in", "out") or not buffer.shape or not (mixed or name in walked):
                 continue
             if buffer.kind == "out" and outside.count(name) != len(mine):
                 continue
@@ -48,36 +50,46 @@ class SideBySide(Alike):
         return self._moved("out")
 
     def _moved(self, kind: str) -> Body:
-        """Between the caller's arrays and their wide copies; a group that is whole has its lanes in a row."""
+        """Between the caller's arrays and their wide copies: each is a matrix of examples and what they have, turned.
+        Lanes of a group that is not whole repeat the last example."""
         names = [n for n in self.packed if self.table[n].kind == kind]
-        whole = tuple(s for n in names for s in self._copy(n, kind == "in", True))
-        if self.last is None or not whole:
-            return whole
-        part = tuple(s for n in names for s in self._copy(n, kind == "in", False))
-        return (If(Op("equal", (Int(self.valid), Int(self.extent)), "bool"), whole, part),)
+        moved = tuple(self._turned(n, kind == "in") for n in names)
+        if self.last is None or not moved or kind == "out":
+            return moved
+        repeated = tuple(self._repeated(n) for n in names)
+        return (*moved, If(Op("less", (Int(self.valid), Int(self.extent)), "bool"), repeated))
 
-    def _copy(self, name: str, inward: bool, whole: bool) -> Body:
-        buffer, wide = self.table[name], self.packed[name]
-        *outer, last = (Dim.of(self.names.fresh("n")) for _ in buffer.shape[1:])
-        block, lane, rest = (Dim.of(self.names.fresh(n)) for n in ("block", "l", "l"))
-        lanes = self.extent if inward or whole else self.valid
+    def _turned(self, name: str, inward: bool) -> Stmt:
+        column, lane = (Dim.of(self.names.fresh(n)) for n in ("n", "l"))
+        array, wide = self._in_one_axis(name, 1), self._in_one_axis(self.packed[name], 0)
+        here, there = (self.number(lane, True), column), (column, lane)
+        if inward:
+            move = Store(wide, there, self.as_number(Load(array, here, self.table[array].dtype)))
+        else:
+            move = Store(array, here, self.load(wide, there, self.table[array].dtype))
+        return _map(column, self.table[wide].shape[0], _map(lane, self.valid, move))
 
-        def move(column: Dim, lane: Dim) -> Stmt:
-            here, there = (self.number(lane, whole or not inward), *outer, column), (*outer, column, lane)
-            if inward:
-                return Store(wide, there, self.as_number(Load(name, here, buffer.dtype)))
-            return Store(name, here, self.load(wide, there, buffer.dtype))
+    def _repeated(self, name: str) -> Stmt:
+        column, lane = (Dim.of(self.names.fresh(n)) for n in ("n", "l"))
+        wide = self._in_one_axis(self.packed[name], 0)
+        last = Load(wide, (column, self.valid - 1), self.table[wide].dtype)
+        repeat = For(str(lane), self.valid, self.extent, (Store(wide, (column, lane), last),), "map")
+        return _map(column, self.table[wide].shape[0], repeat)
 
-        # Squares of 16 x 16: the rows of an array are often so far apart that they evict each other from the cache.
-        full = buffer.shape[-1] // LANES
-        square: Stmt = _map(last, LANES, move(block * LANES + last, lane))
-        body: Body = (_map(block, full, _map(lane, lanes, square)),)
-        if full * LANES != buffer.shape[-1]:
-            column = Dim.of(self.names.fresh("n"))
-            body += (For(str(column), full * LANES, buffer.shape[-1], (_map(rest, lanes, move(column, rest)),), "map"),)
-        for var, extent in reversed(list(zip(outer, buffer.shape[1:-1], strict=True))):
-            body = (For(str(var), Dim.of(0), extent, body, "map"),)
-        return body
+    def _in_one_axis(self, name: str, first: int) -> str:
+        """The buffer with what an example has in one axis, the `first` or behind it, whatever its shape is."""
+        buffer = self.table[name]
+        last = len(buffer.shape) - 1 + first  # the lanes of a wide one stay as they are
+        if last - first == 1:
+            return name
+        if name in self.flat:
+            return self.flat[name]
+        shape = (*buffer.shape[:first], product(buffer.shape[first:last]), *buffer.shape[last:])
+        flat = Buffer(self.names.fresh(f"{name}_flat"), buffer.dtype, shape, "temp", alias=buffer.alias or name)
+        self.table[flat.name] = flat
+        self.made.append(flat)
+        self.flat[name] = flat.name
+        return flat.name
 
     def load(self, wide: str, index: tuple[Dim, ...], dtype: str) -> Expr:
         there = Load(wide, index, self.table[wide].dtype)
@@ -158,6 +170,12 @@ class SideBySide(Alike):
 
 def _map(var: Dim, extent: Dim | int, stmt: Stmt) -> For:
     return For(str(var), Dim.of(0), Dim.of(0) + extent, (stmt,), "map")
+
+
+def _stands_still(access: Access) -> bool:
+    """Whether each step reads the same number: of sixteen examples sixteen, from far apart."""
+    turns = {loop.var for loop in access.loops}
+    return not any(place.symbols() & turns for place in access.index or ())
 
 
 def _walks(access: Access, shape: tuple[Dim, ...]) -> bool:
