@@ -53,6 +53,7 @@ from .blocks import taken
 from .contractions import by_contractions
 from .cotangents import Cotangents
 from .early import without_saved
+from .extremes import by_ties
 from .finality import LASTING, final_when_read, settled_stores, written_once
 from .keep import Kept, keep
 from .leftover import with_lengths
@@ -128,7 +129,8 @@ def _settled(
     fresh = Fresh(taken(function))
     function, left = with_lengths(named_reductions(function, fresh), fresh, _facts(function))
     function, shifts = without_shifts(function)
-    idle = idle | shifts
+    function, extremes = by_ties(function, idle | shifts)
+    idle = idle | shifts | extremes
     versioned: set[str] = set()
     undone: set[str] = set()
     while True:

@@ -723,6 +723,82 @@ def window_behind_a_window(x: real["N"], c: real["D"]):
         for j in range(min(c.shape[0], n - i - 1)):
             z[i] += 0.3 * y[i + j + 1]
     return z
+
+def largest_of_rows(x: real["N M"]):
+    y = np.zeros_like(x)
+    for i in range(x.shape[0]):
+        top = -np.inf
+        for j in range(x.shape[1]):
+            top = max(top, x[i, j])
+        for j in range(x.shape[1]):
+            y[i, j] = top * x[i, j]
+    return y
+
+def smallest_from_the_first(x: real["N M"]):
+    y = np.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        low = x[i, 0]
+        for j in range(1, x.shape[1]):
+            low = np.minimum(x[i, j], low)
+        y[i] = np.sin(low) * x[i, 1]
+    return y
+
+def largest_or_nothing(x: real["N M"], b: real["D"]):
+    y = np.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        top = b[i] * b[i]
+        above = 0.0
+        for j in range(x.shape[1]):
+            if j != i:
+                top = max(top, x[i, j])
+            above = max(above, x[i, j] - b[i])
+        y[i] = top * top + above * x[i, 0]
+    return y
+
+def largest_sum_of_paths(s: real["T D"], w: real["D D"]):
+    a = np.sin(s[0])
+    for t in range(1, s.shape[0]):
+        new = np.zeros(s.shape[1])
+        for j in range(s.shape[1]):
+            best = -np.inf
+            for i in range(s.shape[1]):
+                path = a[i] + w[i, j]
+                best = max(best, path - s[t, i])
+            new[j] = best * s[t, j]
+        a = new
+    return a
+
+def largest_of_what_was_made(x: real["N M"], w: real["N M"]):
+    y = np.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        s = np.zeros(x.shape[1])
+        top = -np.inf
+        for j in range(x.shape[1]):
+            s[j] = x[i, j] * w[i, j]
+            s[j] += x[i, 0]
+            top = max(top, s[j])
+        for j in range(x.shape[1]):
+            s[j] = np.exp(s[j] - 0.5 * top)
+        y[i] = np.sum(s)
+    return y
+
+def largest_of_two_loops(x: real["N M"], k: real["D"]):
+    far = 0.2
+    near = np.inf
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            far = max(far, x[i, j] - k[i])
+            near = min(near, k[i])
+    return far * near
+
+def largest_of_products(x: real["N M"], w: real["N M"]):
+    y = np.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        top = -np.inf
+        for j in range(x.shape[1]):
+            top = max(top, x[i, j] * w[i, j] + x[i, 0])
+        y[i] = top * x[i, 1]
+    return y
 '''
 _LANGUAGE_SHAPES: dict[str, tuple[int, ...]] = {"N": (6,), "N M": (3, 4), "T D": (4, 3), "N D": (4, 3), "D": (3,), "3 D": (3, 4), "N K": (3, 2), "D D": (3, 3)}
 

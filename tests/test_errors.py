@@ -80,6 +80,8 @@ MISTAKES = [
     ('def f(x: real["*S *T"]):\n    return x', 2, 'annotation', 'at most one group', ''),
     ('def f(*x):\n    return x', 2, 'annotation', 'no * or ** arguments', 'name every'),
     ('def f(x: real["N"] = 3):\n    return x', 2, 'annotation', 'has a default', 'configuration'),
+    ('def f(x: real["N"], k: i64 = 3):\n    return x[k:]', 2, 'annotation', 'each example has its own', 'k: int = 3'),
+    ('def f(x: real, k: real = -2.5):\n    return x * k', 2, 'annotation', 'each example has its own', 'k: float = ...'),
     ('def f(x: real["N"]):\n    x[0] = "a"\n    return x', 3, 'type', '', ''),
     ('def f(i: i64["N"]):\n    i[0] = 1.5\n    return i', 3, 'type', 'cannot store', 'astype'),
     ('def f(x: real["N"]):\n    x[:3] = np.ones(4)\n    return x', 3, 'shape', 'do not broadcast', ''),

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from gradient_cases import CASES, Case
 
+from layerc.adjoint.extremes import by_ties
 from layerc.adjoint.gradient import gradient_file
 from layerc.adjoint.rules import differentiable
 from layerc.transpile.backwards import cotangents_of
@@ -136,7 +137,8 @@ def operations_in(case: Case) -> set[str]:
     """Rows through which a derivative flows in a case."""
     found: set[str] = set()
     for layer in check_file(Path("case.py"), layer_source(case)).layers:
-        for stmt in walk_stmts(layer.predict.body):
+        shared, _ = by_ties(layer.predict, frozenset())
+        for stmt in (*walk_stmts(layer.predict.body), *walk_stmts(shared.body)):
             for top in stmt_exprs(stmt):
                 found |= {e.op for e in walk(top) if isinstance(e, Call) and any(differentiable(e))}
     return found

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from . import defaults
-from .annotations import parse_annotation
+from .annotations import Annotation, parse_annotation
 from .dims import Dim
 from .errors import Mistake, Reporter, Suppressed, span_of
 from .program import Name, Parameter, Span, Type
@@ -73,15 +73,23 @@ def _parameter(source: Source, arg: Any, default: Any, fresh: Fresh) -> Paramete
     value = None
     if default is not None:
         if annotation.role != "config":
-            raise Mistake(
-                span,
-                "annotation",
-                f"the {'generator' if annotation.role == 'random' else 'array'} {arg.id} has a default",
-                "only configuration (float, int, bool) has defaults",
-            )
+            raise Mistake(span, "annotation", *_has_a_default(arg.id, annotation, getattr(default, "value", ...)))
         value = defaults.default(default, annotation.type.dtype, arg.id, source)
     fresh(arg.id)
     return Parameter(arg.id, annotation.role, annotation.type, annotation.text, value, default is None, span=span)
+
+
+def _has_a_default(name: str, annotation: Annotation, default: object) -> tuple[str, str]:
+    """What is wrong, and what to write."""
+    if annotation.role == "random":
+        return f"the generator {name} has a default", "only configuration (float, int, bool) has defaults"
+    if annotation.type.shape:
+        return f"the array {name} has a default", "only configuration (float, int, bool) has defaults"
+    python = {"bool": "bool", "i32": "int", "i64": "int"}.get(annotation.type.dtype, "float")
+    return (
+        f"{name}, of which each example has its own, has a default",
+        f"configuration, the same for all, has defaults: {name}: {python} = {'...' if default is ... else default}",
+    )
 
 
 def entering(param: Parameter) -> Value:

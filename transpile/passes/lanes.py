@@ -67,7 +67,7 @@ def lanes(kernel: Kernel) -> Kernel:
     kernel = asking(flat_elements(kernel))
     body: list[Stmt] = []
     for stmt in kernel.body:
-        if isinstance(stmt, For) and stmt.kind == "map" and not _only_searches(stmt):
+        if isinstance(stmt, For) and stmt.kind == "map" and not _only_searches(stmt) and not _only_moves(stmt):
             if kernel.batch is None:
                 made = _along_elements(stmt, kernel, None) or _split(stmt, kernel)
             else:
@@ -88,10 +88,20 @@ def _only_searches(nest: For) -> bool:
     return bool(found) and all(isinstance(s, While) and _float_flops(s) < SEARCHING for s in found)
 
 
-def _float_flops(loop: While) -> int:
+def _only_moves(nest: For) -> bool:
+    """Whether all that recurs in it moves numbers to and from places that are looked up: of sixteen examples each
+    place is looked up for itself, and the arrays would be turned for nothing."""
+    found = [s for s in walk((nest,)) if is_recurrence(s)]
+    looks_up = any(any(dim_loads(d)) for loop in found for a in accesses((loop,)) for d in a.index or ())
+    return looks_up and not any(map(_float_flops, found))
+
+
+def _float_flops(loop: Stmt) -> int:
     """Of one iteration."""
-    ops = (e for s in walk((loop,)) for own in own_exprs(s) for e in parts(own) if isinstance(e, Op))
-    return sum(flops(e.op) for e in ops if e.dtype in FLOATS)
+    inside = list(walk((loop,)))
+    ops = (e for s in inside for own in own_exprs(s) for e in parts(own) if isinstance(e, Op))
+    added = sum(isinstance(s, Store) and s.op is not None and bool(s.index) for s in inside)
+    return sum(flops(e.op) for e in ops if e.dtype in FLOATS) + added
 
 
 def _split(loop: For, kernel: Kernel) -> tuple[list[Stmt], Kernel] | None:

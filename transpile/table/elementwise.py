@@ -161,6 +161,8 @@ add(
         ("np.where((a >= a_min) & (a <= a_max), dy, 0)", "np.where((a < a_min) & (a_min <= a_max), dy, 0)", "np.where((a > a_max) | (a_min > a_max), dy, 0)"),
         "lc_min{f}(lc_max{f}({0}, {1}), {2}){i}lc_smaller(lc_larger({0}, {1}), {2})", flops=2,
     ),
+    # What a running largest leaves to the one that it was (adjoint/extremes.py): the others are not passed by.
+    Row("share", "share", "c, a", "elementwise", lambda args, static: args[1], (None, "np.where(c, dy, 0)"), "(({0}) ? ({1}) : 0)"),
     Row("where", "np.where", "c, a, b", "elementwise", _select, (None, "np.where(c, dy, 0)", "np.where(c, 0, dy)"), "(({0}) ? ({1}) : ({2}))"),
 )
 

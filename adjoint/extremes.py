@@ -1,0 +1,233 @@
+"""The largest, or the smallest, that a loop has seen: its derivative goes to where it was found, once it is known.
+
+    top = -np.inf                            largest = -np.inf
+    for j in range(n):                       for j in range(n): largest = max(largest, x[j])
+        top = max(top, x[j])          ->     ties = sum of 1.0 where x[j] == largest
+    ...                                      shares = sum of x[j] / ties where x[j] == largest
+                                             top = with_derivative(largest, shares)
+
+Otherwise the reverse would need what had been the largest before each step, and ask the steps one after the other.
+Equal ones share evenly, as those of `max(a, b, c)` and of `np.max` do. What is asked whether it is the largest is
+computed a second time for that: it must be the same to the last bit, so that it may be read, added and chosen, not
+multiplied. The few elements of a window, whose extents are known or configuration, stay in registers as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, field, replace
+
+from ..transpile import construct
+from ..transpile.construct import const
+from ..transpile.merge import merged_block
+from ..transpile.program import (
+    FLOATS,
+    Assign,
+    At,
+    Call,
+    Const,
+    Expr,
+    For,
+    Function,
+    If,
+    Index,
+    Name,
+    Stmt,
+    Store,
+    While,
+    children,
+    names,
+    stmt_exprs,
+    stored,
+    walk,
+    walk_stmts,
+)
+from ..transpile.values import Fresh
+from .blocks import rebound, taken
+from .rooms import most_trips
+
+_EXACT = ("add", "subtract", "negative", "abs", "maximum", "minimum", "where")  # no part of an `a * b + c`
+_HINTS = {"maximum": "largest", "minimum": "smallest"}
+
+
+def by_ties(function: Function, idle: Set[str]) -> tuple[Function, frozenset[str]]:
+    """The function with shares for such numbers, and the names of the extremes, through which no derivative flows any
+    more. `idle`: those through which none flows anyway."""
+    config = frozenset(p.name for p in function.params if p.role == "config")
+    state = _Ties(Fresh(taken(function)), idle, config)
+    # Loops in loops, and branches, have names of their own for what they hand on.
+    body = state.block(merged_block(function.body), {p.name for p in function.params})
+    return (replace(function, body=body) if state.found else function), frozenset(state.found)
+
+
+@dataclass
+class _Ties:
+    fresh: Fresh
+    idle: Set[str]
+    config: Set[str]
+    found: set[str] = field(default_factory=set)
+
+    def block(self, body: Sequence[Stmt], before: set[str]) -> tuple[Stmt, ...]:
+        before = set(before)
+        done: list[Stmt] = []
+        for stmt in body:
+            if isinstance(stmt, For):
+                done += self.loop(stmt, before, done)
+            elif isinstance(stmt, If):
+                ways = (self.block(stmt.then, before), self.block(stmt.orelse, before))
+                done.append(replace(stmt, then=ways[0], orelse=ways[1]))
+            elif isinstance(stmt, While):
+                done.append(replace(stmt, body=self.block(stmt.body, before)))
+            else:
+                done.append(stmt)
+            before |= rebound((stmt,))
+        return tuple(done)
+
+    def loop(self, loop: For, before: set[str], done: list[Stmt]) -> list[Stmt]:
+        starts: list[Stmt] = []
+        ends: list[Stmt] = []
+        for update in list(_updates(loop, before)):
+            if update.name in self.idle or self.is_window(loop, update):
+                continue
+            if (needed := _needed(loop, update, before)) is None:
+                continue
+            first = next((s.value for s in reversed(done) if isinstance(s, Assign) and s.name == update.name), None)
+            start, loop, end = self.shared(loop, update, needed, first if isinstance(first, Const) else None)
+            starts += start
+            ends += end
+        return [*starts, replace(loop, body=self.block(loop.body, before | {loop.var})), *ends]
+
+    def is_window(self, loop: For, update: Assign) -> bool:
+        around = [s for s in walk_stmts((loop,)) if isinstance(s, For) and _is_in(update, s.body)]
+        trips = [most_trips(s) for s in around]
+        return all(n is not None and n.symbols() <= self.config for n in trips)
+
+    def shared(
+        self, loop: For, update: Assign, needed: set[str], known: Const | None
+    ) -> tuple[list[Stmt], For, list[Stmt]]:
+        """What is before the loop, the loop, and what is behind it. `known`: what the extreme begins with."""
+        assert isinstance(update.value, Call)
+        type, span = update.value.type, update.span
+        old = Name(update.name, type)
+        new = next(a for a in update.value.args if a != old)
+        largest, ties, shares = (
+            Name(self.fresh(hint), type) for hint in (_HINTS[update.value.op], "ties", update.name)
+        )
+        self.found.add(largest.id)
+        found = replace(update, name=largest.id, value=replace(update.value, args=(largest, new)))
+        start: list[Stmt] = [Assign(largest.id, known or old, span)]
+        hits, parts = construct.zeros(type), construct.zeros(type)
+        if known is None or abs(float(known.value)) != float("inf"):  # what it begins with may be the largest, too
+            first: Expr = known or Name(self.fresh(f"{update.name}_first"), type)
+            start += [Assign(first.id, old, span)] if isinstance(first, Name) else []
+            hits, parts = _hit(first, largest), _share(first, largest, ties)
+        end: list[Stmt] = []
+        for total, begin, value in ((ties, hits, _hit(new, largest)), (shares, parts, _share(new, largest, ties))):
+            added = Assign(total.id, construct.call("add", total, value), span)
+            sums = replace(loop, body=_with(loop.body, update, added, needed))
+            end += [Assign(total.id, begin, span), sums]
+        end.append(Assign(update.name, construct.call("with_derivative", largest, shares), span))
+        return start, replace(loop, body=_with(loop.body, update, found)), end
+
+
+def _hit(value: Expr, largest: Name) -> Expr:
+    return construct.call("where", construct.call("equal", value, largest), const(1.0), const(0.0))
+
+
+def _share(value: Expr, largest: Name, ties: Name) -> Expr:
+    return construct.call("share", construct.call("equal", value, largest), construct.call("divide", value, ties))
+
+
+def _updates(loop: For, before: set[str]) -> Iterator[Assign]:
+    """What makes a number of before the loop the larger of itself and of something else, where the loop does nothing
+    else with it."""
+    stmts = list(walk_stmts(loop.body))
+    for stmt in stmts:
+        match stmt:
+            case Assign(name=name, value=Call(op="maximum" | "minimum", args=[a, b]) as value) if name in before:
+                own = Name(name, value.type)
+                if value.type.rank or value.type.dtype not in FLOATS or (a != own) == (b != own):
+                    continue
+                reads = sum(isinstance(e, Name) and e.id == name for s in stmts for x in stmt_exprs(s) for e in walk(x))
+                if reads == 1 and sum(isinstance(s, Assign) and s.name == name for s in stmts) == 1:
+                    yield stmt
+
+
+def _needed(loop: For, update: Assign, before: set[str]) -> set[str] | None:
+    """The names of the loop's own that what is asked for hangs on; None where it cannot be asked again."""
+    assert isinstance(update.value, Call)
+    (new,) = (a for a in update.value.args if not (isinstance(a, Name) and a.id == update.name))
+    stmts = list(walk_stmts(loop.body))
+    makers = {s.name: s for s in stmts if isinstance(s, Assign)}
+    others = {s.name for s in stmts if not isinstance(s, Assign) and hasattr(s, "name")}
+    exprs = [new, *_asked(loop.body, update)]
+    needed: set[str] = set()
+    while exprs:
+        expr = exprs.pop()
+        changed = names(expr) & stored(loop.body)
+        if not _is_exact(expr) or names(expr) & others or not all(_stays(n, expr, loop, update) for n in changed):
+            return None
+        for name in names(expr) & makers.keys() - needed:
+            once = sum(isinstance(s, Assign) and s.name == name for s in stmts) == 1
+            if name in before or not once or name in names(makers[name].value):
+                return None
+            needed.add(name)
+            exprs.append(makers[name].value)
+    return needed
+
+
+def _stays(array: str, expr: Expr, loop: For, update: Assign) -> bool:
+    """Whether what is read of an array is, behind the loop, what it was: each iteration has written it before, at a
+    place of its own."""
+    around = [s.var for s in (loop, *walk_stmts(loop.body)) if isinstance(s, For) and _is_in(update, s.body)]
+    stmts = list(walk_stmts(loop.body))
+    written = [(k, s.items) for k, s in enumerate(stmts) if isinstance(s, Store) and s.base.id == array]
+    read = [e.items for e in walk(expr) if isinstance(e, Index) and isinstance(e.base, Name) and e.base.id == array]
+    whole = sum(isinstance(e, Name) and e.id == array for e in walk(expr))
+    at = next(k for k, s in enumerate(stmts) if s is update)
+    places = {*read, *(items for _, items in written)}
+    own = {i.index.id for items in places for i in items if isinstance(i, At) and isinstance(i.index, Name)}
+    return len(places) == 1 and whole == len(read) and own >= set(around) and all(k < at for k, _ in written)
+
+
+def _is_in(stmt: Stmt, body: Sequence[Stmt]) -> bool:
+    return any(s is stmt for s in walk_stmts(tuple(body)))
+
+
+def _asked(body: Sequence[Stmt], update: Assign) -> list[Expr]:
+    """The conditions and bounds of what is around a statement."""
+    found: list[Expr] = []
+    for stmt in body:
+        if isinstance(stmt, (For, If, While)) and _is_in(update, (stmt,)):
+            inside = stmt.body if isinstance(stmt, (For, While)) else (*stmt.then, *stmt.orelse)
+            found += [*stmt_exprs(stmt), *_asked(inside, update)]
+    return found
+
+
+def _is_exact(expr: Expr) -> bool:
+    """Whether it is the same to the last bit however it is compiled."""
+    match expr:
+        case Const() | Name() | Index():
+            return True
+        case Call(op=op):
+            return (op in _EXACT or expr.type.dtype not in FLOATS) and all(map(_is_exact, children(expr)))
+    return False
+
+
+def _with(body: Sequence[Stmt], update: Assign, new: Stmt, needed: set[str] | None = None) -> tuple[Stmt, ...]:
+    """A block with another statement in the place of one. `needed`: without all that neither is, nor leads to it."""
+    done: list[Stmt] = []
+    for stmt in body:
+        if stmt is update:
+            done.append(new)
+        elif isinstance(stmt, For) and (inside := _with(stmt.body, update, new, needed)):
+            done.append(replace(stmt, body=inside))
+        elif isinstance(stmt, If):
+            ways = (_with(stmt.then, update, new, needed), _with(stmt.orelse, update, new, needed))
+            done += [replace(stmt, then=ways[0], orelse=ways[1])] if any(ways) else []
+        elif needed is None or (isinstance(stmt, Assign) and stmt.name in needed):
+            done.append(stmt)
+    return tuple(done)
+
+
+__all__ = ["by_ties"]
