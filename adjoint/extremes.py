@@ -14,12 +14,13 @@ multiplied. The few elements of a window, whose extents are known or configurati
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections import Counter
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from ..transpile import construct
 from ..transpile.construct import const
-from ..transpile.merge import merged_block
+from ..transpile.merge import mentions, merged_block
 from ..transpile.program import (
     FLOATS,
     Assign,
@@ -35,13 +36,16 @@ from ..transpile.program import (
     Stmt,
     Store,
     While,
+    assigned,
     children,
     names,
+    read,
     stmt_exprs,
     stored,
     walk,
     walk_stmts,
 )
+from ..transpile.renaming import rename_block
 from ..transpile.values import Fresh
 from .blocks import rebound, taken
 from .rooms import most_trips
@@ -54,9 +58,10 @@ def by_ties(function: Function, idle: Set[str]) -> tuple[Function, frozenset[str
     """The function with shares for such numbers, and the names of the extremes, through which no derivative flows any
     more. `idle`: those through which none flows anyway."""
     config = frozenset(p.name for p in function.params if p.role == "config")
-    state = _Ties(Fresh(taken(function)), idle, config)
-    # Loops in loops, and branches, have names of their own for what they hand on.
-    body = state.block(merged_block(function.body), {p.name for p in function.params})
+    merged = merged_block(function.body)
+    left = read(merged) | assigned(merged)
+    state = _Ties(Fresh(taken(function)), idle, config, mentions(function.body), left)
+    body = state.block(function.body, {p.name for p in function.params})
     return (replace(function, body=body) if state.found else function), frozenset(state.found)
 
 
@@ -65,6 +70,8 @@ class _Ties:
     fresh: Fresh
     idle: Set[str]
     config: Set[str]
+    mentions: Counter[str]
+    lasting: Set[str]  # names that are left where one running value has one name
     found: set[str] = field(default_factory=set)
 
     def block(self, body: Sequence[Stmt], before: set[str]) -> tuple[Stmt, ...]:
@@ -86,16 +93,34 @@ class _Ties:
     def loop(self, loop: For, before: set[str], done: list[Stmt]) -> list[Stmt]:
         starts: list[Stmt] = []
         ends: list[Stmt] = []
-        for update in list(_updates(loop, before)):
-            if update.name in self.idle or self.is_window(loop, update):
+        for target in [s.name for s in walk_stmts(loop.body) if isinstance(s, Assign) and _is_extreme(s.value)]:
+            name, renamed = self.with_one_name(loop, target)
+            update = _update(renamed, name) if name in before - self.idle else None
+            if update is None or self.is_window(renamed, update):
                 continue
-            if (needed := _needed(loop, update, before)) is None:
+            if (needed := _needed(renamed, update, before)) is None:
                 continue
-            first = next((s.value for s in reversed(done) if isinstance(s, Assign) and s.name == update.name), None)
-            start, loop, end = self.shared(loop, update, needed, first if isinstance(first, Const) else None)
+            loop = renamed
+            last = next((s for s in reversed(done) if name in rebound((s,))), None)
+            known = last.value if isinstance(last, Assign) and isinstance(last.value, Const) else None
+            start, loop, end = self.shared(loop, update, needed, known)
             starts += start
             ends += end
         return [*starts, replace(loop, body=self.block(loop.body, before | {loop.var})), *ends]
+
+    def with_one_name(self, loop: For, name: str) -> tuple[str, For]:
+        """The loop with one name for a running value, that loops in loops and branches hand on under names of their own
+        (see `transpile/merge.py`); and the name."""
+        stmts = walk_stmts(loop.body)
+        copies = [{s.name, s.value.id} for s in stmts if isinstance(s, Assign) and isinstance(s.value, Name)]
+        same = {name}
+        while more := [pair for pair in copies if pair & same and not pair <= same]:
+            same |= more[0]
+        kept, inside = same & self.lasting, mentions((loop,))
+        if len(kept) != 1 or any(inside[n] < self.mentions[n] for n in same - kept):
+            return name, loop
+        (one,) = kept
+        return one, replace(loop, body=_without_copies(rename_block(loop.body, dict.fromkeys(same - kept, one))))
 
     def is_window(self, loop: For, update: Assign) -> bool:
         around = [s for s in walk_stmts((loop,)) if isinstance(s, For) and _is_in(update, s.body)]
@@ -138,19 +163,38 @@ def _share(value: Expr, largest: Name, ties: Name) -> Expr:
     return construct.call("share", construct.call("equal", value, largest), construct.call("divide", value, ties))
 
 
-def _updates(loop: For, before: set[str]) -> Iterator[Assign]:
-    """What makes a number of before the loop the larger of itself and of something else, where the loop does nothing
-    else with it."""
+def _is_extreme(expr: Expr) -> bool:
+    return isinstance(expr, Call) and expr.op in _HINTS
+
+
+def _without_copies(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    """Without `v = v`, and branches that did only that."""
+    done: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, For):
+            stmt = replace(stmt, body=_without_copies(stmt.body))
+        elif isinstance(stmt, If):
+            then, orelse = _without_copies(stmt.then), _without_copies(stmt.orelse)
+            if not then and not orelse:
+                continue
+            cond = stmt.cond if then else construct.call("logical_not", stmt.cond)
+            stmt = replace(stmt, cond=cond, then=then or orelse, orelse=orelse if then else ())
+        elif isinstance(stmt, Assign) and isinstance(stmt.value, Name) and stmt.value.id == stmt.name:
+            continue
+        done.append(stmt)
+    return tuple(done)
+
+
+def _update(loop: For, name: str) -> Assign | None:
+    """What makes a number the larger of itself and of something else, where the loop does nothing else with it."""
     stmts = list(walk_stmts(loop.body))
-    for stmt in stmts:
-        match stmt:
-            case Assign(name=name, value=Call(op="maximum" | "minimum", args=[a, b]) as value) if name in before:
-                own = Name(name, value.type)
-                if value.type.rank or value.type.dtype not in FLOATS or (a != own) == (b != own):
-                    continue
-                reads = sum(isinstance(e, Name) and e.id == name for s in stmts for x in stmt_exprs(s) for e in walk(x))
-                if reads == 1 and sum(isinstance(s, Assign) and s.name == name for s in stmts) == 1:
-                    yield stmt
+    reads = sum(isinstance(e, Name) and e.id == name for s in stmts for x in stmt_exprs(s) for e in walk(x))
+    binds = [s for s in stmts if getattr(s, "name", None) == name]
+    match binds:
+        case [Assign(value=Call(op="maximum" | "minimum", args=args) as value) as update]:
+            is_number = not value.type.rank and value.type.dtype in FLOATS
+            return update if is_number and reads == 1 and Name(name, value.type) in args else None
+    return None
 
 
 def _needed(loop: For, update: Assign, before: set[str]) -> set[str] | None:

@@ -33,6 +33,16 @@ def above(x: real["M"], start: real) -> real:
 
 
 @layer
+def begun_in_a_branch(x: real["M"], start: real) -> real:
+    top = -np.inf
+    if start > 0:
+        top = start * start
+    for j in range(x.shape[0]):
+        top = max(top, x[j])
+    return top
+
+
+@layer
 def hinge(x: real["K"], label: i64) -> real:
     worst = 0.0
     for k in range(x.shape[0]):
@@ -88,6 +98,7 @@ def product(x: real["M"], w: real["M"]) -> real:
 SHAPES = {
     "rows": [(3, 5)],
     "above": [(4,), ()],
+    "begun_in_a_branch": [(4,), ()],
     "in_steps": [(5,)],
     "window": [(4, 6)],
     "changed": [(5,)],

@@ -79,5 +79,5 @@ def test_names_that_change_places(package, seed):
 
 
 def test_no_name_only_hands_a_value_over(folder):
-    assert "top = np.maximum(top, x[t, j])" in gradient_of(folder, TEXT, "running")
+    assert "largest = np.maximum(largest, x[t, j])" in gradient_of(folder, TEXT, "running")
     assert "d_bias = dy * (1 - y * y)" in gradient_of(folder, TEXT, "dense")

@@ -53,13 +53,13 @@ def merged_block(body: Sequence[Stmt], in_gradient: bool = False) -> tuple[Stmt,
         return tuple(body)
     block = list(body)
     while True:
-        again = _Merge(_mentions(block), _written_into(block), in_gradient).block(block)
+        again = _Merge(mentions(block), _written_into(block), in_gradient).block(block)
         if again == block:
             return tuple(block)
         block = again
 
 
-def _mentions(body: Sequence[Stmt]) -> Counter[str]:
+def mentions(body: Sequence[Stmt]) -> Counter[str]:
     """How often each name is read or written."""
     found: Counter[str] = Counter()
     for stmt in walk_stmts(tuple(body)):
@@ -100,8 +100,8 @@ class _Merge:
     def noted(self, old: list[Stmt], new: list[Stmt]) -> list[Stmt]:
         """The new statements, as they are counted from now on."""
         if new != old:
-            self.everywhere.update(_mentions(new))
-            self.everywhere.subtract(_mentions(old))
+            self.everywhere.update(mentions(new))
+            self.everywhere.subtract(mentions(old))
         return new
 
     def is_idle(self, stmt: Stmt) -> bool:
@@ -134,8 +134,8 @@ class _Merge:
         for k, other in enumerate(after):
             if isinstance(other, Assign) and not other.value.type.rank and isinstance(other.value, Name):
                 own, of, type = other.value.id, other.name, other.value.type
-                here = _mentions([stmt])
-                alone = here[own] + 1 == self.everywhere[own] and not _mentions(after[:k])[of]
+                here = mentions([stmt])
+                alone = here[own] + 1 == self.everywhere[own] and not mentions(after[:k])[of]
                 if alone and _all_of(own, type, [stmt]) and _stays(stmt, own, of):
                     if all(_hands_over(branch, own, of) for branch in (stmt.then, stmt.orelse)):
                         (made,) = rename_block([stmt], {own: of})
@@ -149,8 +149,8 @@ class _Merge:
             using = after[:k]
             match other:
                 case Assign(name=of, value=Name(id=id)) if id == own:
-                    here = _mentions([stmt, *using])
-                    alone = here[own] + 1 == self.everywhere[own] and not _mentions(using)[of]
+                    here = mentions([stmt, *using])
+                    alone = here[own] + 1 == self.everywhere[own] and not mentions(using)[of]
                     bound = not type.rank or not {own, of} & self.written
                     if not alone or not bound or not _all_of(own, type, [stmt, *using, other]):
                         return None
@@ -161,7 +161,7 @@ class _Merge:
         """own = value; ...; value = own"""
         own, of = stmt.name, value.id
         for k, other in enumerate(after):
-            here = _mentions(after[:k])
+            here = mentions(after[:k])
             if isinstance(other, Assign) and other.name == of and other.value == Name(own, other.value.type):
                 if here[of] or here[own] + 2 != self.everywhere[own] or not _all_of(own, value.type, after[: k + 1]):
                     return None
@@ -173,9 +173,9 @@ class _Merge:
     def handed_on(self, before: list[Stmt], stmt: Assign, value: Name, after: list[Stmt]) -> list[Stmt] | None:
         """own = value; ... own ..., and neither changes"""
         own, of = stmt.name, value.id
-        last = max((k for k, s in enumerate(after) if _mentions([s])[own]), default=-1)
+        last = max((k for k, s in enumerate(after) if mentions([s])[own]), default=-1)
         using = after[: last + 1]
-        if _mentions(using)[own] + 1 != self.everywhere[own] or {own, of} & assigned(tuple(using)):
+        if mentions(using)[own] + 1 != self.everywhere[own] or {own, of} & assigned(tuple(using)):
             return None
         if not _all_of(own, value.type, using):
             return None
@@ -184,7 +184,7 @@ class _Merge:
     def begun(self, before: list[Stmt], stmt: Assign, after: list[Stmt]) -> list[Stmt] | None:
         """v = 0; ...; v = v + e    ->    ...; v = e"""
         for k, other in enumerate(after):
-            if not _mentions([other])[stmt.name]:
+            if not mentions([other])[stmt.name]:
                 continue
             if isinstance(other, If):
                 return self.passed_by(before, stmt.name, after, k)
@@ -202,8 +202,8 @@ class _Merge:
             match after[m]:
                 case Assign(name=of, value=Name(id=id, type=type)) if id == own:
                     between = [*after[:k], *after[k + 1 : m]]
-                    alone = _mentions(after[: m + 1])[own] + 1 == self.everywhere[own]
-                    if not alone or of in assigned(tuple(between)) or _mentions(between)[own]:
+                    alone = mentions(after[: m + 1])[own] + 1 == self.everywhere[own]
+                    if not alone or of in assigned(tuple(between)) or mentions(between)[own]:
                         return None
                     if type.rank or not _adds_once([after[k]], own, of) or not _all_of(own, type, [after[k]]):
                         return None
@@ -237,7 +237,7 @@ def _hands_over(branch: Sequence[Stmt], own: str, of: str) -> bool:
         once = _hands_over(maker.then, own, of) and _hands_over(maker.orelse, own, of)
     else:
         once = isinstance(maker, Assign)
-    return once and not _mentions(branch[at[0] + 1 :])[of] and not _mentions(branch[: at[0]])[own]
+    return once and not mentions(branch[at[0] + 1 :])[of] and not mentions(branch[: at[0]])[own]
 
 
 def _stays(stmt: If, own: str, of: str) -> bool:
@@ -262,7 +262,7 @@ def _gains(value: Expr, name: str) -> bool:
 
 def _adds_once(branch: Sequence[Stmt], own: str, of: str) -> bool:
     """Whether all it has to do with the one is to add the other to it, once on each of its ways."""
-    at = [k for k, s in enumerate(branch) if _mentions([s])[own]]
+    at = [k for k, s in enumerate(branch) if mentions([s])[own]]
     if len(at) != 1 or of in assigned(tuple(branch)):
         return False
     maker = branch[at[0]]

@@ -74,6 +74,9 @@ class Swept:
                 ("-1e30", [f"{m} = max({m}, {x})", f"{y} += 0.5 * {m}"]),
                 ("0.0", [f"{m} = 0.5 * {m} + {x}", f"{y} += {m}"]),
                 ("1e30", [f"{m} = min({m}, {x} * {x})"]),
+                ("-np.inf", [f"{y} += 0.3 * {x}", f"{m} = max({m}, {y})"]),
+                (f"x{first}", [f"if {i} != {j}:", f"    {m} = max({m}, {x} - w[{i} % 3, {j} % 3])"]),
+                ("1e30", [f"{t} = {x} + x{first}", f"{m} = min({t} - {y}, {m})"]),
             ]
         )
         used = rng.choice(
