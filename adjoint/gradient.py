@@ -61,6 +61,7 @@ from .operands import by_operands
 from .outputs import given_outputs, is_part_of
 from .overwritten import without_overwritten
 from .parts import named_parts
+from .phases import by_phases
 from .point import Point
 from .preaccumulate import preaccumulated
 from .quotients import by_quotients
@@ -127,15 +128,13 @@ def _settled(
     An array whose earlier content the gradient needs has its writes taken back, or, where that cannot be, versions.
     """
     fresh = Fresh(taken(function))
-    function, left = with_lengths(named_reductions(function, fresh), fresh, _facts(function))
-    function, shifts = without_shifts(function)
-    function, extremes = by_ties(function, idle | shifts)
-    idle = idle | shifts | extremes
+    written, left = with_lengths(named_reductions(function, fresh), fresh, _facts(function))
+    function, still = _without_extremes(written, idle)
     versioned: set[str] = set()
     undone: set[str] = set()
     while True:
         try:
-            sweep, body, origins = _reversed(function, name, versioned, undone, lines, given, idle, left)
+            sweep, body, origins = _reversed(function, name, versioned, undone, lines, given, still, left)
             lost = is_lost(body)
         except CannotUndo:
             lost = True
@@ -145,10 +144,20 @@ def _settled(
         more = _overwritten(function, body, origins) - versioned - undone
         if not more:
             return sweep, _unmarked(body)
-        if versioned:
+        if not versioned and (phased := by_phases(written, more, fresh)) is not written:
+            written, undone = phased, set()
+            function, still = _without_extremes(written, idle)
+        elif versioned:
             versioned |= more
         else:
             undone |= more
+
+
+def _without_extremes(function: Function, idle: Set[str]) -> tuple[Function, Set[str]]:
+    """Where no derivative flows through what is only the largest so far; and the names through which none does."""
+    function, shifts = without_shifts(function)
+    function, extremes = by_ties(function, idle | shifts)
+    return function, idle | shifts | extremes
 
 
 def _unmarked(body: Sequence[Stmt]) -> tuple[Stmt, ...]:

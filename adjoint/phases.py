@@ -1,0 +1,215 @@
+"""Arrays that a loop goes over, in place: what they held before has a name of its own.
+
+    for j: y[t, j] = np.exp(x[t, j]); s += y[t, j]            for j: y_2[j] = np.exp(x[t, j]); s += y_2[j]
+    for j: y[t, j] = y[t, j] / s                       ->     for j: y[t, j] = y_2[j] / s
+
+Where the gradient needs both, it takes back no write, and the forward saves none: y is what was returned, and y_2 is
+made again. All that is read and written until then is at the places that the last loop goes over, one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import dataclass, replace
+
+from ..transpile import construct
+from ..transpile.program import (
+    Assign,
+    At,
+    Call,
+    Expr,
+    For,
+    Function,
+    If,
+    Index,
+    Item,
+    Name,
+    Stmt,
+    Store,
+    Type,
+    While,
+    assigned,
+    map_children,
+    names,
+    read,
+    stmt_exprs,
+    walk,
+)
+from ..transpile.renaming import map_stmt
+
+Range = tuple[Expr, Expr, int]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where an array is touched. `loops`: those around, within a statement; `write`: the statement, if it stores."""
+
+    loops: tuple[For, ...]
+    items: tuple[Item, ...] | None  # None: as a whole
+    write: Store | None
+    plain: bool  # no branch is around
+
+
+def by_phases(function: Function, arrays: Set[str], fresh: Callable[[str], str]) -> Function:
+    """The function with such names for what these arrays held. The very function where there are none."""
+    for array in sorted(arrays):
+        function = _Phases(array, fresh).function(function)
+    return function
+
+
+@dataclass
+class _Phases:
+    array: str
+    fresh: Callable[[str], str]
+
+    def function(self, function: Function) -> Function:
+        body = self.block(function.body)
+        return function if body == function.body else replace(function, body=body)
+
+    def block(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        done: list[Stmt] = []
+        for stmt in body:
+            if isinstance(stmt, (For, While)):
+                stmt = replace(stmt, body=self.block(stmt.body))
+            elif isinstance(stmt, If):
+                stmt = replace(stmt, then=self.block(stmt.then), orelse=self.block(stmt.orelse))
+            last = self.last(stmt)
+            begin = None if last is None else self.begin(done, last)
+            if last is None or begin is None:
+                done.append(stmt)
+            else:
+                done = [*done[:begin], *self.renamed(done[begin:], stmt, last)]
+        return tuple(done)
+
+    def last(self, stmt: Stmt) -> _Place | None:
+        """Where a loop writes to each of the places that it has read."""
+        if not isinstance(stmt, For):
+            return None
+        places = list(self.places(stmt))
+        writes = [p for p in places if p.write]
+        if len(writes) != 1 or places[0] is writes[0]:
+            return None
+        (write,) = writes
+        assert write.write is not None
+        if not write.plain or write.write.op or write.write.scatter or not _is_one_by_one(write):
+            return None
+        return write if all(_alike(p, write) for p in places) else None
+
+    def begin(self, done: Sequence[Stmt], last: _Place) -> int | None:
+        """The statement from which on the array is touched at these places only, the first time to store there."""
+        for at in range(len(done) - 1, -1, -1):
+            stmt = done[at]
+            if self.array not in read((stmt,)) | assigned((stmt,)):
+                continue
+            if isinstance(stmt, Assign) and stmt.name == self.array:
+                return at if _is_new(stmt.value) and len(last.loops) == len(last.items or ()) else None
+            places = list(self.places(stmt))
+            if not places or not all(_alike(p, last) for p in places):
+                return None
+            first = places[0]
+            if first.write and first.plain and not first.write.op and _alike(first, last, exactly=True):
+                return at
+        return None
+
+    def places(self, stmt: Stmt, loops: tuple[For, ...] = (), plain: bool = True) -> Iterator[_Place]:
+        """In the order in which they are touched."""
+        for expr in stmt_exprs(stmt):
+            yield from self.reads(expr, loops, plain)
+        if isinstance(stmt, Store) and stmt.base.id == self.array:
+            if stmt.op:
+                yield _Place(loops, stmt.items, None, plain)
+            yield _Place(loops, stmt.items, stmt, plain)
+        elif isinstance(stmt, For):
+            for inner in stmt.body:
+                yield from self.places(inner, (*loops, stmt), plain)
+        elif isinstance(stmt, If):
+            for inner in (*stmt.then, *stmt.orelse):
+                yield from self.places(inner, loops, False)
+        elif self.array in assigned((stmt,)) | (read((stmt,)) if isinstance(stmt, While) else set()):
+            yield _Place(loops, None, None, plain)
+
+    def reads(self, expr: Expr, loops: tuple[For, ...], plain: bool) -> Iterator[_Place]:
+        indices = [e for e in walk(expr) if isinstance(e, Index) and e.base == Name(self.array, e.base.type)]
+        whole = sum(isinstance(e, Name) and e.id == self.array for e in walk(expr)) - len(indices)
+        yield from (_Place(loops, e.items, None, plain) for e in indices)
+        yield from (_Place(loops, None, None, plain) for _ in range(whole))
+
+    def renamed(self, earlier: Sequence[Stmt], stmt: Stmt, last: _Place) -> list[Stmt]:
+        assert last.write is not None
+        base = last.write.base
+        axes = [k for k, item in enumerate(last.write.items) if _variable(item) in {s.var for s in last.loops}]
+        type = Type(base.type.dtype, tuple(base.type.shape[k] for k in axes))
+        own = Name(self.fresh(self.array), type)
+
+        passed = False  # the last write: from there on the array holds what it is called after
+
+        def there(expr: Expr) -> Expr:
+            match expr:
+                case Index(base=Name(id=self.array), items=items) if not passed:
+                    return construct.index(own, [items[k] for k in axes])
+            return map_children(expr, there)
+
+        def moved(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+            return tuple(map(one, body))
+
+        def one(inner: Stmt) -> Stmt:
+            nonlocal passed
+            was = inner
+            inner = map_stmt(inner, there, moved, lambda n: n)
+            if was is last.write:
+                passed = True
+            elif isinstance(inner, Store) and inner.base.id == self.array:
+                inner = replace(inner, base=own, items=tuple(inner.items[k] for k in axes))
+            return inner
+
+        make = Assign(own.id, construct.call("empty", shape=type.shape, dtype=type.dtype), last.write.span)
+        if isinstance(earlier[0], Assign) and earlier[0].name == self.array:
+            return [earlier[0], replace(earlier[0], name=own.id), *moved(earlier[1:]), one(stmt)]
+        return [make, *moved(earlier), one(stmt)]
+
+
+def _is_new(value: Expr) -> bool:
+    return isinstance(value, Call) and value.op in ("zeros", "ones", "full", "empty")
+
+
+def _range(loop: For) -> Range:
+    return loop.start, loop.stop, loop.step
+
+
+def _variable(item: Item) -> str | None:
+    return item.index.id if isinstance(item, At) and isinstance(item.index, Name) else None
+
+
+def _is_one_by_one(place: _Place) -> bool:
+    """Whether each iteration has a place of its own, the same whatever else goes on."""
+    variables = [s.var for s in place.loops]
+    own = [_variable(item) for item in place.items or ()]
+    bounds = {n for s in place.loops for e in (s.start, s.stop) for n in names(e)}
+    return all(own.count(v) == 1 for v in variables) and not bounds & set(variables)
+
+
+def _alike(place: _Place, last: _Place, exactly: bool = False) -> bool:
+    """Whether it is, in loops over the same ranges, the same place. `exactly`: with no other loops inside."""
+    count = len(last.loops)
+    if place.items is None or (len(place.loops) != count if exactly else len(place.loops) < count):
+        return False
+    if tuple(map(_range, place.loops[:count])) != tuple(map(_range, last.loops)):
+        return False
+    called = {mine.var: other.var for mine, other in zip(place.loops, last.loops)}
+    return _spelled(place.items, called) is not None and _spelled(place.items, called) == _spelled(last.items or (), {})
+
+
+def _spelled(items: tuple[Item, ...], called: dict[str, str]) -> list[Expr] | None:
+    """The indices with other names, and without what their values are known to be in the old ones."""
+
+    def bare(expr: Expr) -> Expr:
+        expr = map_children(expr, bare)
+        if isinstance(expr, Name):
+            return replace(expr, id=called.get(expr.id, expr.id), value=None)
+        return replace(expr, value=None) if isinstance(expr, (Call, Index)) else expr
+
+    found = [bare(item.index) for item in items if isinstance(item, At)]
+    return found if len(found) == len(items) else None
+
+
+__all__ = ["by_phases"]
