@@ -204,7 +204,7 @@ def _needed(loop: For, update: Assign, before: set[str]) -> set[str] | None:
     stmts = list(walk_stmts(loop.body))
     makers = {s.name: s for s in stmts if isinstance(s, Assign)}
     others = {s.name for s in stmts if not isinstance(s, Assign) and hasattr(s, "name")}
-    exprs = [new, *_asked(loop.body, update)]
+    exprs = [new, loop.start, loop.stop, *_asked(loop.body, update)]
     needed: set[str] = set()
     while exprs:
         expr = exprs.pop()

@@ -187,8 +187,8 @@ def _as_factor(found: Growth | None) -> float | None:
 def _alike(given: _Given) -> _Law | None:
     """Of a choice between two, or the larger of them: both must grow alike."""
     strict = {None if g is None else (g.kind, g.times) for g in given if g is None or g.times is not None}
-    if not strict:
-        strict = {(g.kind, g.times) for g in given if g is not None}
+    if not strict:  # what is infinite grows in both ways, what is 0 by a factor
+        return ("factor" if any(g is not None and g.kind == "factor" for g in given) else "sum"), None
     if len(strict) != 1:
         raise Lost
     law = strict.pop()
@@ -226,10 +226,12 @@ def _divided(expr: Call, given: _Given) -> _Law:
 
 def _scaled(by: Expr, found: Growth | None, power: int) -> _Law:
     """A number times what grows by a sum, or by the inverse of the number."""
+    times = _as_sum(found)
+    if times is None:  # an infinity
+        return "sum", None
     if not (isinstance(by, Const) and isinstance(by.value, (int, float)) and by.value):
         raise Lost
-    times = _as_sum(found)
-    return "sum", None if times is None else by.value**power * times
+    return "sum", by.value**power * times
 
 
 def _power(by: float) -> Callable[[Call, _Given], _Law]:

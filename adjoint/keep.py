@@ -22,6 +22,7 @@ from ..transpile import construct
 from ..transpile.annotations import groups_of, shape_string
 from ..transpile.backwards import cotangents_of
 from ..transpile.clean import clean, live_before
+from ..transpile.merge import merged_block
 from ..transpile.operations import ROWS
 from ..transpile.program import (
     Assign,
@@ -58,6 +59,7 @@ from .aliases import unaliased
 from .exchange import elements, exchanged
 from .loops import DEAR, costs, is_product
 from .outputs import cut
+from .residuals import with_residuals
 from .sizes import degree, extents_of, most_axes
 from .tape import Taped, lists, taped
 from .values import CHEAP, cost
@@ -98,6 +100,13 @@ def keep(primal: Function, gradient: Function, sweep: Sequence[Stmt], slopes: Se
     tape = None if _is_small(primal, sweep, FEW) else taped(before, rest, apart.fresh)
     if tape is not None and (made := made_of(sweep=[*tape.forward, final], rest=rest, tape=tape)):
         return made
+    config = {p.name for p in primal.params if p.role == "config"}
+    *merged, end = merged_block([*before, final])  # as the gradient is
+    if not copies and (left := with_residuals(merged, head, rest, config, apart.fresh)):
+        back = _own_names(left.rest, assigned(tuple(left.head)), apart.fresh)
+        made = made_of(sweep=[*left.before, end], head=left.head, rest=back)
+        if made and left.names >= set(made.names) - assigned(tuple(head)) and left.names & set(made.names):
+            return made
     return made_of(sweep=[*before, final], rest=rest)
 
 

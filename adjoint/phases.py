@@ -29,11 +29,11 @@ from ..transpile.program import (
     Type,
     While,
     assigned,
+    children,
+    item_exprs,
     map_children,
-    names,
     read,
     stmt_exprs,
-    walk,
 )
 from ..transpile.renaming import map_stmt
 
@@ -102,13 +102,14 @@ class _Phases:
             if self.array not in read((stmt,)) | assigned((stmt,)):
                 continue
             if isinstance(stmt, Assign) and stmt.name == self.array:
-                return at if _is_new(stmt.value) and len(last.loops) == len(last.items or ()) else None
+                whole = _is_new(stmt.value) and len(last.loops) == len(last.items or ())
+                return at if whole and _is_steady(last, done[at + 1 :]) else None
             places = list(self.places(stmt))
             if not places or not all(_alike(p, last) for p in places):
                 return None
             first = places[0]
             if first.write and first.plain and not first.write.op and _alike(first, last, exactly=True):
-                return at
+                return at if _is_steady(last, done[at:]) else None
         return None
 
     def places(self, stmt: Stmt, loops: tuple[For, ...] = (), plain: bool = True) -> Iterator[_Place]:
@@ -129,10 +130,19 @@ class _Phases:
             yield _Place(loops, None, None, plain)
 
     def reads(self, expr: Expr, loops: tuple[For, ...], plain: bool) -> Iterator[_Place]:
-        indices = [e for e in walk(expr) if isinstance(e, Index) and e.base == Name(self.array, e.base.type)]
-        whole = sum(isinstance(e, Name) and e.id == self.array for e in walk(expr)) - len(indices)
-        yield from (_Place(loops, e.items, None, plain) for e in indices)
-        yield from (_Place(loops, None, None, plain) for _ in range(whole))
+        match expr:
+            case Call(op="extent" | "size"):
+                pass
+            case Index(base=Name(id=self.array), items=items):
+                for item in items:
+                    for e in item_exprs(item):
+                        yield from self.reads(e, loops, plain)
+                yield _Place(loops, items, None, plain)
+            case Name(id=self.array):
+                yield _Place(loops, None, None, plain)
+            case _:
+                for e in children(expr):
+                    yield from self.reads(e, loops, plain)
 
     def renamed(self, earlier: Sequence[Stmt], stmt: Stmt, last: _Place) -> list[Stmt]:
         assert last.write is not None
@@ -180,11 +190,26 @@ def _variable(item: Item) -> str | None:
     return item.index.id if isinstance(item, At) and isinstance(item.index, Name) else None
 
 
+def _is_steady(last: _Place, between: Sequence[Stmt]) -> bool:
+    """Whether the ranges and places mean the same all the way."""
+    exprs = [e for s in last.loops for e in (s.start, s.stop)]
+    exprs += [e for item in last.items or () for e in item_exprs(item)]
+    told = {n for e in exprs for n in _contents(e)} - {s.var for s in last.loops}
+    return not told & assigned((*between, *last.loops[:1]))
+
+
+def _contents(expr: Expr) -> set[str]:
+    """The names that it reads; of which it asks the extents alone, none."""
+    if isinstance(expr, Call) and expr.op in ("extent", "size"):
+        return set()
+    return {expr.id} if isinstance(expr, Name) else set().union(*map(_contents, children(expr)))
+
+
 def _is_one_by_one(place: _Place) -> bool:
     """Whether each iteration has a place of its own, the same whatever else goes on."""
     variables = [s.var for s in place.loops]
     own = [_variable(item) for item in place.items or ()]
-    bounds = {n for s in place.loops for e in (s.start, s.stop) for n in names(e)}
+    bounds = {n for s in place.loops for e in (s.start, s.stop) for n in _contents(e)}
     return all(own.count(v) == 1 for v in variables) and not bounds & set(variables)
 
 

@@ -45,7 +45,7 @@ from ..transpile.values import Fresh
 from .blocks import taken
 from .growth import Growth, Lost, growth, stays, stored
 
-_MOST = 8  # states of one origin at one place: beyond, nothing is claimed
+_MOST = 16  # states of one origin at one place: beyond, nothing is claimed
 
 
 @dataclass(frozen=True)

@@ -672,3 +672,27 @@ def test_what_is_dear_before_a_loop_and_kept_anyway_is_vectorised_on_its_own(tmp
 
 def _has_exp(stmt: ir.Stmt) -> bool:
     return isinstance(stmt, ir.Store) and any(isinstance(e, ir.Op) and e.op == "exp" for e in tree.parts(stmt.value))
+
+
+def test_a_number_that_is_made_anew_has_its_own_name():
+    """But not where a turn of the loop around reads what the one before has left."""
+    n, i = Dim.of("N"), Dim.of("i")
+    load = ir.Load("v", (), "real")
+
+    def loop(var, start):
+        body = (ir.Store("v", (), ir.Const(start, "real")), ir.Store("y", (Dim.of(var),), load))
+        return ir.For(var, Dim.of(0), n, body)
+
+    buffers = (ir.Buffer("y", "real", (n,), "out"), ir.Buffer("v", "real", (), "temp"))
+    kernel = ir.Kernel("k", ("N",), (), buffers, (loop("i", 1.0), loop("j", 2.0)))
+    first, second = passes.lives(kernel).body
+    assert first.body[0].buffer == "v"
+    assert second.body[0].buffer == second.body[1].value.buffer == "v_2"
+    carried = ir.For(
+        "i",
+        Dim.of(0),
+        n,
+        (ir.Store("y", (i,), load), ir.Store("v", (), load), ir.Store("v", (), ir.Const(2.0, "real"))),
+    )
+    kernel = replace(kernel, body=(ir.Store("v", (), ir.Const(1.0, "real")), carried))
+    assert passes.lives(kernel) == kernel

@@ -21,7 +21,7 @@ def scaled(x: real["T S"]) -> real["T S"]:
         for j in range(x.shape[1]):
             y[t, j] = np.exp(x[t, j])
             total += y[t, j]
-        for j in range(x.shape[1]):
+        for j in range(1, x.shape[1]):
             y[t, j] = y[t, j] / total
     return y
 

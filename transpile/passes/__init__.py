@@ -43,6 +43,7 @@ from .jam import jam
 from .lanes import lanes
 from .layout import layout
 from .linear import linear
+from .lives import lives
 from .lulls import lulls
 from .natural import natural
 from .near import near
@@ -87,6 +88,7 @@ Pass = Callable[[Kernel], Kernel]
 
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("tidy", tidy),  # loops have their own variables
+    ("lives", lives),  # ... and what is made anew has its own name
     ("fold", fold),  # x * 1 is x
     ("natural", natural),  # what is not negative is not cut off at zero
     ("whole", whole),  # a fraction of places, rounded down, is a place

@@ -24,6 +24,7 @@ from .order import perfect, rebuild
 from .predicate import may_trap
 from .products import products
 from .ranges import conjuncts
+from .tidy import tidy
 from .tree import (
     Body,
     Names,
@@ -46,7 +47,7 @@ WORTH = 16  # products of a row, or of a column, with a matrix of fewer elements
 def within(kernel: Kernel) -> Kernel:
     state = _State(kernel)
     body = state.body(kernel.body, Memory.of(kernel).facts)
-    return replace(kernel, body=body, buffers=(*kernel.buffers, *state.made))
+    return tidy(replace(kernel, body=body, buffers=(*kernel.buffers, *state.made))) if body != kernel.body else kernel
 
 
 @dataclass(frozen=True)
