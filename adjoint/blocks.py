@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..transpile import construct
 from ..transpile.program import (
     Assign,
     For,
@@ -50,4 +51,12 @@ def without_stores(body: Sequence[Stmt], own: set[str]) -> list[Stmt]:
     return kept
 
 
-__all__ = ["rebound", "taken", "without_stores"]
+def branch(stmt: If, then: Sequence[Stmt], orelse: Sequence[Stmt]) -> tuple[If, ...]:
+    """The branch with other ways: none where both are empty, and the other way round where the first one is."""
+    if not then and not orelse:
+        return ()
+    cond = stmt.cond if then else construct.call("logical_not", stmt.cond)
+    return (replace(stmt, cond=cond, then=tuple(then or orelse), orelse=tuple(orelse) if then else ()),)
+
+
+__all__ = ["branch", "rebound", "taken", "without_stores"]

@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import partial
+from math import prod
 
 from ..transpile import construct
 from ..transpile.construct import const
@@ -33,6 +35,7 @@ from ..transpile.program import (
     If,
     Index,
     Name,
+    Span,
     Stmt,
     Store,
     While,
@@ -47,9 +50,10 @@ from ..transpile.program import (
 )
 from ..transpile.renaming import rename_block
 from ..transpile.values import Fresh
-from .blocks import rebound, taken
+from .blocks import branch, rebound, taken
 from .rooms import most_trips
 
+FEW = 64  # elements of a window
 _EXACT = ("add", "subtract", "negative", "abs", "maximum", "minimum", "where")  # no part of an `a * b + c`
 _HINTS = {"maximum": "largest", "minimum": "smallest"}
 
@@ -125,7 +129,8 @@ class _Ties:
     def is_window(self, loop: For, update: Assign) -> bool:
         around = [s for s in walk_stmts((loop,)) if isinstance(s, For) and _is_in(update, s.body)]
         trips = [most_trips(s) for s in around]
-        return all(n is not None and n.symbols() <= self.config for n in trips)
+        known = prod(n.value for n in trips if n is not None and n.value is not None)
+        return known <= FEW and all(n is not None and n.symbols() <= self.config for n in trips)
 
     def shared(
         self, loop: For, update: Assign, needed: set[str], known: Const | None
@@ -141,18 +146,22 @@ class _Ties:
         self.found.add(largest.id)
         found = replace(update, name=largest.id, value=replace(update.value, args=(largest, new)))
         start: list[Stmt] = [Assign(largest.id, known or old, span)]
-        hits, parts = construct.zeros(type), construct.zeros(type)
-        if known is None or abs(float(known.value)) != float("inf"):  # what it begins with may be the largest, too
-            first: Expr = known or Name(self.fresh(f"{update.name}_first"), type)
-            start += [Assign(first.id, old, span)] if isinstance(first, Name) else []
-            hits, parts = _hit(first, largest), _share(first, largest, ties)
+        firsts: list[Expr] = []  # what it begins with may be the largest, too
+        if known is None or abs(float(known.value)) != float("inf"):
+            firsts = [known or Name(self.fresh(f"{update.name}_first"), type)]
+            start += [Assign(first.id, old, span) for first in firsts if isinstance(first, Name)]
         end: list[Stmt] = []
-        for total, begin, value in ((ties, hits, _hit(new, largest)), (shares, parts, _share(new, largest, ties))):
-            added = Assign(total.id, construct.call("add", total, value), span)
-            sums = replace(loop, body=_with(loop.body, update, added, needed))
-            end += [Assign(total.id, begin, span), sums]
+        for total, value in ((ties, _hit), (shares, partial(_share, ties=ties))):
+            end.append(Assign(total.id, construct.zeros(type), span))
+            end += [_added(total, value(first, largest), span) for first in firsts]
+            added = _added(total, value(new, largest), span)
+            end.append(replace(loop, body=_with(loop.body, update, added, needed)))
         end.append(Assign(update.name, construct.call("with_derivative", largest, shares), span))
         return start, replace(loop, body=_with(loop.body, update, found)), end
+
+
+def _added(total: Name, value: Expr, span: Span) -> Stmt:
+    return Assign(total.id, construct.call("add", total, value), span)
 
 
 def _hit(value: Expr, largest: Name) -> Expr:
@@ -174,11 +183,8 @@ def _without_copies(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         if isinstance(stmt, For):
             stmt = replace(stmt, body=_without_copies(stmt.body))
         elif isinstance(stmt, If):
-            then, orelse = _without_copies(stmt.then), _without_copies(stmt.orelse)
-            if not then and not orelse:
-                continue
-            cond = stmt.cond if then else construct.call("logical_not", stmt.cond)
-            stmt = replace(stmt, cond=cond, then=then or orelse, orelse=orelse if then else ())
+            done += branch(stmt, _without_copies(stmt.then), _without_copies(stmt.orelse))
+            continue
         elif isinstance(stmt, Assign) and isinstance(stmt.value, Name) and stmt.value.id == stmt.name:
             continue
         done.append(stmt)
@@ -267,8 +273,7 @@ def _with(body: Sequence[Stmt], update: Assign, new: Stmt, needed: set[str] | No
         elif isinstance(stmt, For) and (inside := _with(stmt.body, update, new, needed)):
             done.append(replace(stmt, body=inside))
         elif isinstance(stmt, If):
-            ways = (_with(stmt.then, update, new, needed), _with(stmt.orelse, update, new, needed))
-            done += [replace(stmt, then=ways[0], orelse=ways[1])] if any(ways) else []
+            done += branch(stmt, *(_with(way, update, new, needed) for way in (stmt.then, stmt.orelse)))
         elif needed is None or (isinstance(stmt, Assign) and stmt.name in needed):
             done.append(stmt)
     return tuple(done)

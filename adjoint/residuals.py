@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from ..transpile import construct
 from ..transpile.clean import clean
 from ..transpile.program import Assign, At, For, If, Name, Return, Stmt, Store, Type, While, assigned, walk_stmts
+from .blocks import branch
 from .rooms import most_trips, position, room
 from .versions import name_types
 
@@ -35,12 +36,14 @@ def with_residuals(
     """None where no loop of the outermost level makes such a number twice, forward and for its reverse."""
     types = name_types(before, {})
     loops = [s for s in before if isinstance(s, For)]
-    forward, back, made = {}, {}, []
+    forward: dict[int, For] = {}
+    back: dict[int, Stmt] = {}
+    made: list[tuple[Name, Stmt]] = []
     for reverse in rest:
         same = [s for s in loops if isinstance(reverse, For) and s.var == reverse.var]
         if not isinstance(reverse, For) or len(same) != 1 or (count := most_trips(same[0])) is None:
             continue
-        (loop,) = same
+        loop = forward.get(id(same[0]), same[0])
         filled, read = loop.body, reverse.body
         for name in _numbers(reverse, config):
             if name not in types or types[name].rank or not types[name].is_float:
@@ -57,7 +60,7 @@ def with_residuals(
             taken = Assign(name, construct.index(kept, place))
             read = (*_without(read[:first], name), taken, *_without(read[first:], name))
         if filled is not loop.body:
-            forward[id(loop)], back[id(reverse)] = replace(loop, body=filled), replace(reverse, body=read)
+            forward[id(same[0])], back[id(reverse)] = replace(loop, body=filled), replace(reverse, body=read)
     if not made:
         return None
     sweep = [*(s for _, s in made), *(forward.get(id(s), s) for s in before)]
@@ -103,11 +106,8 @@ def _without(body: Sequence[Stmt], name: str) -> tuple[Stmt, ...]:
             if not stmt.body:
                 continue
         elif isinstance(stmt, If):
-            then, orelse = _without(stmt.then, name), _without(stmt.orelse, name)
-            if not then and not orelse:
-                continue
-            cond = stmt.cond if then else construct.call("logical_not", stmt.cond)
-            stmt = replace(stmt, cond=cond, then=then or orelse, orelse=orelse if then else ())
+            found += branch(stmt, _without(stmt.then, name), _without(stmt.orelse, name))
+            continue
         elif isinstance(stmt, Assign) and stmt.name == name:
             continue
         found.append(stmt)

@@ -76,6 +76,16 @@ def window(x: real["H W"], k: int = 2) -> real["H//k W//k"]:
 
 
 @layer
+def of_a_hundred(x: real["100"]) -> real:
+    top = x[0]
+    for j in range(100):
+        if x[j] < 0:
+            continue
+        top = max(top, x[j])
+    return top
+
+
+@layer
 def changed(x: real["M"]) -> real:
     """A place is written to again after it was asked for."""
     s = np.zeros(x.shape[0])
@@ -101,6 +111,7 @@ SHAPES = {
     "begun_in_a_branch": [(4,), ()],
     "in_steps": [(5,)],
     "window": [(4, 6)],
+    "of_a_hundred": [(100,)],
     "changed": [(5,)],
     "product": [(4,), (4,)],
 }
@@ -167,7 +178,15 @@ def test_the_others_have_no_part_in_it(package):
 
 @pytest.mark.parametrize(
     ("name", "shares"),
-    [("rows", True), ("above", True), ("in_steps", False), ("window", False), ("changed", False), ("product", False)],
+    [
+        ("rows", True),
+        ("above", True),
+        ("in_steps", False),
+        ("window", False),
+        ("of_a_hundred", True),
+        ("changed", False),
+        ("product", False),
+    ],
 )
 def test_where_it_is_so(tmp_path, name, shares):
     text = gradient_of(tmp_path, TEXT, name)

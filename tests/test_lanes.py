@@ -72,6 +72,22 @@ LAYERS = {
         [(6, 4)],
         [],
     ),
+    "branch_in_a_map": (
+        """
+        @layer
+        def f(x: real["T"]) -> real[""]:
+            top, tail = x[0], 0.0
+            for t in range(x.shape[0]):
+                if x[t] < 0:
+                    continue
+                top = max(top, x[t])
+            for t in range(x.shape[0]):
+                tail = np.tanh(0.5 * tail + x[t] * top)
+            return tail
+        """,
+        [(40,)],
+        [],
+    ),
     "kalman": (
         """
         @layer

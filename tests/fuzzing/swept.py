@@ -74,6 +74,7 @@ class Swept:
                 ("-1e30", [f"{m} = max({m}, {x})", f"{y} += 0.5 * {m}"]),
                 ("0.0", [f"{m} = 0.5 * {m} + {x}", f"{y} += {m}"]),
                 ("1e30", [f"{m} = min({m}, {x} * {x})"]),
+                (f"x{first}", [f"if {x} < 0.1:", "    continue", f"{m} = max({m}, {x})"]),
                 ("-np.inf", [f"{y} += 0.3 * {x}", f"{m} = max({m}, {y})"]),
                 (f"x{first}", [f"if {i} != {j}:", f"    {m} = max({m}, {x} - w[{i} % 3, {j} % 3])"]),
                 ("1e30", [f"{t} = {x} + x{first}", f"{m} = min({t} - {y}, {m})"]),
@@ -83,6 +84,7 @@ class Swept:
             [
                 [f"{y} += np.tanh({x} - {m})", f"{t} += {y}"],
                 [f"{y} = 0.5 * {y} + {x} * {m}", f"{t} += {x} * {m}"],
+                [f"{t} = np.tanh(0.5 * {t} + {x} * {m})", f"{y} += {t}"],
                 [f"if {x} < {m}:", f"    {t} += {x}", "else:", f"    {t} += np.sqrt(1.0 + {x} * {x})"],
             ]
         )

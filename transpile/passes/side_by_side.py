@@ -9,7 +9,7 @@ from ..ir import Buffer, Cast, Expr, For, If, Int, Load, Op, Stmt, Store
 from .alike import LANES, Alike
 from .predicate import conjunction
 from .share import dtype_of
-from .tree import Access, Body, accesses, map_all, substitute, walk
+from .tree import Access, Body, accesses, map_all, map_bodies, substitute, walk
 
 
 class Mixed(Exception):
@@ -162,7 +162,7 @@ class SideBySide(Alike):
             if isinstance(s, Store) and s.buffer in self.wide:
                 value = self.as_number(s.value) if self.table[s.buffer].dtype == "bool" else s.value
                 s = replace(s, buffer=self.wide[s.buffer], index=place(s.buffer, s.index), value=value)
-            return replace(s, body=tuple(store(x) for x in s.body)) if isinstance(s, For) else s
+            return map_bodies(s, lambda inner: tuple(map(store, inner)))
 
         body = substitute((stmt,), {self.loop.var: self.number(lane, valid), self.position: lane})
         return store(map_all(body, load)[0])
