@@ -272,8 +272,6 @@ def test_no_step_asks(kernels, name, way):
 
 def test_what_is_left_for_the_reverse_has_room_for_all_steps(folder, package):
     """No array is copied for each step: an axis tells how many there are at most."""
-    text = (
-        (folder / "ends_of_compiled" / "gradients.py").read_text().split("def d_carried")[1].split("\ndef ")[0]
-    )
+    text = (folder / "ends_of_compiled" / "gradients.py").read_text().split("def d_carried")[1].split("\ndef ")[0]
     assert "append" not in text
     assert "np.empty((S,)" in text
