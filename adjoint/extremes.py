@@ -208,6 +208,8 @@ def _needed(loop: For, update: Assign, before: set[str]) -> set[str] | None:
     assert isinstance(update.value, Call)
     (new,) = (a for a in update.value.args if not (isinstance(a, Name) and a.id == update.name))
     stmts = list(walk_stmts(loop.body))
+    if any(isinstance(s, While) and _is_in(update, s.body) for s in stmts):
+        return None  # of as many turns as what they change says
     makers = {s.name: s for s in stmts if isinstance(s, Assign)}
     others = {s.name for s in stmts if not isinstance(s, Assign) and hasattr(s, "name")}
     exprs = [new, loop.start, loop.stop, *_asked(loop.body, update)]
@@ -248,8 +250,8 @@ def _asked(body: Sequence[Stmt], update: Assign) -> list[Expr]:
     """The conditions and bounds of what is around a statement."""
     found: list[Expr] = []
     for stmt in body:
-        if isinstance(stmt, (For, If, While)) and _is_in(update, (stmt,)):
-            inside = stmt.body if isinstance(stmt, (For, While)) else (*stmt.then, *stmt.orelse)
+        if isinstance(stmt, (For, If)) and _is_in(update, (stmt,)):
+            inside = stmt.body if isinstance(stmt, For) else (*stmt.then, *stmt.orelse)
             found += [*stmt_exprs(stmt), *_asked(inside, update)]
     return found
 

@@ -86,6 +86,18 @@ def of_a_hundred(x: real["100"]) -> real:
 
 
 @layer
+def in_a_while(x: real["M"]) -> real:
+    """Asked for in turns of which nobody knows how many there are."""
+    s = np.zeros(x.shape[0])
+    top = -np.inf
+    for j in range(x.shape[0]):
+        while s[j] < 1.5:
+            s[j] += 1.0
+            top = max(top, x[j])
+    return top * top
+
+
+@layer
 def changed(x: real["M"]) -> real:
     """A place is written to again after it was asked for."""
     s = np.zeros(x.shape[0])
@@ -112,6 +124,7 @@ SHAPES = {
     "in_steps": [(5,)],
     "window": [(4, 6)],
     "of_a_hundred": [(100,)],
+    "in_a_while": [(5,)],
     "changed": [(5,)],
     "product": [(4,), (4,)],
 }
@@ -184,6 +197,7 @@ def test_the_others_have_no_part_in_it(package):
         ("in_steps", False),
         ("window", False),
         ("of_a_hundred", True),
+        ("in_a_while", False),
         ("changed", False),
         ("product", False),
     ],
