@@ -8,6 +8,7 @@ from functools import partial
 from ..ir import Kernel
 from .accumulate import accumulate
 from .across import across
+from .again import again
 from .ahead import ahead
 from .aside import aside
 from .bits import bits
@@ -93,6 +94,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("natural", natural),  # what is not negative is not cut off at zero
     ("whole", whole),  # a fraction of places, rounded down, is a place
     ("guards", guards),  # what a branch has asked is not checked inside
+    ("again", again),  # ... and what was asked a moment ago, is not asked again
     ("ranges", ranges),  # where all indices are in range, none is checked
     ("ends", ends),  # what fails from some step on ends the loop there
     ("steady", steady),  # what is asked of an index that a loop does not change is asked before it

@@ -199,8 +199,8 @@ class Alike:
                 return True
             case Check(_, _, info):
                 return all(self.is_own(load) for d in info for load in dim_loads(d))
-            case Store(buffer, index):
-                mine = buffer in self.wide or index[:1] == (Dim.of(self.loop.var),)
+            case Store(buffer, index, _, op):
+                mine = buffer in self.wide or index[:1] == (Dim.of(self.loop.var),) or op is not None
                 return buffer in self.stacks() or (mine and all(self.is_own(x) for d in index for x in dim_loads(d)))
             case For(lo=lo, hi=hi, kind="seq"):
                 return not any(dim_loads(lo)) and all(x.buffer in self.wide for x in dim_loads(hi))
@@ -284,6 +284,11 @@ def is_recurrence(stmt: Stmt) -> bool:
         return False
     maps = [s for s in walk((stmt,)) if isinstance(s, For) and s.kind == "map"]
     return _chain(bodies(stmt)) or all((s.hi - s.lo).value is not None and (s.hi - s.lo).value <= NARROW for s in maps)
+
+
+def asks_of_some(stmt: Stmt) -> bool:
+    """Whether it is a branch with a check, which no choice of values can be."""
+    return isinstance(stmt, If) and has((stmt,), Check)
 
 
 def _chain(lists: tuple[Body, ...]) -> bool:

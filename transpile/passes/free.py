@@ -19,6 +19,7 @@ from functools import partial
 
 from ..dims import ANY, Dim
 from ..ir import FLOATS, Buffer, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store, While
+from .alike import asks_of_some
 from .contract import stored_first
 from .depend import Memory, conflict, directions, elsewhere
 from .select import selected
@@ -50,7 +51,8 @@ def free(kernel: Kernel) -> Kernel:
     root = roots(kernel)
     between -= {n for b in kernel.buffers if b.alias for n in (b.name, b.alias)}
     kernel = replace(kernel, body=_accumulations(kernel.body, between, root))
-    return replace(kernel, body=_body(kernel.body, kernel, Memory.of(kernel)))
+    kernel = replace(kernel, body=_body(kernel.body, kernel, Memory.of(kernel)))
+    return replace(kernel, body=_of_elements(kernel.body, kernel, Memory.of(kernel)))
 
 
 def _accumulations(body: Body, between: set[str], root: Mapping[str, str]) -> Body:
@@ -143,6 +145,19 @@ def _stmt(stmt: Stmt, kernel: Kernel, memory: Memory) -> Stmt:
     return found
 
 
+def _of_elements(body: Body, kernel: Kernel, memory: Memory) -> Body:
+    """Loops that ask something of some elements only: outside of recurrences, these have their lanes."""
+    found = []
+    for stmt in body:
+        if isinstance(stmt, For) and stmt.kind == "seq" and any(map(asks_of_some, stmt.body)):
+            if independent_iterations(stmt, kernel, memory.inside(stmt), stmt, True, True):
+                stmt = forwards(replace(stmt, kind="map"))
+        if isinstance(stmt, For) and stmt.kind == "map":
+            stmt = replace(stmt, body=_of_elements(stmt.body, kernel, memory.inside(stmt)))
+        found.append(stmt)
+    return tuple(found)
+
+
 def _with_choices(loop: For, kernel: Kernel, memory: Memory) -> For:
     uses = Counter(a.buffer for a in accesses(kernel.body))
     uses.update(b.name for b in kernel.buffers if b.kind not in ("temp", "list"))  # the caller's
@@ -158,16 +173,18 @@ def forwards(loop: For) -> For:
     return replace(loop, body=substitute(loop.body, {loop.var: loop.lo + loop.hi - 1 - Dim.of(loop.var)}))
 
 
-def independent_iterations(loop: For, kernel: Kernel, memory: Memory, was: For, of_branches: bool) -> bool:
+def independent_iterations(
+    loop: For, kernel: Kernel, memory: Memory, was: For, of_branches: bool, each_way: bool = False
+) -> bool:
     """`was`: what the loop is in the kernel, before what is inside changed. `of_branches`: whether a variable that only
-    one way of a branch knows of is an iteration's own."""
+    one way of a branch knows of is an iteration's own; `each_way`: or one that each way sets."""
     table, private = buffers(kernel), set[str]()
     outside = Counter(a.buffer for a in accesses(kernel.body))
     outside.subtract(a.buffer for a in accesses(was.body))
     loop, memory = _with_known(loop, memory)
     first: dict[str, set[Access]] = {}
     for a in accesses(loop.body):
-        if a.buffer not in private and _is_private(table[a.buffer], loop, table, outside, of_branches):
+        if a.buffer not in private and _is_private(table[a.buffer], loop, table, outside, (of_branches, each_way)):
             private.add(a.buffer)
         if a.buffer not in private:
             first.setdefault(memory.root[a.buffer], set()).add(a)
@@ -194,31 +211,31 @@ def _with_known(loop: For, memory: Memory) -> tuple[For, Memory]:
 
 
 def _is_private(
-    buffer: Buffer, loop: For, table: Mapping[str, Buffer], outside: Counter[str], of_branches: bool
+    buffer: Buffer, loop: For, table: Mapping[str, Buffer], outside: Counter[str], ways: tuple[bool, bool]
 ) -> bool:
     """Whether each iteration makes it anew. A list is what its length says: one that begins empty begins anew."""
     if buffer.kind == "list":
         lengths = [table[load.buffer] for load in dim_loads(buffer.shape[0])]
-        begun = all(_is_private(length, loop, table, outside, of_branches) for length in lengths)
+        begun = all(_is_private(length, loop, table, outside, ways) for length in lengths)
     else:
         whole, inside = loop.body, _inside(loop.body, buffer.name)
-        begun = buffer.kind == "temp" and any(_is_begun(body, buffer, of_branches) for body in (whole, inside))
+        begun = buffer.kind == "temp" and any(_is_begun(body, buffer, *ways) for body in (whole, inside))
     return begun and not outside[buffer.name]
 
 
-def _is_begun(body: Body, buffer: Buffer, of_branches: bool) -> bool:
+def _is_begun(body: Body, buffer: Buffer, of_branches: bool, each_way: bool) -> bool:
     """Whether whoever goes through the body stores it before he reads it."""
     around = _around(body, buffer.name)
     return (
         stored_first(around, buffer, set())
         or (of_branches and _is_of_a_branch(around, buffer))
-        or (around is not body and _on_each_way(around, buffer))
+        or ((around is not body or each_way) and _on_each_way(around, buffer))
     )
 
 
 def _on_each_way(body: Body, buffer: Buffer) -> bool:
     """Whether the first branch of a turn that touches it stores it first, on each way that leads to where it is read.
-    (Of a `while`, which goes element by element anyway: loops with branches have their lanes across examples.)"""
+    (Of a `while`, which goes element by element anyway, and where branches ask: others have lanes across examples.)"""
     touching = [s for s in body if any(a.buffer == buffer.name for a in accesses((s,)))]
     match touching:
         case [If(cond, then, orelse), *others] if not any(e.buffer == buffer.name for e in loads(cond)):

@@ -32,7 +32,7 @@ from itertools import takewhile
 from ..dims import Dim, largest, maximum, minimum, product
 from ..ir import FLOATS, Buffer, Const, For, If, Int, Kernel, Op, Product, Stmt, Store, While
 from ..operations import flops
-from .alike import LANES, MANY_LANES, NARROW, is_recurrence
+from .alike import LANES, MANY_LANES, NARROW, asks_of_some, is_recurrence
 from .asking import asking
 from .depend import Memory
 from .flatten import flat_elements
@@ -210,8 +210,8 @@ def _elements(nest: For, around: tuple[For, ...], table: Mapping[str, Buffer]) -
     memory lies, and no map loop inside; with those around."""
     inside = [s for s in walk(nest.body) if isinstance(s, For) and s.kind == "map"]
     if not inside and nest.lo == Dim.of(0):
-        recurs = any(is_recurrence(s) for s in nest.body) and _is_along_memory(nest, table)
-        if recurs or any(isinstance(s, While) for s in nest.body):
+        apart = any(is_recurrence(s) or asks_of_some(s) for s in nest.body) and _is_along_memory(nest, table)
+        if apart or any(isinstance(s, While) for s in nest.body):
             yield nest, around
     for stmt in nest.body:
         if isinstance(stmt, For) and stmt.kind == "map":

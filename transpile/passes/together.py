@@ -31,6 +31,7 @@ from .predicate import conjunction, made_each_turn, masked, only_within
 from .side_by_side import SideBySide
 from .tree import (
     Body,
+    Index,
     accesses,
     dim_loads,
     map_all,
@@ -108,6 +109,13 @@ class Together(SideBySide):
             case Grow(buffer, count):
                 before, most = self.extreme(Int(count + 1), "max", Const(0, "i64"))  # the end is room, too
                 return (*before, Grow(self.wide[buffer], Dim.of(Atom("load", (most,)))))
+            case Store(buffer, index, value, op) if op and buffer not in self.wide and _is_looked_up(index):
+                dtype = self.table[buffer].dtype
+                part = self.fresh(buffer, dtype)
+                whole: Stmt = Store(buffer, index, Load(part, (), dtype), op)
+                whole = whole if mask is None else If(mask, (whole,))
+                # Lanes may add at one place: a loop of its own, or it would keep others scalar.
+                return (self.lane(Store(part, (), value)), replace(self.lane(whole), kind="seq"))
             case Store(buffer, index, _, op) if op and index and self.is_shared(stmt):
                 part = self.fresh(buffer, self.table[buffer].dtype)
                 term = masked(stmt, self.of_own(mask), self.table).value
@@ -173,6 +181,7 @@ class Together(SideBySide):
         for known in self.taken.values():
             if around is not None and around in known:
                 known[mask] = conjunction(known[around], asked)
+        self.free |= {n for n in self.wide if only_within(n, body, self.loop)}
         places = self.places(body)
         read = {load.buffer for a in accesses(body) for d in a.index or () for load in dim_loads(d)}
         if not places & read:
@@ -315,6 +324,10 @@ class Together(SideBySide):
         if not isinstance(stmt, For) or stmt.hi != self.extent or stmt.kind != "map":
             return False
         return all(isinstance(s, Store) and (not s.index or names_in(s.index, stmt.var)) for s in stmt.body)
+
+
+def _is_looked_up(index: Index) -> bool:
+    return any(any(dim_loads(d)) for d in index)
 
 
 def _is_set(stmt: Stmt) -> bool:

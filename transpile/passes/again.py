@@ -1,0 +1,124 @@
+"""What has been asked is not asked again: a check, where a number leads to, which way a branch goes.
+
+    check 0 <= k < K; at = place(k)                  check 0 <= k < K; at = place(k)
+    s += x[at]                                       s += x[at]
+    check 0 <= k < K; at_2 = place(k)        ->      d_x[at] += g
+    d_x[at_2] += g
+
+    if c: r = f(x)                                   if c: r = f(x); t = g(r)
+    if c: t = g(r)                           ->
+
+A gradient goes where its function went, and would ask the same of each number that it looks up. What one way of a
+branch leaves in a variable that only the other reads is not stored.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ..ir import Check, Expr, If, Kernel, Stmt, Store
+from .tree import Body, accesses, bodies, dim_loads, has, loads, map_bodies, rename_buffers, roots, touched, written
+
+
+def again(kernel: Kernel) -> Kernel:
+    if not has(kernel.body, If, Check):
+        return kernel
+    state = _Asked(kernel)
+    body = state.body(kernel.body, _Known())
+    return replace(kernel, body=body) if body != kernel.body else kernel
+
+
+@dataclass
+class _Known:
+    holds: set[Expr] = field(default_factory=set)
+    values: dict[Expr, str] = field(default_factory=dict)  # and the variable that has it
+
+    def without(self, buffers: set[str], root: Mapping[str, str]) -> _Known:
+        """After something has been written."""
+        changed = {root[name] for name in buffers}
+
+        def stays(expr: Expr) -> bool:
+            return not any(root[load.buffer] in changed for load in loads(expr))
+
+        values = {e: name for e, name in self.values.items() if name not in changed and stays(e)}
+        return _Known({e for e in self.holds if stays(e)}, values)
+
+
+class _Asked:
+    def __init__(self, kernel: Kernel) -> None:
+        self.root = roots(kernel)
+        aliased = {n for b in kernel.buffers if b.alias for n in (b.name, b.alias)}
+        asked = {load.buffer for b in kernel.buffers for d in b.shape for load in dim_loads(d)}
+        numbers = (b for b in kernel.buffers if b.kind == "temp" and not b.shape)
+        self.numbers = {b.name: b.dtype for b in numbers if b.name not in aliased | asked}
+        found = list(accesses(kernel.body))
+        self.uses = Counter(a.buffer for a in found)
+        self.stores = Counter(a.buffer for a in found if a.writes)
+
+    def body(self, body: Body, known: _Known) -> Body:
+        done: list[Stmt] = []
+        rest = self.joined(body)
+        while rest:
+            stmt, rest = rest[0], rest[1:]
+            match stmt:
+                case Check(cond) if cond in known.holds:
+                    continue
+                case Store(name, (), value, None) if self.is_place(name) and self.all_in(name, (stmt, *rest)):
+                    if value in known.values:
+                        rest = rename_buffers(rest, {name: known.values[value]})
+                        continue
+            if inside := bodies(stmt):
+                known = known.without(written((stmt,)), self.root)
+                stmt = map_bodies(stmt, lambda inner, known=known: self.body(inner, known))
+                if isinstance(stmt, If) and len(inside) == 2:
+                    stmt = self.without_idle(stmt)
+            else:
+                known = self.behind(stmt, known)
+            done.append(stmt)
+        return tuple(done)
+
+    def behind(self, stmt: Stmt, known: _Known) -> _Known:
+        known = known.without(written((stmt,)), self.root)
+        match stmt:
+            case Check(cond):
+                return _Known(known.holds | {cond}, known.values)
+            case Store(name, (), value, None) if self.is_place(name):
+                return _Known(known.holds, {**known.values, value: name})
+        return known
+
+    def is_place(self, name: str) -> bool:
+        return self.numbers.get(name) == "i64" and self.stores[name] == 1
+
+    def all_in(self, name: str, body: Body) -> bool:
+        return sum(a.buffer == name for a in accesses(body)) == self.uses[name]
+
+    def joined(self, body: Body) -> Body:
+        """Neighbours that ask the same are one branch, if the first does not change what they ask."""
+        found: list[Stmt] = []
+        for stmt in body:
+            last = found[-1] if found else None
+            if isinstance(stmt, If) and isinstance(last, If) and stmt.cond == last.cond:
+                changed = {self.root[name] for name in written((last,))}
+                if not any(self.root[load.buffer] in changed for load in loads(stmt.cond)):
+                    found[-1] = If(stmt.cond, (*last.then, *stmt.then), (*last.orelse, *stmt.orelse))
+                    continue
+            found.append(stmt)
+        return tuple(found)
+
+    def without_idle(self, stmt: If) -> If:
+        """Without what one way stores in variables that, if anywhere, are read in the other."""
+        own = {name for name in touched((stmt,)) & self.numbers.keys() if self.all_in(name, (stmt,))}
+        own -= {load.buffer for load in loads(stmt.cond)}
+        then, orelse = (_without(way, own - _read(way)) for way in (stmt.then, stmt.orelse))
+        return If(stmt.cond, then, orelse)
+
+
+def _read(body: Body) -> set[str]:
+    return {a.buffer for a in accesses(body) if not a.writes}
+
+
+def _without(body: Body, names: set[str]) -> Body:
+    kept = (s for s in body if not (isinstance(s, Store) and s.buffer in names))
+    return tuple(map_bodies(s, lambda inner: _without(inner, names)) for s in kept)
