@@ -50,7 +50,9 @@ class Carried:
         The body is typed again as long as a variable turns out wider than it was before the loop, or a list to grow.
         """
         entry, lists = dict(self.env), dict(self.lists)
-        reassigned = [n for n in dict.fromkeys(target_names(node.body, self._written_in_place)) if n in entry]
+        bound_anew = [n for n in dict.fromkeys(target_names(node.body, self._written_in_place)) if n in entry]
+        counts = self.counts(bound_anew, node.body, position, trips)
+        reassigned = [n for n in bound_anew if n not in counts]
         promoted: dict[tuple[str, tuple[int, ...]], Type] = {}
         offered: Offered = {}
         growth: dict[Any, Dim] = {}
@@ -76,7 +78,12 @@ class Carried:
             self._own(self.env, [id for id in reassigned if self.env.get(id) != start[id]], statements, node)
             more = self.grown(lists, growth, position, trips)
             if len(self.reporter.mistakes) != mistakes:
-                break
+                if not counts:
+                    break
+                del self.reporter.mistakes[mistakes:]  # of a turn that is not any turn
+                strides, counts, reassigned = {id: n for id, n in strides.items() if id not in counts}, [], bound_anew
+                self._again(mark, used, shown)
+                continue
             bound = self._bound_in_loop(statements, held, variables)
             if self._offers(start, reassigned, bound, offered):
                 self._again(mark, used, shown)
@@ -86,7 +93,7 @@ class Carried:
                 continue
             wider = self._wider(start, reassigned, node)
             changed = {id for id in reassigned if self._object_changed(id, start[id], self.env.get(id))} - unstable
-            drew = self.strode(start, strides, reassigned, position, trips)
+            drew = self.strode(start, strides, counts, reassigned, position, trips)
             if not (wider or more or changed or drew):
                 break
             promoted |= wider
@@ -97,7 +104,7 @@ class Carried:
         for id, value in held.items():
             self._deliver_carried(id, value, statements, node)
         self._leave_loop(start)
-        self.after_strides(entry, strides, trips)
+        self.after_strides(entry, strides, position, trips)
         self.lists = self.after_loop(lists, growth, trips)
         return result, statements
 

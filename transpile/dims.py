@@ -681,7 +681,7 @@ def _extreme_term(monomial: Monomial, c: int, facts: Facts, sign: int) -> Dim:
         others = Dim(((monomial[:position] + monomial[position + 1 :], abs(c)),))
         if isinstance(atom, str):
             if len({a for a in monomial if isinstance(a, Atom)}) == 0:
-                return _extreme(term, facts, sign)
+                return _extreme_power(monomial, c, facts, sign)
             continue
         if not Dim.of(atom).symbols() & variables:  # it is what it is
             continue
@@ -693,6 +693,23 @@ def _extreme_term(monomial: Monomial, c: int, facts: Facts, sign: int) -> Dim:
             ends = [others * _extreme_atom(atom, facts, way) * (1 if c > 0 else -1) for way in (-1, 1)]
             return (maximum if sign > 0 else minimum)(ends[0], ends[1], facts)
     raise ValueError(f"no bound for the extent {term} of a temporary")
+
+
+def _extreme_power(monomial: Monomial, c: int, facts: Facts, sign: int) -> Dim:
+    """c times symbols, of which a counter may be one more than once: i * i is largest where i is, if that counts up
+    from 0."""
+    term = Dim(((monomial, c),))
+    var = next((s for s in monomial if monomial.count(s) > 1 and facts.get(str(s), ANY) != ANY), None)
+    if var is None:
+        return _extreme(term, facts, sign)
+    low, high = facts[str(var)]
+    others = Dim(((tuple(s for s in monomial if s != var), abs(c)),))
+    if not nonnegative(low, facts) or not nonnegative(others, facts):
+        raise ValueError(f"no bound for the extent {term} of a temporary")
+    bound = others
+    for _ in range(monomial.count(var)):
+        bound = bound * (high if (c > 0) == (sign > 0) else low)
+    return _extreme(bound if c > 0 else -bound, facts, sign)
 
 
 def _extreme_atom(atom: Atom, facts: Facts, sign: int) -> Dim:

@@ -17,9 +17,10 @@ import gast
 
 from . import construct
 from .construct import const, value_of
-from .dims import ZERO, Dim, maximum, nonnegative
+from .dims import Dim, nonnegative
 from .operations import BY_SPELLING
-from .program import Assign, Call, Const, Expr, Name
+from .program import Assign, Const, Expr, Name
+from .strides import DRAWN, Strides, advanced
 from .suggestions import nearest
 from .typing import TypingError, broadcast
 from .values import DRAWS, Generator, Static, Value
@@ -27,57 +28,15 @@ from .values import DRAWS, Generator, Static, Value
 _DEFAULTS: dict[str, dict[str, float]] = {"uniform": {"low": 0.0, "high": 1.0}, "bernoulli": {"p": 0.5}}
 _ALSO = {"size": "shape"}  # what NumPy calls it
 _HELP = "rng." + ", rng.".join(f"{name}({', '.join(names.split())})" for name, names in DRAWS.items())
-_COUNT = "<draws "
 
 
-class Draws:
+class Draws(Strides):
     """Mixed into the checker of functions."""
 
     # -- how many draws there were -----------------------------------------------------------------------------
     def new_generator(self: Any, name: Name) -> Generator:
-        self.env[f"{_COUNT}{name.id}>"] = const(0)
+        self.env[f"{DRAWN}{name.id}>"] = const(0)
         return Generator(name)
-
-    def drawn(self: Any) -> dict[str, Value]:
-        """The count of every generator, by its name in the environment."""
-        return {id: value for id, value in self.env.items() if id.startswith(_COUNT)}
-
-    def stride(self: Any, entry: dict[str, Value], strides: dict[str, Dim], position: Dim | None) -> None:
-        """The counts at the start of the iteration `position` of a loop that draws `strides` times in each."""
-        for id, each in strides.items():
-            assert position is not None
-            self.env[id] = advanced(entry[id], each * position)
-
-    def strode(
-        self: Any,
-        start: dict[str, Value],
-        strides: dict[str, Dim],
-        reassigned: list[str],
-        position: Dim | None,
-        trips: Dim | None,
-    ) -> bool:
-        """Whether the body drew more or less often than assumed; then what to assume is put right: the same number
-        of draws in every iteration, or, where that is not so, a variable that counts them."""
-        wrong = False
-        for id, after in self.drawn().items():
-            each = _difference(start[id], after)
-            if id in reassigned or each == strides.get(id, ZERO):
-                continue
-            wrong = True
-            counted = id not in strides and position is not None and trips is not None
-            if counted and each is not None and not each.symbols() & (self.counters - self.facts.keys()):
-                strides[id] = each
-            else:
-                strides.pop(id, None)
-                reassigned.append(id)
-        return wrong
-
-    def after_strides(self: Any, entry: dict[str, Value], strides: dict[str, Dim], trips: Dim | None) -> None:
-        """The counts after the loop."""
-        for id, each in strides.items():
-            assert trips is not None
-            count = trips if nonnegative(trips, self.facts) else maximum(trips, ZERO, self.facts)
-            self.env[id] = advanced(entry[id], each * count)
 
     # -- draws -------------------------------------------------------------------------------------------------
     def replayed(self: Any, target: Any) -> tuple[Generator, Any] | None:
@@ -106,7 +65,7 @@ class Draws:
         args = [given[n] for n in DRAWS[attr].split() if n != "shape"]
         shape = given["shape"] if "shape" in given else broadcast([a.type.shape for a in args])
         if which is None:
-            which = self.env[id := f"{_COUNT}{generator.name.id}>"]
+            which = self.env[id := f"{DRAWN}{generator.name.id}>"]
             self.env[id] = advanced(which, Dim.of(1))
         name = construct.replace(generator.name, span=self.span(node.func.value))
         if attr == "uniform":
@@ -195,33 +154,6 @@ class Draws:
         if some.type.rank:
             some = construct.call("all", some)
         self.require(some, message, node)
-
-
-def advanced(count: Value, by: Dim) -> Expr:
-    """A count that much further: a symbolic integer, or a variable and a symbolic integer."""
-    base, offset = _split(count)
-    offset = offset + by
-    if base is None:
-        return construct.dim(offset)
-    return base if offset == ZERO else construct.call("add", base, construct.dim(offset))
-
-
-def _difference(before: Value, after: Value) -> Dim | None:
-    """How much further a count is; None if only the run can tell."""
-    (a, x), (b, y) = _split(before), _split(after)
-    return y - x if a == b else None
-
-
-def _split(count: Value) -> tuple[Expr | None, Dim]:
-    match count:
-        case Call(op="add", args=(Name() as base, rest)) if (
-            value_of(count) is None and (by := value_of(rest)) is not None
-        ):
-            return base, by
-        case Const() | Name() | Call():
-            known = value_of(count)
-            return (count, ZERO) if known is None else (None, known)
-    raise AssertionError(count)
 
 
 __all__ = ["Draws"]

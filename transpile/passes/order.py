@@ -142,10 +142,12 @@ def is_group(k: For, l: For) -> bool:
 
 def is_window(inside: Body, var: str, variables: set[str]) -> bool:
     """Whether the variable is only ever added to another one, which stands without it elsewhere: x[i*s + a] beside
-    y[i]. Such loops are short."""
-    seen = {frozenset(d.symbols() & variables) for a in accesses(inside) for d in a.index or ()}
+    y[i]. Such loops are short. (In x[W*i//4 + a] it goes over a part of a row.)"""
+    dims = {d for a in accesses(inside) for d in a.index or ()}
+    seen = {frozenset(d.symbols() & variables) for d in dims}
     with_it = [s for s in seen if var in s]
     others = frozenset.intersection(*with_it) - {var} if with_it else frozenset()
+    others -= {n for n in others for d in dims if var in d.symbols() and d.split(n) is None}
     return any(other in s and var not in s for other in others for s in seen)
 
 
