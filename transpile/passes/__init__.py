@@ -46,6 +46,7 @@ from .layout import layout
 from .linear import linear
 from .lives import lives
 from .lulls import lulls
+from .narrow import narrow
 from .natural import natural
 from .near import near
 from .once import once
@@ -67,6 +68,7 @@ from .select import select
 from .share import share
 from .slabs import slabs
 from .spent import spent
+from .spills import spills
 from .split import split
 from .spread import spread
 from .steady import steady
@@ -75,6 +77,7 @@ from .strides import strides
 from .summed import summed
 from .tables import tables
 from .tally import tally
+from .terms import terms
 from .tidy import tidy
 from .triangles import triangles
 from .turn import turn
@@ -108,6 +111,8 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("periods", periods),  # what repeats in places is made together
     ("fills", fills),  # what is stored as a whole is not filled before
     ("counted", counted),  # what is dear, and told by counters alone, has a table
+    ("narrow", narrow),  # what is the same all along an axis has no such axis
+    ("terms", terms),  # a product that is added beside something else is added on its own
     ("once", once),  # what no example changes is made before the loop over them
     ("summed", summed),  # what is linear in what each example leaves is made of the sum
     ("within", within),  # what is summed where windows are goes there only, a product of matrices
@@ -116,9 +121,11 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("products", products),  # sums of products are matrix products
     ("deepen", deepen),  # the gradient of what all steps share is one product
     ("scatter", scatter),  # what is scattered into zeros is scattered where their sum goes
+    ("spills", spills),  # what all examples add to a whole axis is added up first
     ("regroup", regroup),  # what is seen in groups is gone over in groups
     ("linear", linear),  # what is linear in an earlier sum is summed beside it
     ("common", common),  # what all terms of a sum are multiplied by is left to the sum
+    ("alone", once),  # ... and what is left of it may be what no example changes
     ("quotient", quotient),  # what divides a whole loop is inverted once
     ("tables", tables),  # what is dear is asked of each element once
     ("inline", inline),  # what is cheap is computed where it is used
