@@ -240,7 +240,8 @@ def _on_each_way(body: Body, buffer: Buffer) -> bool:
     match touching:
         case [If(cond, then, orelse), *others] if not any(e.buffer == buffer.name for e in loads(cond)):
             ways = [w for w in (then, orelse) if any(a.buffer == buffer.name for a in accesses(w))]
-            return (len(ways) == 2 or not others) and all(stored_first(w, buffer, set()) for w in ways)
+            each = (stored_first(w, buffer, set()) or _on_each_way(w, buffer) for w in ways)
+            return (len(ways) == 2 or not others) and all(each)
     return False
 
 
@@ -270,9 +271,10 @@ def _inside(body: Body, name: str) -> Body:
 
 
 def _around(body: Body, name: str) -> Body:
-    """The body, or that of the one `while` in it that knows of the buffer."""
+    """The body, or what is inside the `while` in it that alone knows of the buffer, and of loops in that."""
     touching = [s for s in body if any(a.buffer == name for a in accesses((s,)))]
     match touching:
         case [While(before, cond, inside)] if name not in {a.buffer for a in accesses((While(before, cond, ()),))}:
-            return _around(inside, name)
+            inner = _around(inside, name)
+            return _inside(inner, name) if inner is inside else inner
     return body

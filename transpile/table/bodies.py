@@ -42,6 +42,8 @@ def argsort(a: Array, y: Array) -> None:
     stable, NaN last."""
     n = a.shape[0]
     run = 64
+    for i in range(n):
+        y[i] = 0  # all of it is stored, if not in order
     place = np.empty(run)
     count = np.empty(run)
     for first in range(0, n, run):

@@ -1,0 +1,100 @@
+"""Rows that a loop sorts are sorted side by side: whatever a sort makes on the way is each row's own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from nets import built_from, kernels_in
+from thorough import agrees, same_bits
+
+from layerc.transpile.dims import Dim
+from layerc.transpile.ir import For
+from layerc.transpile.passes.tree import walk
+
+TEXT = '''
+import numpy as np
+from layerc import layer, real
+
+
+@layer
+def medians(x: real["N K"]) -> real["N"]:
+    y = np.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        y[i] = np.sort(x[i])[x.shape[1] // 2]
+    return y
+
+
+@layer
+def in_order(x: real["N K"]) -> real["N K"]:
+    """The largest first, and how large all before are together (as sparsemax asks)."""
+    n, k = x.shape
+    y = np.zeros((n, k))
+    for i in range(n):
+        z = np.sort(x[i])[::-1]
+        total = 0.0
+        for j in range(k):
+            total += z[j]
+            if 1 + (j + 1) * z[j] > total:
+                y[i, j] = total / (j + 1)
+    return y
+
+
+@layer
+def ranked(x: real["N K"], w: real["K"]) -> real["N K"]:
+    y = np.zeros(x.shape)
+    for i in range(x.shape[0]):
+        at = np.argsort(-x[i])
+        for j in range(x.shape[1]):
+            y[i, at[j]] = w[j] * x[i, at[j]] ** 2
+    return y
+'''
+NAMES = ("medians", "in_order", "ranked")
+
+
+def draw(name: str, n: int, k: int, dtype: type = np.float64) -> list[np.ndarray]:
+    rng = np.random.default_rng(100 * n + k)
+    x = rng.permuted(np.linspace(-1, 1, n * k).reshape(1, n, k), axis=2)  # no two as close as differences go
+    return [x.astype(dtype), rng.standard_normal((1, k)).astype(dtype)][: 1 + (name == "ranked")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("sorted_rows")
+
+
+@pytest.fixture(scope="module")
+def package(folder):
+    return built_from(folder, "sorted_rows_of", TEXT)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (3, 2), (40, 7), (5, 64), (5, 65), (4, 129), (3, 300), (0, 5)])
+def test_values_and_gradients(package, name, n, k):
+    agrees(getattr(package, name), draw(name, n, k), np.random.default_rng(k), 1e-12, 3e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bits_do_not_hang_on_threads(package, name):
+    for dtype in (np.float32, np.float64):
+        same_bits(getattr(package, name), draw(name, 50, 200, dtype))
+
+
+@pytest.mark.parametrize("k", [5, 64, 70, 200])
+def test_nan_is_last_and_equal_ones_keep_their_order(package, k):
+    x = np.random.default_rng(k).integers(0, 4, (1, 6, k)).astype(float)
+    x[:, ::2, ::3] = np.nan
+    w = np.arange(1.0, k + 1).reshape(1, k)
+    np.testing.assert_array_equal(package.medians(x), package.medians.reference(x))
+    got, want = package.ranked(x, w), package.ranked.reference(x, w)
+    stable = np.stack([np.argsort(-row, kind="stable") for row in x[0]])
+    for row, order in zip(want[0], stable):
+        row[order] = w[0]  # NumPy's own order of equal ones is not told
+    np.testing.assert_array_equal(got, want * x * x)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_are_independent(folder, name):
+    for (layer, method), kernel in kernels_in(folder / "sorted_rows_of.py").items():
+        if layer == name and (name != "in_order" or method in ("predict", "vjp")):
+            loops = [s for s in walk(kernel.body) if isinstance(s, For) and s.kind == "seq" and s.hi == Dim.of("N")]
+            assert not loops, kernel.name
