@@ -15,7 +15,7 @@ from nets import built_from, load_package
 from layerc import get_num_threads, set_num_threads
 from layerc.build.driver import build, compile_module, read_module
 from layerc.transpile import dump, ir, passes
-from layerc.transpile.dims import Dim
+from layerc.transpile.dims import Atom, Dim
 from layerc.transpile.passes import tree
 from layerc.transpile.passes.fuse import count_loops
 from layerc.transpile.passes.verify import IRError, verify
@@ -696,3 +696,34 @@ def test_a_number_that_is_made_anew_has_its_own_name():
     )
     kernel = replace(kernel, body=(ir.Store("v", (), ir.Const(1.0, "real")), carried))
     assert passes.lives(kernel) == kernel
+
+
+def test_what_was_asked_is_not_asked_again_unless_it_has_changed():
+    n, i = Dim.of("N"), Dim.of("i")
+    label, flag = ir.Load("label", (i,), "i64"), ir.Load("flag", (), "bool")
+    check = ir.Check(ir.Op("less", (label, ir.Int(n)), "bool"), 1)
+
+    def place(name):
+        return ir.Store(name, (), ir.Op("add", (label, ir.Const(1, "i64")), "i64"))
+
+    def use(name):
+        at = Dim.of(Atom("load", (ir.Load(name, (), "i64"),)))
+        return ir.Store("y", (at,), ir.Const(1.0, "real"), "add")
+
+    def run(*body):
+        names = [("at", "i64"), ("at_2", "i64"), ("flag", "bool"), ("label", "i64"), ("y", "real")]
+        kinds = {"label": "temp", "y": "out"}
+        shapes = {"label": (n,), "y": (n,)}
+        buffers = tuple(ir.Buffer(name, dtype, shapes.get(name, ()), kinds.get(name, "temp")) for name, dtype in names)
+        loop = ir.For("i", Dim.of(0), n, body)
+        (again,) = passes.again(ir.Kernel("k", ("N",), (), buffers, (loop,))).body
+        return again.body
+
+    change = ir.Store("label", (i,), ir.Const(0, "i64"))
+    once = (check, place("at"), use("at"))
+    assert run(*once, check, place("at_2"), use("at_2")) == (*once, use("at"))
+    assert run(*once, change, check, place("at_2"), use("at_2")) == (*once, change, check, place("at_2"), use("at_2"))
+    one, other = ir.If(flag, (use("at"),)), ir.If(flag, (), (use("at"),))
+    assert run(place("at"), one, other) == (place("at"), ir.If(flag, (use("at"),), (use("at"),)))
+    changes = ir.If(flag, (ir.Store("flag", (), ir.Const(False, "bool")),))
+    assert run(place("at"), changes, other) == (place("at"), changes, other)
