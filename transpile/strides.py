@@ -65,10 +65,14 @@ class Strides:
             if id in reassigned or each == strides.get(id, ZERO):
                 continue
             wrong = True
-            known = each is not None and position is not None and trips is not None
-            # As much in each turn, or, with what another one is by then, as the turn says.
-            new = id not in strides or bool(known and _follows(each, position) and not _follows(strides[id], position))
-            if known and new and self.added(each, position, trips) is not None:
+            if (
+                each is not None
+                and position is not None
+                and trips is not None
+                # As much in each turn, or, with what another one is by then, as the turn says.
+                and (id not in strides or (_follows(each, position) and not _follows(strides[id], position)))
+                and self.added(each, position, trips) is not None
+            ):
                 strides[id] = each
             else:
                 strides.pop(id, None)

@@ -17,8 +17,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from ..ir import Check, Expr, If, Kernel, Stmt, Store
+from .strips import set_first
 from .tree import Body, accesses, bodies, dim_loads, has, loads, map_bodies, rename_buffers, roots, touched, written
 
 
@@ -71,7 +73,7 @@ class _Asked:
                         continue
             if inside := bodies(stmt):
                 known = known.without(written((stmt,)), self.root)
-                stmt = map_bodies(stmt, lambda inner, known=known: self.body(inner, known))
+                stmt = map_bodies(stmt, partial(self.body, known=known))
                 if isinstance(stmt, If) and len(inside) == 2:
                     stmt = self.without_idle(stmt)
             else:
@@ -111,8 +113,12 @@ class _Asked:
         """Without what one way stores in variables that, if anywhere, are read in the other."""
         own = {name for name in touched((stmt,)) & self.numbers.keys() if self.all_in(name, (stmt,))}
         own -= {load.buffer for load in loads(stmt.cond)}
-        then, orelse = (_without(way, own - _read(way)) for way in (stmt.then, stmt.orelse))
-        return If(stmt.cond, then, orelse)
+
+        def kept(way: Body, other: Body) -> Body:
+            """But for what the other way is asked for before it is set there: an earlier turn of a loop left it."""
+            return _without(way, {n for n in own - _read(way) if set_first(n, other)})
+
+        return If(stmt.cond, kept(stmt.then, stmt.orelse), kept(stmt.orelse, stmt.then))
 
 
 def _read(body: Body) -> set[str]:

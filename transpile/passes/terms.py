@@ -16,7 +16,7 @@ from ..ir import FLOATS, Expr, For, Kernel, Op, Stmt, Store
 from .inline import inline_summands
 from .order import rebuild, stores
 from .share import dtype_of
-from .tree import Body, Names, map_bodies, substitute, symbols
+from .tree import Body, Names, loads, map_bodies, substitute, symbols
 
 
 def terms(kernel: Kernel) -> Kernel:
@@ -38,7 +38,7 @@ def _stmt(stmt: Stmt, names: Names) -> Iterator[Stmt]:
         return
     loops, inside = nest
     match inside:
-        case [Store(_, index, value, "add") as store] if dtype_of(value) in FLOATS:
+        case [Store(buffer, index, value, "add") as store] if dtype_of(value) in FLOATS and not _asks(value, buffer):
             counters = {x.var for x in loops} & {n for d in index for n in d.symbols()}
             found = list(_summands(value))
             outer = [t for t in found if _is_outer(t, counters)]
@@ -91,6 +91,11 @@ def _sum(found: list[Expr]) -> Expr:
     for term in found[1:]:
         total = Op("add", (total, term), dtype_of(total))
     return total
+
+
+def _asks(value: Expr, buffer: str) -> bool:
+    """Whether it hangs on what is in the buffer, which the first of its terms would change."""
+    return any(load.buffer == buffer for load in loads(value))
 
 
 def _is_outer(term: Expr, counters: set[str]) -> bool:
