@@ -9,7 +9,8 @@ import sys
 import ir_kernels as zoo
 import numpy as np
 import pytest
-from nets import kernels_in
+from nets import built_from, kernels_in
+from thorough import agrees
 
 from layerc import runtime
 from layerc.build.driver import build
@@ -393,3 +394,31 @@ def test_a_product_may_not_overwrite_what_it_reads():
     ):
         with pytest.raises(passes.IRError):
             passes.verify(ir.Kernel(good.name, good.dims, good.scalars, good.buffers, (wrong,)))
+
+
+FILTERS = """
+import numpy as np
+from layerc import Param, layer, real
+
+
+@layer
+def bank(x: real["T"], w: Param[real["F K"]]) -> real["F T"]:
+    f, k = w.shape
+    t = x.shape[0]
+    y = np.zeros((f, t))
+    for i in range(f):
+        for n in range(t):
+            for j in range(min(k, n + 1)):
+                y[i, n] += w[i, j] * x[n - j]
+    return y
+"""
+
+
+def test_a_bank_of_filters_goes_along_the_row(tmp_path):
+    """Each step would be a product of its own: of a few filters, and examples far apart in memory."""
+    package = built_from(tmp_path, "filters", FILTERS)
+    rng = np.random.default_rng(3)
+    for batch, t, f, k in ((3, 40, 5, 7), (20, 70, 8, 16), (2, 3, 2, 9), (4, 1, 1, 1), (0, 5, 2, 3)):
+        agrees(package.bank, [rng.standard_normal((batch, t)), rng.standard_normal((f, k))], rng, 1e-12, 3e-6)
+    for (_, method), kernel in kernels_in(tmp_path / "filters.py").items():
+        assert method != "predict" or not products(kernel)

@@ -96,6 +96,8 @@ class State:
         depth = self.axis(free, left, right, target, target)
         if row is None or column is None or depth is None:
             return None
+        if any(self.is_filter(x, depth, target, place) for x in loops for place in (left, right)):
+            return None
         if self.is_along(target, row.var) and not self.is_along(target, column.var):
             left, right, row, column = right, left, column, row
         rest = [x for x in loops if x not in (row, column, depth)]
@@ -119,6 +121,11 @@ class State:
         along = [x for x in found if any(self.is_along(place, x.var) for place in (one, other))]
         best = along or found
         return best[-1] if best else None
+
+    def is_filter(self, loop: For, depth: For, target: Load, source: Load) -> bool:
+        """Whether the depth is a window, cut off where a row begins, of a filter along that row: it goes along there."""
+        cut = loop.var in depth.lo.symbols() | depth.hi.symbols()
+        return cut and _meet(source, loop.var, depth.var) and all(self.is_along(p, loop.var) for p in (target, source))
 
     def is_along(self, place: Load, var: str) -> bool:
         return step(place.index, self.table[place.buffer].shape, var) == 1
