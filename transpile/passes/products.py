@@ -123,7 +123,7 @@ class State:
         return best[-1] if best else None
 
     def is_filter(self, loop: For, depth: For, target: Load, source: Load) -> bool:
-        """Whether the depth is a window, cut off where a row begins, of a filter along that row: it goes along there."""
+        """Whether the depth is a window, cut off where a row begins, of a filter along it: it goes along there."""
         cut = loop.var in depth.lo.symbols() | depth.hi.symbols()
         return cut and _meet(source, loop.var, depth.var) and all(self.is_along(p, loop.var) for p in (target, source))
 
