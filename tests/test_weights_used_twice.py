@@ -50,12 +50,32 @@ def polynomials(x: real["D"], w: Param[real["D H 4"]]) -> real["H"]:
         a = b
         b = c
     return y
+
+
+@layer
+def convolved(x: real["C N"], w: Param[real["D C 3"]], b: Param[real["D"]]) -> real["D N"]:
+    """With a sum of its own for each place."""
+    c, n = x.shape
+    d = w.shape[0]
+    y = np.zeros((d, n))
+    for k in range(d):
+        for i in range(n):
+            total = b[k]
+            for h in range(c):
+                for p in range(3):
+                    if 0 <= i + p - 1 < n:
+                        total += w[k, h, p] * x[h, i + p - 1]
+            y[k, i] = total
+    return y
 '''
-NAMES = ("tied", "machine", "summed_up", "polynomials")
+NAMES = ("tied", "machine", "summed_up", "polynomials", "convolved")
 
 
 def draw(name: str, batch: int, d: int, h: int, dtype: type = np.float64) -> list[np.ndarray]:
     rng = np.random.default_rng(100 * batch + 10 * d + h)
+    if name == "convolved":
+        shapes = [(batch, d, 9), (h, d, 3), (h,)]
+        return [rng.standard_normal(s).astype(dtype) / 2 for s in shapes]
     shapes = {"tied": [(h,), (d,)], "machine": [(d,)]}.get(name, [])
     weights = [(d, h, 4) if name == "polynomials" else (d, h), *shapes]
     return [rng.standard_normal(s).astype(dtype) / 2 for s in [(batch, d), *weights]]
@@ -117,6 +137,18 @@ def test_what_all_rows_have_alike_is_added_up_first(folder):
     for (layer, method), kernel in kernels_in(folder / "used_twice.py").items():
         if layer in ("summed_up", "polynomials") and method == "pullback":
             assert any("alike" in b.name or b.name.endswith("_all") for b in kernel.buffers), kernel.name
+
+
+def test_products_add_to_matrices_along_memory(folder):
+    """Where the step, or the place in the window, is the last axis of the weights."""
+    found = 0
+    for (layer, _), kernel in kernels_in(folder / "used_twice.py").items():
+        if layer in ("polynomials", "convolved"):
+            sums = [s for s in walk(kernel.body) if isinstance(s, Product) and s.op == "add" and "d_w" in s.buffer]
+            found += len(sums)
+            for product in sums:
+                assert product.columns[0] in product.index[-1].symbols(), product
+    assert found >= 4
 
 
 def _around_examples(body):

@@ -71,6 +71,7 @@ from .spent import spent
 from .spills import spills
 from .split import split
 from .spread import spread
+from .stacked import stacked
 from .steady import steady
 from .strands import strands
 from .strides import strides
@@ -122,6 +123,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("deepen", deepen),  # the gradient of what all steps share is one product
     ("scatter", scatter),  # what is scattered into zeros is scattered where their sum goes
     ("spills", spills),  # what all examples add to a whole axis is added up first
+    ("stacked", stacked),  # matrices that products add to, across memory, lie along it
     ("regroup", regroup),  # what is seen in groups is gone over in groups
     ("linear", linear),  # what is linear in an earlier sum is summed beside it
     ("common", common),  # what all terms of a sum are multiplied by is left to the sum

@@ -52,10 +52,11 @@ def fission(kernel: Kernel) -> Kernel:
     return kernel
 
 
-def parted_within(kernel: Kernel) -> Kernel:
-    """Parted around sums of products behind a branch, too."""
+def parted_within(kernel: Kernel, others: Set[str]) -> Kernel:
+    """Parted around sums of products behind a branch, too. `others`: what somebody else knows of, too."""
     state = _Parted(kernel)
     state.branches = True
+    state.fixed |= others
     body = state.body(kernel.body, ())
     return replace(kernel, body=body, buffers=tuple(state.table.values()))
 

@@ -83,7 +83,9 @@ class _State:
             return None
         copies, more = zip(*(another(s, self.names, self.uses, self.table) for s in _asked_before(nest)), strict=True)
         known = replace(self.kernel, buffers=(*self.kernel.buffers, *(b for own in more for b in own)))
-        known = parted_within(replace(known, body=map_stmts(copies, self.apart)))
+        inside = Counter(a.buffer for a in accesses((nest,)))
+        others = {name for name, uses in inside.items() if self.uses[name] > uses}
+        known = parted_within(replace(known, body=map_stmts(copies, self.apart)), others)
         found = [self.sum_of(stmt, known, facts) for stmt in known.body]
         sizes = [made[1] for made in found if made is not None]
         if not sizes:
