@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from ..dims import ZERO, Dim
 from ..ir import FLOATS, Buffer, For, Kernel, Load, Product, Stmt, Store
-from .tree import Index, Names, accesses, buffers, in_dims, map_places, walk
+from .tree import Index, Names, accesses, buffers, in_dims, map_places, over_examples, walk
 
 Order = tuple[int, ...]  # of axes
 
@@ -31,18 +31,27 @@ def _across(kernel: Kernel) -> dict[str, Order]:
     aliased = {n for b in kernel.buffers if b.alias for n in (b.name, b.alias)}
     whole = {a.buffer for a in accesses(kernel.body) if a.index is None}
     asked = {name for s in walk(kernel.body) for name in in_dims(s)}
+    examples = _of_examples(kernel)
     found: dict[str, set[Order | None]] = {}
     for stmt in walk(kernel.body):
         if isinstance(stmt, Product) and stmt.buffer not in aliased | whole | asked:
             buffer = table[stmt.buffer]
             if buffer.kind in ("temp", "out") and buffer.dtype in FLOATS:
-                found.setdefault(stmt.buffer, set()).add(_order(stmt))
+                found.setdefault(stmt.buffer, set()).add(_order(stmt, examples))
     orders = {name: next(iter(ways)) for name, ways in found.items() if len(ways) == 1}
     return {name: order for name, order in orders.items() if order is not None}
 
 
-def _order(product: Product) -> Order | None:
-    """The axes with those of a product last; None where one of them is, or who knows."""
+def _of_examples(kernel: Kernel) -> set[str]:
+    """Counters of examples, in loops and products: what each of them has is much to move."""
+    batch = Dim.of(kernel.batch or "")
+    axes = (axis for s in walk(kernel.body) if isinstance(s, Product) for axis in (s.rows, s.columns))
+    counters = {name for name, extent in axes if extent == batch}
+    return counters | {s.var for s in walk(kernel.body) if over_examples(s, kernel)}
+
+
+def _order(product: Product, examples: set[str]) -> Order | None:
+    """The axes with those of a product last; None where one of them is, or each example has its own."""
     own = [product.rows[0], product.columns[0]]
     axes = [[k for k, d in enumerate(product.index) if name in d.symbols()] for name in own]
     if any(len(there) != 1 for there in axes):
@@ -50,6 +59,8 @@ def _order(product: Product) -> Order | None:
     (row,), (column,) = axes
     rest = [k for k in range(len(product.index)) if k not in (row, column)]
     if row == column or not rest or rest[-1] != len(product.index) - 1:
+        return None
+    if any(d.symbols() & examples for d in product.index):
         return None
     return (*rest, row, column)
 
