@@ -224,6 +224,24 @@ def often(a: real["N"], w: Param[real["K"]]) -> real["N"]:
                 if k < i:
                     m[k] += w[s] * np.sin(m[k]) * m[i]
     return m
+
+
+@layer
+def for_good(x: real["N M"], w: Param[real["3 3"]], k: int = 2) -> real["N M"]:
+    """Only what is written last is taken back: before the first loop nothing is there yet that the reverse reads."""
+    n, m = x.shape
+    y = np.zeros((n, m))
+    for i in range(m):
+        t = 0.0
+        for j in range(n):
+            y[j, i] += x[j, i] * x[j, i]
+            t += x[j, i]
+        for j in range(n):
+            y[j, i] /= 1.0 + t * t
+    for a in range(k):
+        for b in range(k):
+            y[: n - k + 1, : m - k + 1] += x[a : a + n - k + 1, b : b + m - k + 1] * w[a, b]
+    return y
 '''
 
 SHAPES = {
@@ -244,9 +262,11 @@ SHAPES = {
     "by_helper": [(4, 4), (1, 1)],
     "columns": [(5, 3), (1, 1), (2, 0)],
     "often": [(5,), (1,), (0,)],
+    "for_good": [(5, 7), (3, 3), (2, 1)],
 }
 EXTRA = {"slices": lambda shape: [shape[:1]], "often": lambda shape: [(3,)], "as_much": lambda shape: [(3,)]}
-PARAMS = ("often", "as_much")
+EXTRA["for_good"] = lambda shape: [(3, 3)]
+PARAMS = ("often", "as_much", "for_good")
 
 
 @pytest.fixture(scope="module")
