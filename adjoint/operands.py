@@ -241,8 +241,8 @@ class _Reverse:
         raise _Stays
 
     def is_constant(self, level: int, access: Access) -> bool:
-        """Whether nothing in a loop around writes to a place it reads. What the loop writes for good, as nobody asks what
-        it went over, is there when the reverse reads, and not before the loop."""
+        """Whether nothing in a loop around writes to a place it reads. What the loop writes for good, as nobody asks
+        what it went over, is there when the reverse reads, and not before the loop."""
         around, loop = access.loops[:level], access.loops[level]
         stores = [s for s in walk_stmts(loop.body) if isinstance(s, Store) and s.base.id == self.array]
         if len(stores) != sum(len(w.loops) > level and w.loops[level] is loop for w in self.writes):
