@@ -76,7 +76,7 @@ def _turned(kernel: Kernel, buffer: Buffer, order: Order) -> Kernel:
     body = map_places(kernel.body, place)
     if made.name == buffer.name:
         return replace(kernel, body=body, buffers=tuple(made if b.name == made.name else b for b in kernel.buffers))
-    counters = [names.fresh(name) for name in "ijklmn"[: len(order)]]
+    counters = [names.fresh("i") for _ in order]
     index = tuple(Dim.of(c) for c in counters)
     copy: Stmt = Store(buffer.name, index, Load(made.name, _as(order, index), buffer.dtype))
     for counter, extent in reversed(list(zip(counters, buffer.shape, strict=True))):
