@@ -7,7 +7,9 @@ import pytest
 from nets import built_from, kernels_in
 from thorough import agrees
 
+from layerc.build.driver import compile_module, read_module
 from layerc.transpile.dims import Dim
+from layerc.transpile.errors import InvalidFile
 from layerc.transpile.ir import Check, For
 from layerc.transpile.passes.tree import walk
 
@@ -179,7 +181,7 @@ def test_a_gradient_keeps_no_count(package, folder, name):
     text = package.__file__.replace("__init__.py", "gradients.py")
     with open(text, encoding="utf-8") as file:
         gradient = file.read().split(f"def d_{name}(")[1].split("\ndef ")[0]
-    assert ("k_saved" in gradient or "ks" in gradient or ".append(k" in gradient) == (name in VARIABLES), gradient
+    assert ("k_saved" in gradient) == (name in VARIABLES), gradient
 
 
 @pytest.mark.parametrize("name", ["laid_out", "downwards", "slices"])
@@ -190,3 +192,12 @@ def test_turns_are_their_own_and_their_places_known(folder, name):
             ours = [Dim.of(extent) for extent in ("N", "H", "W")]
             lone = [s for s in walk(kernel.body) if isinstance(s, For) and s.kind == "seq" and s.hi in ours]
             assert name == "slices" or not lone, kernel.name
+
+
+def test_a_mistake_beside_a_count_is_told_once(tmp_path):
+    """The turn that is looked at first is any turn then."""
+    wrong = TEXT.split("@layer")[1].replace("np.sin(x", "np.sin(z")
+    (tmp_path / "wrong.py").write_text(TEXT.split("@layer")[0] + "@layer" + wrong)
+    with pytest.raises(InvalidFile) as caught:
+        compile_module(read_module(tmp_path / "wrong.py"))
+    assert str(caught.value).count("error[") == str(caught.value).count("z is not defined") == 1

@@ -15,7 +15,7 @@ from ..dims import ZERO, Dim
 from ..ir import FLOATS, Buffer, Const, For, Kernel, Load, Stmt, Store
 from .order import rebuild, stores
 from .share import dtype_of
-from .tree import Body, Names, accesses, buffers, dim_loads, over_examples, symbols
+from .tree import Body, Names, accesses, buffers, dim_loads, nest_anew, over_examples, symbols
 
 
 def spills(kernel: Kernel) -> Kernel:
@@ -73,19 +73,13 @@ class _State:
         total = Buffer(self.names.fresh(f"{buffer}_alike"), dtype, tuple(x.hi for x in rest), "temp")
         self.made.append(total)
         place = tuple(Dim.of(x.var) for x in rest)
-        zeros = self.anew(rest, Store(total.name, place, Const(0.0, dtype)))
+        zeros = nest_anew(rebuild(rest, (Store(total.name, place, Const(0.0, dtype)),)), self.names)
         adds = rebuild(rest, (replace(store, buffer=total.name, index=place),))
-        return zeros, adds, self.anew(loops, replace(store, value=Load(total.name, place, dtype)))
+        behind = rebuild(loops, (replace(store, value=Load(total.name, place, dtype)),))
+        return zeros, adds, nest_anew(behind, self.names)
 
     def is_sum(self, name: str, others: set[str]) -> bool:
         return self.table[name].kind == "out" and self.table[name].dtype in FLOATS and name not in others
-
-    def anew(self, loops: list[For], store: Store) -> Stmt:
-        """The nest with variables of its own."""
-        fresh = {x.var: Dim.of(self.names.fresh(x.var)) for x in loops}
-        index = tuple(d.subs(fresh) for d in store.index)
-        value = store.value.subs(fresh) if isinstance(store.value, Load) else store.value
-        return rebuild([replace(x, var=str(fresh[x.var])) for x in loops], (replace(store, index=index, value=value),))
 
 
 __all__ = ["spills"]

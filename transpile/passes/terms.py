@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ..dims import Dim
-from ..ir import FLOATS, Expr, For, Kernel, Op, Stmt, Store
+from ..ir import FLOATS, Expr, Kernel, Op, Stmt, Store
 from .inline import inline_summands
 from .order import rebuild, stores
 from .share import dtype_of
-from .tree import Body, Names, loads, map_bodies, substitute, symbols
+from .tree import Body, Names, loads, map_bodies, nest_anew, symbols
 
 
 def terms(kernel: Kernel) -> Kernel:
@@ -44,28 +43,11 @@ def _stmt(stmt: Stmt, names: Names) -> Iterator[Stmt]:
             outer = [t for t in found if _is_outer(t, counters)]
             if outer and len(found) > 1:
                 rest = [t for t in found if t not in outer]
-                yield (
-                    rebuild(loops, (replace(store, value=_sum(rest)),))
-                    if rest
-                    else _renamed(loops, store, outer.pop(), names)
-                )
-                for term in outer:
-                    yield _renamed(loops, store, term, names)
+                yield rebuild(loops, (replace(store, value=_sum(rest or outer[-1:])),))
+                for term in outer if rest else outer[:-1]:
+                    yield nest_anew(rebuild(loops, (replace(store, value=term),)), names)
                 return
     yield stmt
-
-
-def _renamed(loops: list[For], store: Store, term: Expr, names: Names) -> Stmt:
-    nest = rebuild(loops, (replace(store, value=term),))
-    fresh = {x.var: names.fresh(x.var) for x in loops}
-    return _with_variables(nest, fresh)
-
-
-def _with_variables(stmt: Stmt, fresh: dict[str, str]) -> Stmt:
-    if not isinstance(stmt, For):
-        return stmt
-    inner = substitute(stmt.body, {stmt.var: Dim.of(fresh[stmt.var])})
-    return replace(stmt, var=fresh[stmt.var], body=tuple(_with_variables(s, fresh) for s in inner))
 
 
 def _summands(value: Expr, negative: bool = False) -> Iterator[Expr]:

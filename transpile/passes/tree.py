@@ -511,6 +511,14 @@ def anew(loop: For, names: Names) -> For:
     return replace(loop, var=fresh, body=substitute(loop.body, {loop.var: Dim.of(fresh)}))
 
 
+def nest_anew(nest: Stmt, names: Names) -> Stmt:
+    """A nest whose loops all have variables of their own."""
+    if not isinstance(nest, For):
+        return nest
+    loop = anew(nest, names)
+    return replace(loop, body=tuple(nest_anew(s, names) for s in loop.body))
+
+
 def apart(kernel: Kernel, names: Names) -> tuple[Body, list[Buffer]]:
     """The body with temporaries of its own: what one of two versions makes is nothing to the other."""
     fresh = {b.name: names.fresh(b.name) for b in kernel.buffers if b.kind in ("temp", "list")}
