@@ -185,7 +185,7 @@ def test_a_gradient_keeps_no_count(package, folder, name):
 
 
 @pytest.mark.parametrize("name", ["laid_out", "downwards", "slices"])
-def test_turns_are_their_own_and_their_places_known(folder, name):
+def test_turns_are_their_own_and_their_places_known(package, folder, name):
     for (layer, _), kernel in kernels_in(folder / "counts_of.py").items():
         if layer == name:
             assert not [s for s in walk(kernel.body) if isinstance(s, Check) and "k" in str(s.info)], kernel.name

@@ -121,7 +121,7 @@ def test_they_look_together_and_add_alone(package, folder, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_gradient_asks_as_often_as_its_function(folder, name):
+def test_a_gradient_asks_as_often_as_its_function(package, folder, name):
     """A place is checked where a number is read; what is added there is not checked again."""
     found = {method: k for (layer, method), k in kernels_in(folder / "lookups_of.py").items() if layer == name}
     text = TEXT.split("@layer")[1 + NAMES.index(name)]

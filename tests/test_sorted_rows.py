@@ -93,7 +93,7 @@ def test_nan_is_last_and_equal_ones_keep_their_order(package, k):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_rows_are_independent(folder, name):
+def test_rows_are_independent(package, folder, name):
     for (layer, method), kernel in kernels_in(folder / "sorted_rows_of.py").items():
         if layer == name and (name != "in_order" or method in ("predict", "vjp")):
             loops = [s for s in walk(kernel.body) if isinstance(s, For) and s.kind == "seq" and s.hi == Dim.of("N")]

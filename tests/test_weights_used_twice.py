@@ -119,7 +119,7 @@ def test_what_is_not_finite_stays_so(package):
 
 
 @pytest.mark.parametrize(("name", "products"), [("tied", 4), ("machine", 2)])
-def test_derivatives_of_weights_are_products(folder, name, products):
+def test_derivatives_of_weights_are_products(package, folder, name, products):
     """And nothing as large as the weights is gone over for each example."""
     kernel = next(
         k
@@ -133,13 +133,13 @@ def test_derivatives_of_weights_are_products(folder, name, products):
         assert not adds, adds
 
 
-def test_what_all_rows_have_alike_is_added_up_first(folder):
+def test_what_all_rows_have_alike_is_added_up_first(package, folder):
     for (layer, method), kernel in kernels_in(folder / "used_twice.py").items():
         if layer in ("summed_up", "polynomials") and method == "pullback":
             assert any("alike" in b.name or b.name.endswith("_all") for b in kernel.buffers), kernel.name
 
 
-def test_products_add_to_matrices_along_memory(folder):
+def test_products_add_to_matrices_along_memory(package, folder):
     """Where the step, or the place in the window, is the last axis of the weights."""
     found = 0
     for (layer, _), kernel in kernels_in(folder / "used_twice.py").items():
