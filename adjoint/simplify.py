@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..transpile import construct
-from ..transpile.construct import const
+from ..transpile.construct import const, dim
 from ..transpile.dims import ONE
 from ..transpile.fold import fold
 from ..transpile.operations import ROWS
-from ..transpile.program import At, Call, Const, Expr, Index, NewAxis, map_children
+from ..transpile.program import At, Call, Const, Expr, Gather, Index, Mask, NewAxis, Slice, map_children
 from ..transpile.typing import broadcast, normal_axes
 
 
@@ -91,6 +91,8 @@ def _step(expr: Expr) -> Expr | None:
             return construct.call("broadcast_to", a, shape=expr.type.shape)
         case Call(op="reshape", args=[a]) if a.type == expr.type:
             return a
+        case Call(op="reshape", args=[Index(items=items) as part]) if not any(isinstance(i, Gather | Mask) for i in items):
+            return picked if (picked := _picked(part)).type == expr.type else None
         case Call(op="transpose", args=[a]) if expr.get("axes") in (
             tuple(range(a.type.rank)),
             list(range(a.type.rank)),
@@ -105,6 +107,12 @@ def _step(expr: Expr) -> Expr | None:
         case Call(op="transpose", args=[Call(op="transpose", args=[a]) as inner]) if a.type.rank == 2:
             return a if _turns(inner) == _turns(expr) else construct.call("transpose", a, axes=None)
     return None
+
+
+def _picked(part: Index) -> Expr:
+    """x[2:] of three elements is x[2], but for its axis."""
+    items = (At(dim(i.first)) if isinstance(i, Slice) and i.extent == ONE else i for i in part.items)
+    return construct.index(part.base, tuple(items))
 
 
 def _is_steady(factor: Expr, other: Expr, total: Call) -> bool:

@@ -211,8 +211,10 @@ def is_full(item: Item, extent: Dim) -> bool:
 
 
 def index(base: Expr, items: Sequence[Item], span: Span = NOWHERE) -> Expr:
-    """base[items]; items may leave out the last axes."""
+    """base[items]; items may leave out the last axes. x[i][j] is x[i, j]."""
     items = complete(base, items)
+    if isinstance(base, Index) and (joined := _joined(base, items)) is not None:
+        return index(base.base, joined, span)
     shape: list[Dim] = []
     gathered = [i for i in items if isinstance(i, Gather)]
     placed = False
@@ -238,6 +240,24 @@ def index(base: Expr, items: Sequence[Item], span: Span = NOWHERE) -> Expr:
                 )
         axis += 1
     return Index(base, tuple(items), replace(base.type, shape=tuple(shape)), None, span)
+
+
+def _joined(part: Index, items: Sequence[Item]) -> list[Item] | None:
+    """part.base[part.items][items] as one subscript, where the first picks places and leaves the other axes whole."""
+    extents = item_extents(part.base, part.items)
+    plain = all(isinstance(i, At) or is_full(i, extent) for i, extent in zip(part.items, extents, strict=True))
+    if not plain or not any(isinstance(i, At) for i in part.items) or any(isinstance(i, Gather | Mask) for i in items):
+        return None
+    rest = list(items)
+    joined: list[Item] = []
+    for item in part.items:
+        if isinstance(item, At):
+            joined.append(item)
+            continue
+        while isinstance(rest[0], NewAxis):
+            joined.append(rest.pop(0))
+        joined.append(rest.pop(0))
+    return [*joined, *rest]
 
 
 def complete(base: Expr, items: Sequence[Item]) -> tuple[Item, ...]:
