@@ -63,6 +63,8 @@ def _value(op: str, args: Sequence[Expr], static: dict[str, Any], type: Type) ->
         return args[0].type.shape[static["axis"]]
     if op == "size":
         return product(args[0].type.shape)
+    if op == "where":
+        return farther(*args)
     values = [value_of(a) for a in args]
     if not values or any(v is None for v in values):
         return None
@@ -93,6 +95,26 @@ def _value(op: str, args: Sequence[Expr], static: dict[str, Any], type: Type) ->
             return minimum(a, b)
         case "clip", [Dim() as a, Dim() as low, Dim() as high]:
             return minimum(maximum(a, low), high)
+    return None
+
+
+_NEAR = {"less": (1, 1), "less_equal": (1, 0), "greater": (-1, 1), "greater_equal": (-1, 0)}
+
+
+def farther(cond: Expr, a: Expr, b: Expr) -> Dim | None:
+    """The larger or the smaller of two integers, where that is what a condition chooses: `if k < 0: k = 0`, and
+    `if k >= n: k = n - 1`."""
+    match cond:
+        case Call(op=op, args=[left, right]) if op in _NEAR:
+            p, q, u, v = (value_of(x) for x in (a, b, left, right))
+            if p is None or q is None or u is None or v is None:
+                return None
+            sign, least = _NEAR[op]
+            holds = (v - u) * sign - least  # where it is not negative
+            if holds in (p - q, p - q - 1):
+                return maximum(p, q)
+            if holds in (q - p, q - p - 1):
+                return minimum(p, q)
     return None
 
 

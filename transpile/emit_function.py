@@ -283,7 +283,7 @@ class Function:
         head = ""
         if buffer.name in waiting:
             waiting.discard(buffer.name)
-            head = ("const " if buffer.name in self.constant else "") + self.spell.variable(buffer.dtype) + " "
+            head = ("const " if buffer.name in self.constant else "") + self.variable(buffer.dtype, value) + " "
         mask = self.mask if self.mask and buffer.name in self.mask.kept and not head else None
         is_sum = buffer.name in self.sums or (not stmt.index and place in self.spell.lent.values())  # of a lane
         if mask and stmt.op == "add" and is_sum and (added := self.or_zero(stmt.value, mask)):
@@ -299,6 +299,11 @@ class Function:
             self.put(f"{place} = {value};")
         else:
             self.put(f"{head}{place} {C_OPS[stmt.op] if stmt.op else '='} {value};")
+
+    def variable(self, dtype: str, value: str) -> str:
+        """The type of a variable that is declared with a value: gcc converts a word of a vector, no `_Bool`."""
+        is_word = dtype == "bool" and value in self.spell.lent.values()
+        return f"lc_word_{self.dtype}" if is_word else self.spell.variable(dtype)
 
     def either(self, value: str, place: str, mask: Mask, ctype: str) -> str:
         name = {"float": "lc_eitherf", "double": "lc_either"}.get(ctype)

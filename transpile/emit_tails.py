@@ -6,11 +6,11 @@ gcc writes such a rest as a loop by element: up to fifteen times a dear body, of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from .dims import Atom, Dim
-from .ir import FLOATS, Buffer, For, Int, Load, Op, Store
+from .ir import FLOATS, Buffer, Cast, Expr, For, Int, Load, Op, Store
 from .operations import flops
 from .passes.depend import distinct
 from .passes.rows import step_of
@@ -23,6 +23,7 @@ FARTHEST = 4  # elements from one iteration to the next that a part of a vector 
 PICKED = 8  # flops of a body for each place that is picked from one by one
 ABREAST = 4  # vectors that a sum fills at a time
 MOST_SUMS = 2
+_CHOICES = ("where", "either", "or_zero")
 _SELDOM = frozenset(("sin_far", "cos_far"))  # what runs is not worth the code
 _TRAPS = frozenset(("floor_divide", "mod"))  # of integers: what does not count would divide by 0
 _BYTES = {"f32": 4, "i32": 4, "f64": 8, "i64": 8}
@@ -48,7 +49,7 @@ def tail_of(loop: For, table: Mapping[str, Buffer], root: Mapping[str, str], rea
     size = (loop.hi - loop.lo).value
     if size is not None and (size < LANES or size % LANES == 0):
         return None
-    part = part_of(loop, table, root, real, FARTHEST)
+    part = part_of(loop, table, root, real, FARTHEST, frozenset(truths_of(loop, table)))
     if part is None:
         return None
     picked = sum(step_of(place.index, table[place.buffer].shape, loop.var) != 1 for place in part.places)
@@ -67,9 +68,15 @@ def _adds_up(loop: For) -> bool:
 
 
 def part_of(
-    loop: For, table: Mapping[str, Buffer], root: Mapping[str, str], real: str, farthest: int = 1
+    loop: For,
+    table: Mapping[str, Buffer],
+    root: Mapping[str, str],
+    real: str,
+    farthest: int = 1,
+    truths: frozenset[Load] = frozenset(),
 ) -> Tail | None:
-    """Of a vectorised loop, if a part of a vector can do iterations of it that are at most so many elements apart."""
+    """Of a vectorised loop, if a part of a vector can do iterations of it that are at most so many elements apart.
+    `truths`: those that it may read."""
     body = [s for s in loop.body if isinstance(s, Store)]
     found = [part for s in body for part in parts(s.value)]
     cost = sum(flops(p.op) for p in found if isinstance(p, Op)) + sum(s.op is not None for s in body)
@@ -87,7 +94,9 @@ def part_of(
     if any(load.buffer in own for place in touched.values() for d in place.index for load in dim_loads(d)):
         return None  # each iteration works out where it is
     moving = [place for place in touched.values() if loop.var in place.free()]
-    if not all(_walks(p, loop.var, table[p.buffer], real, farthest) for p in moving) or not stored <= set(moving):
+    if not all(p in truths or _walks(p, loop.var, table[p.buffer], real, farthest) for p in moving):
+        return None
+    if not stored <= set(moving):
         return None
     counts = any(isinstance(p, Int) and loop.var in p.dim.symbols() for p in found)
     return Tail(tuple(moving), frozenset(read & set(moving)), frozenset(stored), counts, cost, is_long(loop.hi))
@@ -121,6 +130,27 @@ def _touched(
 def _walks(place: Load, var: str, buffer: Buffer, real: str, farthest: int) -> bool:
     kind = real if buffer.dtype == "real" else buffer.dtype
     return _BYTES.get(kind) == _BYTES[real] and 1 <= (step_of(place.index, buffer.shape, var) or 0) <= farthest
+
+
+def truths_of(loop: For, table: Mapping[str, Buffer]) -> list[Load]:
+    """The places of truths that a loop reads in each of its iterations, one after the other, and leaves as they are."""
+    stores = [s for s in loop.body if isinstance(s, Store)]
+    if len(stores) < len(loop.body) or any(s.index and table[s.buffer].dtype == "bool" for s in stores):
+        return []
+    places = (p for s in stores for p in _surely(s.value) if p.dtype == "bool" and p.index)
+    return list(dict.fromkeys(p for p in places if step_of(p.index, table[p.buffer].shape, loop.var) == 1))
+
+
+def _surely(expr: Expr) -> Iterator[Load]:
+    """What is read in any case, whatever is chosen."""
+    match expr:
+        case Load():
+            yield expr
+        case Op(op, args):
+            for arg in args[:1] if op in _CHOICES else args:
+                yield from _surely(arg)
+        case Cast(value):
+            yield from _surely(value)
 
 
 def sums_up(loop: For, sums: set[str], table: Mapping[str, Buffer]) -> bool:

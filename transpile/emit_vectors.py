@@ -18,7 +18,7 @@ from typing import Protocol
 
 from .dims import Dim
 from .emit_blocks import Blocks
-from .emit_tails import ABREAST, Tail, is_long, sums_up, waits
+from .emit_tails import ABREAST, Tail, is_long, sums_up, truths_of, waits
 from .emit_text import C_OPS, Speller, bare, extreme
 from .ir import For, Load, Stmt, Store
 from .passes.accumulate import BLOCK, neutral
@@ -212,6 +212,8 @@ class Vectors:
         to.depth += 1
         lent, back = {}, []
         for place in tail.places:
+            if place.dtype == "bool":
+                continue
             part = self.name(f"{place.buffer}_part")
             there = to.address(place.subs({self.loop.var: Dim.of(whole)}))
             to.put(f"{spell.ctype(place.dtype)} {part}[{self.lanes}] __attribute__((aligned(64)));")
@@ -223,7 +225,7 @@ class Vectors:
                 back.append(f"lc_{give}_{kind}({there}, {part},{by} {rest});")
             lent[spell.place(place.buffer, place.index)] = f"{part}[lc_lane]"
         to.mask = Mask(f"lc_lane < {rest}", self.sums, tail.read - tail.stored)
-        self.vector(whole, "lc_lane", own, lent, tail.counts, None if own else self.line)
+        self.vector(whole, "lc_lane", own, lent, tail.counts, None if own else self.line, rest)
         to.mask = None
         for text in back:
             to.put(text)
@@ -322,13 +324,15 @@ class Vectors:
         lent: Mapping[str, str] = MappingProxyType({}),
         counts: bool = True,
         line: str | None = None,
+        width: str = "",
     ) -> None:
         """A vector, accumulated in lanes of its own. `lent`: what stands for places; `counts`: whether it asks for the
-        loop's counter, which is `at` in the first lane."""
+        loop's counter, which is `at` in the first lane; `width`: how many lanes count, if not all."""
         to, spell = self.to, self.spell
         alone = lane == "lc_lane"  # else they are several vectors, which an array holds
         each = self.spread(own) if alone else own
-        spell.lent = {**lent, **{spell.place(s, ()): f"{name}[{lane}]" for s, (name, _) in each.items()}}
+        truths = self.truths(at, lane.removesuffix("lc_lane"), width or self.lanes)
+        spell.lent = {**lent, **truths, **{spell.place(s, ()): f"{name}[{lane}]" for s, (name, _) in each.items()}}
         to.put(line or "#pragma omp simd")
         to.put(f"for (int lc_lane = 0; lc_lane < {self.lanes}; lc_lane++) {{")
         if counts:
@@ -338,6 +342,17 @@ class Vectors:
         spell.lent = {}
         if alone:
             self.collect(each, own)
+
+    def truths(self, at: str, before: str, width: str) -> dict[str, str]:
+        """What stands for truths in memory: words, as wide as the numbers beside them."""
+        to, lent = self.to, {}
+        for place in truths_of(self.loop, self.spell.table):
+            words = self.name(f"{place.buffer}_words")
+            there = to.address(place.subs({self.loop.var: Dim.of(at)}))
+            to.put(f"lc_word_{to.dtype} {words}[{self.lanes}] __attribute__((aligned(64)));")
+            to.put(f"lc_truths_{to.dtype}({words}, {before}{there}, {width});")
+            lent[self.spell.place(place.buffer, place.index)] = f"{words}[lc_lane]"
+        return lent
 
     def iteration(self) -> None:
         """What one does, in lanes or alone."""

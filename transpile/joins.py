@@ -11,6 +11,7 @@ from .dims import of_either
 from .program import (
     Assign,
     Call,
+    Const,
     Expr,
     If,
     Name,
@@ -71,6 +72,8 @@ class Joins:
                 env[id] = Broken(f"{shown(id)} is assigned only {where}", "assign it before the if")
             elif a is b or a == b:
                 env[id] = a
+            elif (farther := _farther(cond, a, b)) is not None:
+                env[id] = farther
             else:
                 try:
                     kept = (read_by_others(then_env, id), read_by_others(else_env, id))
@@ -218,6 +221,15 @@ class Joins:
                         name = self.called(id)
                         out.append(Assign(name, array, self.span(node)))
                         env[id] = Name(name, array.type, None, self.span(node))
+
+
+def _farther(cond: Expr, a: Value, b: Value) -> Expr | None:
+    """`if k < 0: k = 0` leaves max(k, 0), whose range is known."""
+    numbers = isinstance(a, (Name, Const, Call)) and isinstance(b, (Name, Const, Call))
+    if not numbers or a.type != b.type or not a.type.pythons:
+        return None
+    place = construct.farther(cond, a, b)
+    return None if place is None else construct.dim(place)
 
 
 @dataclass(frozen=True)

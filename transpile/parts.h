@@ -102,6 +102,29 @@ LC_USED static inline void LC_AS(lc_lay)(void *to, const void *from, int64_t ste
     for (int l = 0; l < n; l++) memcpy((LC_REAL *)to + l * step, (const LC_REAL *)from + l, sizeof(LC_REAL));
 }
 
+/* The first n of the truths that lie side by side, each in a lane of its own: gcc knows no vectors of bytes beside those
+   of numbers. */
+#define LC_WORD_f32 int32_t
+#define LC_WORD_f64 int64_t
+typedef LC_AS(LC_WORD) LC_AS(lc_word);
+LC_USED static inline void LC_AS(lc_truths)(LC_AS(lc_word) *to, const uint8_t *from, int n)
+{
+    uint8_t each[LC_AS(lc_wide)] = {0};
+    memcpy(each, from, (size_t)n);
+#if LC_LANES
+    typedef int8_t bytes __attribute__((vector_size(LC_AS(lc_wide)), may_alias));
+    typedef LC_AS(lc_word) words __attribute__((vector_size(LC_AS(lc_wide) * sizeof(LC_REAL)), may_alias));
+    bytes all;
+    memcpy(&all, each, sizeof all);
+    const words told = __builtin_convertvector(all != 0, words) & 1;
+    memcpy(to, &told, sizeof told);
+#else
+    for (int l = 0; l < LC_AS(lc_wide); l++) to[l] = each[l] != 0;
+#endif
+}
+#undef LC_WORD_f32
+#undef LC_WORD_f64
+
 /* What the lanes of a vector have accumulated, joined two by two. */
 #define LC_JOIN(name, OF) \
     LC_USED static inline LC_REAL LC_AS(name)(LC_AS(lc_part) lanes) \
