@@ -38,7 +38,7 @@ Nest = tuple[list[For], Body] | None
 
 
 def flatten(kernel: Kernel) -> Kernel:
-    return _flat(kernel, stores)
+    return flat(kernel, stores)
 
 
 def flat_elements(kernel: Kernel) -> Kernel:
@@ -50,10 +50,10 @@ def flat_elements(kernel: Kernel) -> Kernel:
         loops, inside = perfect(stmt)
         return (loops, inside) if any(is_recurrence(s) for s in inside) else None
 
-    return _flat(kernel, recurring)
+    return flat(kernel, recurring)
 
 
-def _flat(kernel: Kernel, nests: Callable[[Stmt], Nest]) -> Kernel:
+def flat(kernel: Kernel, nests: Callable[[Stmt], Nest]) -> Kernel:
     state = Flat(kernel, nests)
     body = state.body(kernel.body)
     return replace(kernel, body=body, buffers=state.buffers)

@@ -24,7 +24,9 @@ from ..operations import flops
 from .clipped import whole
 from .depend import Memory, injective
 from .fills import stores_slice
+from .flatten import Nest, flat
 from .guards import margins
+from .order import perfect
 from .products import step
 from .questions import all_of, compared
 from .ranges import conjuncts
@@ -57,9 +59,20 @@ FARTHEST = 4  # elements from one iteration to the next, of which a vector is st
 
 
 def windows(kernel: Kernel) -> Kernel:
+    kernel = flat(kernel, _asking)
     state = _State(kernel)
     body = state.body(kernel.body, Memory.of(kernel).facts)
     return replace(kernel, body=body, buffers=tuple(state.table.values()))
+
+
+def _asking(stmt: Stmt) -> Nest:
+    """A nest around sums behind a branch: rows of an image are not as long as all of it."""
+    if not isinstance(stmt, For) or stmt.kind != "map":
+        return None
+    loops, inside = perfect(stmt)
+    sums = (s for s in inside if isinstance(s, For))
+    asking = any(isinstance(s, If) and loop.var in symbols(s.cond) for loop in sums for s in loop.body)
+    return (loops, inside) if asking else None
 
 
 @dataclass
@@ -200,7 +213,7 @@ class _Loop:
         nests = [s for s in self.loop.body if isinstance(s, For) and any(isinstance(inner, For) for inner in s.body)]
         adding = [s for s in nests if any(a.buffer in sums and a.mode == "add" for a in accesses((s,)))]
         found = [_places(nest) for nest in adding]
-        found += [trips for s in self.inner if (trips := s.hi - s.lo).symbols() & self.state.settings]
+        found += [s.hi - s.lo for s in self.inner if (s.hi - s.lo).symbols() & self.state.settings or self.asks(s)]
         large = reduce(maximum, found, Dim.of(0))
         return Dim.of(0) if large.symbols() & {self.loop.var, *(s.var for s in self.inner)} else large
 
@@ -224,9 +237,21 @@ class _Loop:
                 continue
             if self.is_window(other):
                 continue
-            if {step(i, s, other.var) for i, s in places} & {1, -1}:
+            asking = self.asks(other)  # then what moves with it alone is a number for all of the loop
+            if {step(i, s, other.var) for i, s in places if not asking or self.moves(i)} & {1, -1}:
                 return False
         return True
+
+    def moves(self, index: Index) -> bool:
+        return any(self.loop.var in dim.symbols() for dim in index)
+
+    def asks(self, other: For) -> bool:
+        """Whether it adds up behind a branch that asks for its counter, and not for that of the loop: `0 <= c + k < C`
+        of the channels beside a place."""
+        for stmt in other.body:
+            if isinstance(stmt, If) and other.var in symbols(stmt.cond) and self.is_same(stmt.cond):
+                return not stmt.orelse and all(isinstance(s, Store) and s.op == "add" for s in stmt.then)
+        return False
 
     def is_set(self, access: Access) -> bool:
         """Whether it reads elements, or adds to some, as far apart as the configuration says: not far, mostly."""
@@ -241,7 +266,7 @@ class _Loop:
 
     def is_dull(self) -> bool:
         """Whether it would not run in vectors as it is: windows that are not written out, or overlap where they add."""
-        if not any(self.is_window(other) or self.jumps(other) for other in self.inner):
+        if not any(self.is_window(other) or self.jumps(other) or self.asks(other) for other in self.inner):
             return False
         small = all((s.hi - s.lo).value is not None and (s.hi - s.lo).value <= MOST_TRIPS for s in self.inner)
         plain = all(isinstance(s, (Store, For, Comment)) for s in walk(self.loop.body))
