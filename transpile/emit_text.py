@@ -171,7 +171,7 @@ class Speller:
                 text = self.expr(load)
                 return text if load.dtype == "i64" else f"(int64_t){text}"
             case Atom("floordiv" | "mod" as kind, (a, b)):
-                if self.are_natural(a, b):
+                if self.are_natural(a, b - 1):  # else a function divides, which stops at no zero
                     return f"({self.tight(a)} {'/' if kind == 'floordiv' else '%'} {self.divisor(b)})"
                 return f"lc_{'floor_div' if kind == 'floordiv' else 'mod'}_i64({self.dim(a)}, {self.dim(b)})"
             case Atom("min" | "max" as kind, (a, b)):

@@ -111,8 +111,9 @@ class Elements(Context):
             return ir.Op("where", (cast(args[0], "bool"), cast(args[1], result), cast(args[2], result)), result)
         wanted = operand_dtype(op, [a.type for a in expr.args], expr.type)
         args = [a if wanted is None else cast(a, wanted) for a in args]
-        if op in _EXACT and all(isinstance(a, ir.Int) for a in args):
-            return ir.Int(_EXACT[op](args[0].dim, args[1].dim))  # type: ignore[union-attr]
+        if op in _EXACT and any(isinstance(a, ir.Int) for a in args) and all(map(_is_integer, args)):
+            a, b = (dim for arg in args if (dim := as_dim(arg)) is not None)
+            return ir.Int(_EXACT[op](a, b))
         if result == "bool":
             op = _BOOLEAN.get(op, op)
         if op in ("floor_divide", "mod") and result not in ir.FLOATS:
@@ -128,6 +129,10 @@ class Elements(Context):
         wanted = "f64" if expr.type.dtype == "bool" else "i64"  # a probability; limits
         args = (rng, draw, number(self.row or ZERO), number(place), *(cast(a, wanted) for a in rest))
         return ir.Op(expr.op, args, ir_dtype(expr.type))
+
+
+def _is_integer(arg: ir.Expr) -> bool:
+    return isinstance(arg, ir.Int) or (isinstance(arg, ir.Const) and arg.dtype == "i64")
 
 
 def divided(op: str, a: ir.Expr, b: ir.Expr, dtype: str, by_array: bool) -> ir.Expr:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .. import construct, ir
 from ..construct import value_of
-from ..dims import Atom, Dim, nonnegative, product
-from ..program import At, Call, Expr, Gather, Item, Name, Slice, Type, walk
+from ..dims import Atom, Dim, Facts, nonnegative, product
+from ..program import At, Call, Expr, Gather, Index, Item, Name, Slice, Type, walk
 from .context import as_dim, number
 from .elements import Elements
 from .scalars import both, cast, compare, either
@@ -134,14 +134,36 @@ class Indexing(Elements):
 
     def _proven(self, index: Expr, extent: Dim) -> bool:
         """Whether every element is a symbol that is in range, as np.arange's are."""
-        if not (isinstance(index, Call) and not any(isinstance(e, Name) for e in walk(index))):
+        if (told := self._element_there(index)) is None:
             return False
-        trial = {f"<{k}>": (Dim.of(0), self.dim(d) - 1) for k, d in enumerate(index.type.shape)}
-        element = self.element(index, tuple(Dim.of(k) for k in trial))
-        if not isinstance(element, ir.Int):
-            return False
-        facts = {**self.facts, **trial}
-        return nonnegative(element.dim, facts) and nonnegative(self.dim(extent) - 1 - element.dim, facts)
+        place, facts = told
+        return nonnegative(place, facts) and nonnegative(self.dim(extent) - 1 - place, facts)
+
+    def told_by_place(self, array: Expr) -> Expr | None:
+        """What a name stands for that is made of places only, `np.arange(n)[:, None] - np.arange(n)`: it is computed
+        where it is asked for, as long as that takes no quotient, and tells which places are neighbours."""
+        if not self._is_of_places(array):
+            return None
+        ready = self.prepare(array)
+        if (told := self._element_there(ready)) is None:
+            return None
+        place, facts = told
+        counters = {s for d in self.symbols.values() for s in d.symbols()}
+        divides = any(isinstance(a, Atom) and Dim.of(a).symbols() & (facts.keys() - self.facts) for a in place.atoms())
+        return None if divides or place.symbols() & counters else ready
+
+    def _element_there(self, array: Expr) -> tuple[Dim, Facts] | None:
+        """An element of what is made of places only, and what is known of the symbols that it hangs on."""
+        if not self._is_of_places(array):
+            return None
+        trial = {f"<{k}>": (Dim.of(0), self.dim(d) - 1) for k, d in enumerate(array.type.shape)}
+        element = self.element(array, tuple(Dim.of(k) for k in trial))
+        return (element.dim, {**self.facts, **trial}) if isinstance(element, ir.Int) else None
+
+    def _is_of_places(self, array: Expr) -> bool:
+        """Whether it reads no array but those that names stand for."""
+        read = (e for e in walk(array) if isinstance(e, Name) and (e.type.rank or value_of(e) is None))
+        return all(isinstance(self.env.get(e.id), Call | Index) for e in read)
 
     def divisions(self, expr: Expr) -> None:
         """ZeroDivisionError where a symbolic integer divides by what may be zero."""

@@ -127,14 +127,16 @@ class Statements(Reductions):
         self.nest(place.shape, make)
 
     def _viewed(self, stmt: Assign) -> Expr | None:
-        """What the name stands for, if it needs no memory of its own: a constant, or a view of settled
-        memory.
+        """What the name stands for, if it needs no memory of its own: a constant, a view of settled memory, or integers
+        that their places tell.
         """
         value = stmt.value
         if isinstance(value, Const):
             return value
         if isinstance(value, Name) and not value.type.rank and isinstance(self.env.get(value.id), (ir.Scalar, Const)):
             return value
+        if value.type.rank and value.type.is_integer and (told := self.told_by_place(value)) is not None:
+            return told
         if not value.type.rank or not is_view(value):
             return None
         root = next((e for e in walk(value) if isinstance(e, Name)), None)  # a view may spread a scalar

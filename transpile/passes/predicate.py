@@ -76,16 +76,7 @@ def may_trap(part: Expr) -> bool:
             return False
         case Op("floor_divide" | "mod" | "power", _, dtype):
             return dtype in INTEGERS
-        case Int(dim):
-            return _divides((dim,))
-        case Load(_, index):
-            return _divides(index)
-    return False
-
-
-def _divides(index: Index) -> bool:
-    divisions = (a for d in index for a in d.atoms() if isinstance(a, Atom) and a.kind in ("floordiv", "mod"))
-    return any(not isinstance(a.args[1], Dim) or not a.args[1].value for a in divisions)
+    return False  # what a Dim divides by is never 0 in C
 
 
 def is_within(buffer: str, index: tuple[Dim, ...], memory: Memory, safe: Collection[str]) -> bool:
