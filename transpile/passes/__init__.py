@@ -67,6 +67,7 @@ from .sections import sections
 from .select import select
 from .share import share
 from .slabs import slabs
+from .spans import spans
 from .spent import spent
 from .spills import spills
 from .split import split
@@ -97,6 +98,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("fold", fold),  # x * 1 is x
     ("natural", natural),  # what is not negative is not cut off at zero
     ("whole", whole),  # a fraction of places, rounded down, is a place
+    ("spans", spans),  # what is set to counters only is in their range
     ("guards", guards),  # what a branch has asked is not checked inside
     ("again", again),  # ... and what was asked a moment ago, is not asked again
     ("ranges", ranges),  # where all indices are in range, none is checked

@@ -29,6 +29,7 @@ from .depend import Memory
 from .guards import margins
 from .predicate import harmless, is_within, only_within
 from .ranges import conjuncts
+from .spans import places
 from .tree import (
     Body,
     Names,
@@ -77,7 +78,7 @@ class Alike:
         if self.last is not None:
             self.valid = minimum(self.extent, self.last + 1 - Dim.of(self.group) * self.lanes)
         self.table = {b.name: b for b in self.kernel.buffers}
-        self.memory = Memory.of(self.kernel)
+        self.memory = Memory.of(self.kernel).where(places(self.kernel))
         for loop in (*self.around, self.loop):
             self.memory = self.memory.inside(loop)
         self.each_turn: dict[str, Expr] = {}  # numbers made anew in each turn of a loop -> the mask of those in a turn

@@ -30,7 +30,7 @@ def guards(kernel: Kernel, known: tuple[Dim, ...] = ()) -> Kernel:
     body = _body(kernel.body, known, Memory.of(kernel).facts, {})
     if body == kernel.body:
         return kernel
-    return replace(kernel, body=_without_places(fold_body(body)))
+    return replace(kernel, body=without_places(fold_body(body)))
 
 
 _OPPOSITE = {"less": "greater_equal", "greater_equal": "less", "greater": "less_equal", "less_equal": "greater"}
@@ -169,7 +169,7 @@ def margins(comparison: Expr, wanted: bool = True) -> tuple[Dim, ...]:
     return ()
 
 
-def _without_places(body: Body) -> Body:
+def without_places(body: Body) -> Body:
     """Without checks that always hold; and an index that is a variable because it could wrap is itself."""
     uses = Counter(a.buffer for a in accesses(body))
 

@@ -71,7 +71,7 @@ def lanes(kernel: Kernel) -> Kernel:
             if kernel.batch is None:
                 made = _along_elements(stmt, kernel, None) or _split(stmt, kernel)
             else:
-                made = _split(stmt, kernel) if stmt.hi == Dim.of(kernel.batch) else None
+                made = _split(stmt, kernel) if kernel.batch in stmt.hi.symbols() else None
                 made = _along_elements(stmt, kernel, made) or made
             if made is not None:
                 loops, kernel = made

@@ -6,10 +6,10 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from ..dims import Atom, Dim
-from ..ir import Buffer, Const, Expr, For, If, Int, Load, Op, Store
+from ..ir import Buffer, Const, Expr, For, If, Load, Op, Store
 from .accumulate import neutral
 from .depend import Memory
-from .tree import Body, Index, accesses, loads, own_accesses, parts, touched
+from .tree import Body, accesses, loads, own_accesses, parts, touched
 
 INTEGERS = ("i32", "i64")
 
