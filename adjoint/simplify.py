@@ -111,8 +111,10 @@ def _step(expr: Expr) -> Expr | None:
     return None
 
 
-def _picked(part: Index) -> Expr:
+def _picked(part: Index) -> Expr | None:
     """x[2:] of three elements is x[2], but for its axis."""
+    if any(isinstance(i, Gather | Mask) for i in part.items):
+        return None
     items = (At(dim(i.first)) if isinstance(i, Slice) and i.extent == ONE else i for i in part.items)
     return construct.index(part.base, tuple(items))
 
