@@ -239,8 +239,7 @@ def _worth(state: Together) -> Dim | None:
     """More than 0 where lanes are faster, and add as exactly; None where nothing is known."""
     alone, together = Dim.of(0), Dim.of(0)
     groups = (state.loop.hi + (LANES - FEWEST)) // LANES
-    # Two whole vectors of each example go on several threads, one group on one.
-    narrow = Dim.of(NARROW) - maximum(Dim.of(0), Dim.of(2) - groups)
+    narrow = Dim.of(NARROW) - _flag(Dim.of(1) - groups)  # one group is one thread's: not where examples fill vectors on several
     try:
         counted = _ranges(walk(state.loop.body))
         own = [b for b in state.made if b.kind != "list" and not b.alias]
@@ -253,7 +252,8 @@ def _worth(state: Together) -> Dim | None:
             times = [Dim.of(1) if any(dim_loads(x.hi)) else largest(x.hi - x.lo, facts) for x in loops]
             effort = product(times) * work(stmt, state.table)
             in_map = bool(loops) and loops[-1].kind == "map"
-            few = _flag(narrow - times[-1]) if in_map else Dim.of(1)  # iterations: no vector's worth
+            short = not in_map or (times[-1].value or NARROW) < NARROW
+            few = Dim.of(1) if short else _flag(narrow - times[-1])  # iterations: no vector's worth
             alone, together = alone + effort * few, together + effort * (Dim.of(1) - few)
             if stmt.op in ("add", "mul"):
                 used = set().union(*(d.symbols() for d in stmt.index)) if stmt.index else set()

@@ -37,12 +37,12 @@ Spans = Mapping[str, tuple[_Leaf, ...]]
 
 
 def spans(kernel: Kernel) -> Kernel:
-    found = _found(kernel)
-    if not found:
+    if not (found := _found(kernel)):
         return kernel
     sizes = {*kernel.dims, *(s.name for s in kernel.scalars)}
-    body = map_all(kernel.body, lambda e: map_expr(e, lambda part: _answer(part, found, sizes)))
-    return kernel if body == kernel.body else copies(replace(kernel, body=without_places(fold_body(body))))
+    body = fold_body(map_all(kernel.body, lambda e: map_expr(e, lambda part: _answer(part, found, sizes))))
+    kept = copies(replace(kernel, body=without_places(body)))
+    return kernel if kept.body == kernel.body else kept
 
 
 def places(kernel: Kernel) -> tuple[Dim, ...]:

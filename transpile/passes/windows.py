@@ -22,7 +22,7 @@ from ..dims import Dim, Facts, maximum, minimum, nonnegative, product
 from ..ir import FLOATS, Buffer, Comment, Expr, For, If, Kernel, Load, Op, Stmt, Store
 from ..operations import flops
 from .clipped import whole
-from .depend import Memory, injective
+from .depend import Memory, directions, elsewhere, injective
 from .fills import stores_slice
 from .flatten import Nest, flat
 from .guards import margins
@@ -85,7 +85,7 @@ class _Piece:
 
 class _State:
     def __init__(self, kernel: Kernel) -> None:
-        self.table, self.names = buffers(kernel), Names.of(kernel)
+        self.table, self.names, self.memory = buffers(kernel), Names.of(kernel), Memory.of(kernel)
         self.uses = Counter(a.buffer for a in accesses(kernel.body))
         self.settings = {s.name for s in kernel.scalars if s.dtype == "i64"}
         self.made: set[str] = set()  # variables for what the places of a window have alike
@@ -177,6 +177,7 @@ class _Loop:
     def __post_init__(self) -> None:
         self.inner = [s for s in walk(self.loop.body) if isinstance(s, For)]
         self.facts = {**self.facts, **{s.var: (s.lo, s.hi - 1) for s in self.inner}}
+        self.memory = replace(self.state.memory, facts=self.facts)
         self.all = list(accesses(self.loop.body))
         self.changed = {a.buffer for a in self.all if a.writes} | {self.root(a.buffer) for a in self.all if a.writes}
         table = self.state.table
@@ -213,7 +214,9 @@ class _Loop:
         nests = [s for s in self.loop.body if isinstance(s, For) and any(isinstance(inner, For) for inner in s.body)]
         adding = [s for s in nests if any(a.buffer in sums and a.mode == "add" for a in accesses((s,)))]
         found = [_places(nest) for nest in adding]
-        found += [s.hi - s.lo for s in self.inner if (s.hi - s.lo).symbols() & self.state.settings or self.asks(s)]
+        of_rows = (s for s in self.inner if self.asks(s) or self.jumps(s))
+        found += [s.hi - s.lo for s in of_rows if any(a.buffer in sums and a.mode == "add" for a in accesses(s.body))]
+        found += [s.hi - s.lo for s in self.inner if (s.hi - s.lo).symbols() & self.state.settings]
         large = reduce(maximum, found, Dim.of(0))
         return Dim.of(0) if large.symbols() & {self.loop.var, *(s.var for s in self.inner)} else large
 
@@ -237,8 +240,8 @@ class _Loop:
                 continue
             if self.is_window(other):
                 continue
-            asking = self.asks(other)  # then what moves with it alone is a number for all of the loop
-            if {step(i, s, other.var) for i, s in places if not asking or self.moves(i)} & {1, -1}:
+            inside = self.asks(other) or self.jumps(other)  # then what moves with it alone is a number for all of the loop
+            if {step(i, s, other.var) for i, s in places if not inside or self.moves(i)} & {1, -1}:
                 return False
         return True
 
@@ -275,10 +278,13 @@ class _Loop:
         return not (small and plain and not many and all(self.are_apart(name) for name in inside))
 
     def jumps(self, other: For) -> bool:
-        """Whether a short loop, which is too long to be written out, goes along no memory."""
-        mine = [step(a.index, self.state.table[a.buffer].shape, other.var) for a in accesses(other.body) if a.index]
-        short = MOST_TRIPS < ((other.hi - other.lo).value or 0) <= SHORT
-        return short and not {1, -1} & set(mine) and set(mine) != {0}
+        """Whether a loop that is too long to be written out goes along no memory that this one goes along."""
+        trips, table = (other.hi - other.lo).value, self.state.table
+        if other.kind != "map" or (trips is not None and trips <= MOST_TRIPS):
+            return False
+        places = (a for a in accesses(other.body) if a.index and self.moves(a.index))
+        mine = {step(a.index, table[a.buffer].shape, other.var) for a in places}
+        return bool(mine) and not {1, -1} & mine and mine != {0}
 
     def are_apart(self, name: str) -> bool:
         """Whether windows share no place of an array: they are as far from each other as they are wide, or each has one
@@ -358,6 +364,7 @@ class _Loop:
         inner = {s.var for s in self.inner}
         others = [a for a in self.all if self.root(a.buffer) == self.root(access.buffer)]
         others = [a for a in others if not (a.buffer == access.buffer and self.are_rows(a.index, access.index))]
+        others = [a for a in others if a == access or directions(access, elsewhere(a), self.loop.var, self.memory)]
         mixed = any(self.loop.var in d.symbols() and d.symbols() & inner for d in access.index)
         alike = all(a.buffer == access.buffer and a.index == access.index for a in others)
         if alike and not mixed and injective(access.index, self.loop.var, self.facts):
