@@ -7,7 +7,8 @@ import pytest
 from nets import built_from, kernels_in
 from thorough import agrees, same_bits
 
-from layerc.transpile.ir import For
+from layerc.transpile.dims import Dim
+from layerc.transpile.ir import For, If, Int, Op
 from layerc.transpile.passes.alike import LANES
 from layerc.transpile.passes.tree import walk
 
@@ -126,3 +127,64 @@ def test_they_run_together(folder, name):
     for (layer, method), kernel in kernels_in(folder / "of_rows.py").items():
         if layer == name:
             assert any(isinstance(s, For) and (s.hi - s.lo).value == LANES for s in walk(kernel.body)), method
+
+
+STATES = '''
+import numpy as np
+from layerc import i64, layer, real
+
+
+@layer
+def states(x: real["T K"], label: i64["S"]) -> real[""]:
+    """Rows of numbers that are summed for each step by itself, and a recurrence over states that look them up."""
+    T, K = x.shape
+    S = label.shape[0]
+    logp = np.zeros((T, K))
+    for t in range(T):
+        m = x[t].max()
+        logp[t] = x[t] - m - np.log(np.sum(np.exp(x[t] - m)))
+    alpha = np.full(S, -np.inf)
+    alpha[0] = logp[0, label[0]]
+    for t in range(1, T):
+        new = np.full(S, -np.inf)
+        for s in range(S):
+            v = alpha[s]
+            if s > 0:
+                v = np.logaddexp(v, alpha[s - 1])
+            new[s] = v + logp[t, label[s]]
+        alpha = new
+    return np.logaddexp(alpha[S - 1], alpha[S - 2])
+'''
+
+
+@pytest.fixture(scope="module")
+def of_states(folder):
+    return built_from(folder, "of_states", STATES)
+
+
+@pytest.mark.parametrize(("examples", "t", "k", "s"), [(1, 3, 4, 2), (5, 9, 3, 4), (17, 30, 40, 7), (16, 4, 65, 3)])
+def test_steps_of_many_states(of_states, examples, t, k, s):
+    rng = np.random.default_rng(t)
+    values = [rng.standard_normal((examples, t, k)), rng.integers(-k, k, (examples, s))]
+    agrees(of_states.states, values, rng, 1e-10, 3e-5)
+    same_bits(of_states.states, [values[0].astype(np.float32), values[1]])
+    values[1][-1, 1] = k
+    with pytest.raises(IndexError, match=str(k)):
+        of_states.states(*values)
+
+
+def test_a_sum_that_begins_anew_is_as_long_as_it_is_each_time(folder, of_states):
+    """Lanes are asked how many terms they add one by one: those of one step, not those of all."""
+    kernels = kernels_in(folder / "of_states.py")
+    for method in ("predict", "vjp", "backward"):
+        (choice,) = (s for s in kernels["states", method].body if isinstance(s, If))
+        assert isinstance(choice.cond, Op)
+        margin = choice.cond.args[0]
+        assert isinstance(margin, Int)
+
+        def taken(k: int, margin: Dim = margin.dim) -> bool:
+            sizes = {"batch": 16, "T": 500, "K": k, "S": 9}
+            return margin.subs({n: Dim.of(v) for n, v in sizes.items()}).value > 0
+
+        assert taken(64), method
+        assert not taken(65), method

@@ -9,7 +9,11 @@
 
 A vector lane adds at most 64 numbers of a block, blocks are added in double: the error of a float32 sum
 stays that of NumPy's pairwise one, whatever the length. Loops known to be short, and operations that do not
-round, need no blocks.
+round, need no blocks. A place that only some steps ask for is added to if there is such a place:
+
+    for s: if s != at: g[at] += f(s)      ->      part = 0
+                                                  for s: if s != at: part += f(s)
+                                                  if 0 <= at < G: g[at] += part
 """
 
 from __future__ import annotations
@@ -17,9 +21,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 
 from ..dims import Dim, Facts, minimum, nonnegative
 from ..ir import FLOATS, Buffer, Cast, Check, Comment, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
+from .aside import if_there
 from .depend import Memory, distinct
 from .tree import (
     Body,
@@ -88,25 +94,31 @@ class _State:
         return tuple(found)
 
     def still(self, loop: For, facts: Facts) -> list[Place]:
-        """What is accumulated in a loop, but for what is carried over more loops than this, and for places that are
-        there in some of its steps only."""
+        """What is accumulated in a loop, but for what is carried over more loops than this, and for places of which
+        nobody can tell behind the loop whether they are there."""
         found = [place for place in still(loop, self.root) if not self.table[place[0]].lanes]
-        return [p for p in found if self.is_there(p, facts) or self.asked(loop, p) is not None]
+        return [p for p in found if self.is_there(p, facts) or self.asked(loop, p)[1] or self.is_told(p, facts)]
 
     def is_there(self, place: Place, facts: Facts) -> bool:
         shape = self.table[place[0]].shape
         return all(nonnegative(i, facts) and nonnegative(n - 1 - i, facts) for i, n in zip(place[1], shape))
 
-    def asked(self, loop: For, place: Place) -> list[Expr] | None:
-        """What branches in a loop ask before they accumulate; None where that is not the same at each step."""
+    def is_told(self, place: Place, facts: Facts) -> bool:
+        """Whether the index can be asked: what it is looked up in has it, if nobody adds there, too."""
+        looked = [load for d in place[1] for load in dim_loads(d)]
+        there = all(self.is_there((load.buffer, load.index, "r"), facts) for load in looked)
+        return there and self.table[place[0]].kind != "list"
+
+    def asked(self, loop: For, place: Place) -> tuple[list[Expr], bool]:
+        """What branches in a loop ask at each step before they accumulate, and whether they ask nothing else."""
         ways = list(_conditions(loop.body, place))
         changed = {self.root[name] for name in written(loop.body)}
-        if [] in ways:
-            return []
-        same = all(w == ways[0] for w in ways) and not any(
-            loop.var in symbols(e) or any(self.root[x.buffer] in changed for x in loads(e)) for e in ways[0]
-        )
-        return ways[0] if same else None
+
+        def varies(e: Expr) -> bool:
+            return loop.var in symbols(e) or any(self.root[x.buffer] in changed for x in loads(e))
+
+        common = [w[0] for w in takewhile(lambda w: w.count(w[0]) == len(w) and not varies(w[0]), zip(*ways))]
+        return common, any(len(w) == len(common) for w in ways)
 
     def loop(self, loop: For, places: list[Place], facts: Facts) -> Body:
         blocked = not nonnegative(BLOCK - (loop.hi - loop.lo), facts) and any(self.rounds(p) for p in places)
@@ -139,10 +151,12 @@ class _State:
         place: Place = (store.buffer, store.index, store.op or "")
         if self.is_there(place, facts):
             return store
-        asked = self.asked(loop, place) or []
-        if not nonnegative(loop.hi - loop.lo - 1, facts):
-            asked = [*asked, Op("less", (Int(loop.lo), Int(loop.hi)), "bool")]
+        asked, always = self.asked(loop, place)
         guarded: Stmt = store
+        if not always:
+            guarded = if_there(store, self.table[store.buffer], facts)
+        elif not nonnegative(loop.hi - loop.lo - 1, facts):
+            asked = [*asked, Op("less", (Int(loop.lo), Int(loop.hi)), "bool")]
         for cond in reversed(asked):
             guarded = If(cond, (guarded,))
         return guarded

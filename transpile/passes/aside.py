@@ -49,8 +49,8 @@ class _Loops:
             self.made.append(Buffer(total, dtype, (), "temp"))
             inside = inside.beside(self.made[-1:])
             before.append(Store(total, (), Const(0.0, dtype)))
-            add: Stmt = Store(place.buffer, place.index, Load(total, (), dtype), "add")
-            after.append(_if_there(add, place, self.table[place.buffer], memory.facts))
+            add = Store(place.buffer, place.index, Load(total, (), dtype), "add")
+            after.append(if_there(add, self.table[place.buffer], memory.facts))
             body = map_stmts(body, partial(_moved, place, total))
         return (*before, replace(stmt, body=self.body(body, inside)), *after)
 
@@ -83,9 +83,10 @@ def _moved(place: Load, total: str, stmt: Stmt) -> Body:
     return (stmt,)
 
 
-def _if_there(add: Stmt, place: Load, buffer: Buffer, facts: Facts) -> Stmt:
+def if_there(add: Store, buffer: Buffer, facts: Facts) -> Stmt:
+    """Adds if there is such a place."""
     cond: Expr | None = None
-    for d, extent in zip(place.index, buffer.shape, strict=True):
+    for d, extent in zip(add.index, buffer.shape, strict=True):
         for op, bound, room in (("greater_equal", Dim.of(0), d), ("less", extent, extent - d - 1)):
             if not nonnegative(room, facts):
                 holds = compared(op, d, bound)
@@ -93,4 +94,4 @@ def _if_there(add: Stmt, place: Load, buffer: Buffer, facts: Facts) -> Stmt:
     return add if cond is None else If(cond, (add,))
 
 
-__all__ = ["aside"]
+__all__ = ["aside", "if_there"]

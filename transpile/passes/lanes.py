@@ -257,7 +257,7 @@ def _worth(state: Together) -> Dim | None:
             alone, together = alone + effort * few, together + effort * (Dim.of(1) - few)
             if stmt.op in ("add", "mul"):
                 used = set().union(*(d.symbols() for d in stmt.index)) if stmt.index else set()
-                maps = takewhile(lambda known: known[0].kind == "map", zip(loops[::-1], times[::-1]))
+                maps = takewhile(partial(_goes_on, stmt), zip(loops[::-1], times[::-1]))
                 terms = [t for loop, t in maps if loop.var not in used]  # others are added one by one anyway
                 good.append(_flag(MOST_TERMS - product(terms)))
     except ValueError:
@@ -269,6 +269,13 @@ def _worth(state: Together) -> Dim | None:
     told = product(dict.fromkeys(good))
     inside = {state.loop.var, *(s.var for s in walk(state.loop.body) if isinstance(s, For))}
     return None if told.symbols() & inside else told
+
+
+def _goes_on(add: Store, known: tuple[For, Dim]) -> bool:
+    """Whether a loop is a map whose iterations add to one number, which does not begin anew in each."""
+    loop, _ = known
+    begun = (s for s in loop.body if isinstance(s, Store) and not s.op)
+    return loop.kind == "map" and not any((s.buffer, s.index) == (add.buffer, add.index) for s in begun)
 
 
 def _ranges(body: Iterable[Stmt]) -> dict[str, tuple[Dim, Dim]]:
