@@ -75,7 +75,7 @@ class Piece:
         for stmt in assigns:
             if stmt.name in active:
                 leaves = _leaves(stmt.value, active)
-                if leaves is None or any(isinstance(leaf, Index) and names(leaf) & own for leaf in leaves):
+                if leaves is None or any(isinstance(leaf, Index) and _told_by(leaf) & own for leaf in leaves):
                     return None
                 reached.append((stmt.name, leaves))
         entering = frozenset(live_before(body, live) & own & active)
@@ -94,6 +94,12 @@ class Piece:
     def results(self, live: Set[str]) -> list[str]:
         """Names that hang on an input and are read behind it."""
         return sorted(n for n, of in self.depends.items() if of and n in live)
+
+
+def _told_by(part: Index) -> set[str]:
+    """The names that tell which part it is, those that counters in closed form are told by, too."""
+    closed = (e.get("dim") for e in walk(part) if isinstance(e, Call) and e.op == "dim")
+    return names(part).union(*(d.symbols() for d in closed))
 
 
 Reached = list[tuple[str, list[Expr]]]

@@ -5,6 +5,7 @@ for one that is done does no harm. `together` does it.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..dims import Atom, Dim, minimum
@@ -27,7 +28,7 @@ from ..ir import (
 )
 from .depend import Memory
 from .guards import margins
-from .predicate import harmless, is_within, only_within
+from .predicate import harmless, is_within, made_each_turn, only_within
 from .ranges import conjuncts
 from .spans import places
 from .tree import (
@@ -94,11 +95,41 @@ class Alike:
         root = self.memory.root
         self.outside = Counter(root[a.buffer] for a in accesses(self.kernel.body))
         self.outside.subtract(root[a.buffer] for a in accesses(self.loop.body))
-        for name in sorted({a.buffer for a in accesses(self.loop.body)}):
+        self.same: dict[str, str] = {}  # integers that are one for all lanes -> their copies, without an axis
+        self.same = {n: self.add(n, "i64", ()) for n in self._of_all()}
+        for name in sorted({a.buffer for a in accesses(self.loop.body)} - self.same.keys()):
             buffer = self.table[name]
             own = buffer.kind == "temp" and self.table[root[name]].kind == "temp" and not self.outside[root[name]]
             if buffer.kind == "list" or own:
                 self.wide[name] = self.add_wide(name, buffer.dtype, buffer.shape, buffer.kind)
+
+    def _of_all(self) -> list[str]:
+        """Integers of recurrences that each turn makes anew, the same for all lanes: places that counters tell."""
+        inside = list(walk(self.loop.body))
+        counted = {e.buffer for s in inside if isinstance(s, (For, Grow)) for d in own_dims(s) for e in dim_loads(d)}
+        counted |= {e.buffer for b in self.table.values() for d in b.shape for e in dim_loads(d)}
+        counted |= touched(s for s in self.loop.body if not any(map(is_recurrence, walk((s,)))))
+        stores = Counter(s.buffer for s in inside if isinstance(s, Store))
+        found: list[str] = []
+        for store, around in self._by_all(self.loop.body):
+            name, b = store.buffer, self.table[store.buffer]
+            ours = b.kind == "temp" and not b.shape and not b.alias and not self.outside[name] and b.dtype == "i64"
+            if ours and stores[name] == 1 and name not in counted and made_each_turn(name, around, self.loop):
+                told = all(e.buffer in found or self.table[e.buffer].kind == "in" for e in loads(store.value))
+                found += [name] if told and self.loop.var not in symbols(store.value) else []
+        return found
+
+    def _by_all(self, body: Body) -> Iterator[tuple[Store, Body]]:
+        """What all lanes store, whatever they hold, with the statements it is among."""
+        for stmt in body:
+            match stmt:
+                case Store(op=None):
+                    yield stmt, body
+                case For(lo=lo, hi=hi, body=inner) if not any(True for d in (lo, hi) for _ in dim_loads(d)):
+                    yield from self._by_all(inner)
+                case If(cond, then, orelse) if self.same_for_all(cond):
+                    yield from self._by_all(then)
+                    yield from self._by_all(orelse)
 
     def add(self, base: str, dtype: str, shape: tuple[Dim, ...], kind: str = "temp") -> str:
         name = self.names.fresh(base)
@@ -208,8 +239,8 @@ class Alike:
         return False
 
     def is_own(self, load: Load) -> bool:
-        """Whether each lane has a number of its own for it."""
-        return load.buffer in self.wide and not load.index
+        """Whether each lane has a number of its own for it, or all have one."""
+        return not load.index and (load.buffer in self.wide or load.buffer in self.same)
 
     def same_for_all(self, cond: Expr) -> bool:
         """Whether all examples go the same way."""

@@ -51,6 +51,7 @@ from .tree import (
     own_accesses,
     own_exprs,
     parts,
+    rename_buffers,
     spelled_out,
     walk,
 )
@@ -151,7 +152,8 @@ def _grouped(
     if not state.possible():
         return state, ()
     inside = state.body(loop.body, None) if mixed else state.mostly_own(loop.body)
-    return state, (*state.own(), *state.arrive(), *state.empty_stacks(), *inside, *state.leave())
+    whole = (*state.own(), *state.arrive(), *state.empty_stacks(), *inside, *state.leave())
+    return state, rename_buffers(whole, state.same)
 
 
 def _along_elements(
@@ -190,7 +192,7 @@ def _along_elements(
             state = Together(kernel, loop, around, MANY_LANES, count)
             if not state.possible():
                 return None
-            inside = (*state.empty_stacks(), *state.body(loop.body, None))
+            inside = rename_buffers((*state.empty_stacks(), *state.body(loop.body, None)), state.same)
             groups += [For(state.group, lo, hi, inside, "map")] if lo != hi else []
             kernel = replace(kernel, buffers=(*kernel.buffers, *state.made))
         body = _in_place_of(loop, tuple(groups), body)

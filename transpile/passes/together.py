@@ -50,7 +50,8 @@ class Together(SideBySide):
 
     def alone(self, loop: For) -> For:
         """The loop as it was, with temporaries of its own."""
-        temporaries = sorted(n for n in touched(loop.body) & self.wide.keys() if self.table[n].kind in ("temp", "list"))
+        mine = touched(loop.body) & {*self.wide, *self.same}
+        temporaries = sorted(n for n in mine if self.table[n].kind in ("temp", "list"))
         own: dict[str, str] = {}
 
         def renamed(e: Expr) -> Expr:
@@ -71,11 +72,19 @@ class Together(SideBySide):
         """Nests that are vectorised along their own axes stay so: one example after another."""
         inside: list[Stmt] = []
         for stmt in body:
-            if isinstance(stmt, For) and stmt.kind == "map" and not any(is_recurrence(s) for s in walk((stmt,))):
+            apart = isinstance(stmt, For) and stmt.kind == "map" and not any(is_recurrence(s) for s in walk((stmt,)))
+            if apart and not self.clears(stmt):
                 inside.append(self.lane(stmt))
             else:
                 inside += self.body((stmt,), None)
         return self.joined(tuple(inside))
+
+    def clears(self, nest: Stmt) -> bool:
+        """Whether it does nothing but fill arrays of the lanes, some with one number: that is a matter of memory, along
+        which the lanes lie."""
+        inside = [s for s in walk((nest,)) if not isinstance(s, For)]
+        fills = [s for s in inside if isinstance(s, Store) and s.index and not s.op and s.buffer in self.wide]
+        return len(fills) == len(inside) and any(isinstance(s.value, Const) for s in fills)
 
     def body(self, body: Body, mask: Expr | None) -> Body:
         found: list[Stmt] = []
@@ -109,7 +118,9 @@ class Together(SideBySide):
             case Grow(buffer, count):
                 before, most = self.extreme(Int(count + 1), "max", Const(0, "i64"))  # the end is room, too
                 return (*before, Grow(self.wide[buffer], Dim.of(Atom("load", (most,)))))
-            case Store(buffer, index, value, op) if op and buffer not in self.wide and _is_looked_up(index):
+            case Store(buffer) if buffer in self.same:
+                return (stmt,)
+            case Store(buffer, index, value, op) if op and buffer not in self.wide and self.is_looked_up(index):
                 dtype = self.table[buffer].dtype
                 part = self.fresh(buffer, dtype)
                 whole: Stmt = Store(buffer, index, Load(part, (), dtype), op)
@@ -310,7 +321,7 @@ class Together(SideBySide):
         found: list[Stmt] = []
         for stmt in body:
             last = found[-1] if found else None
-            if last is not None and self._is_lane(last) and _is_set(stmt) and not written((stmt,)) & touched((last,)):
+            if self._is_lane(last) and self._is_set(stmt) and not written((stmt,)) & touched(found[-1:]):
                 found.insert(-1, stmt)
             elif self._is_lane(stmt) and self._is_lane(last):
                 assert isinstance(stmt, For)
@@ -320,18 +331,19 @@ class Together(SideBySide):
                 found.append(stmt)
         return tuple(found)
 
+    def _is_set(self, stmt: Stmt) -> bool:
+        if not isinstance(stmt, Store) or stmt.index or stmt.op:
+            return False
+        return isinstance(stmt.value, Const) or stmt.buffer in self.same
+
+    def is_looked_up(self, index: Index) -> bool:
+        """Whether it is another place for each lane."""
+        return any(load.buffer not in self.same for d in index for load in dim_loads(d))
+
     def _is_lane(self, stmt: Stmt | None) -> bool:
         if not isinstance(stmt, For) or stmt.hi != self.extent or stmt.kind != "map":
             return False
         return all(isinstance(s, Store) and (not s.index or names_in(s.index, stmt.var)) for s in stmt.body)
-
-
-def _is_looked_up(index: Index) -> bool:
-    return any(any(dim_loads(d)) for d in index)
-
-
-def _is_set(stmt: Stmt) -> bool:
-    return isinstance(stmt, Store) and not stmt.index and not stmt.op and isinstance(stmt.value, Const)
 
 
 def _has_turns(known: Turns, times: Dim, end: str, mask: Expr | None) -> bool:
