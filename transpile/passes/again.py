@@ -8,6 +8,10 @@
     if c: r = f(x)                                   if c: r = f(x); t = g(r)
     if c: t = g(r)                           ->
 
+    if c: r = exp(x)                                 if c: r = exp(x)
+    s += h(x)                                ->      s += h(x)
+    if c: r = exp(x); t = g(r)                       if c: t = g(r)
+
 A gradient goes where its function went, and would ask the same of each number that it looks up. What one way of a
 branch leaves in a variable that only the other reads is not stored.
 """
@@ -17,11 +21,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 
-from ..ir import Check, Expr, If, Kernel, Stmt, Store
+from ..ir import Check, Expr, If, Kernel, Op, Stmt, Store
+from ..operations import flops
 from .strips import set_first
-from .tree import Body, accesses, bodies, dim_loads, has, loads, map_bodies, rename_buffers, roots, touched, written
+from .tree import (
+    Body,
+    accesses,
+    bodies,
+    dim_loads,
+    has,
+    loads,
+    map_bodies,
+    parts,
+    rename_buffers,
+    roots,
+    touched,
+    written,
+)
+
+DEAR = 8  # flops of one operation
 
 
 def again(kernel: Kernel) -> Kernel:
@@ -36,6 +56,8 @@ def again(kernel: Kernel) -> Kernel:
 class _Known:
     holds: set[Expr] = field(default_factory=set)
     values: dict[Expr, str] = field(default_factory=dict)  # and the variable that has it
+    made: set[Store] = field(default_factory=set)  # dear numbers, which variables have
+    by_ways: set[tuple[Expr, bool, Store]] = field(default_factory=set)  # ... if a branch went one way
 
     def without(self, buffers: set[str], root: Mapping[str, str]) -> _Known:
         """After something has been written."""
@@ -44,8 +66,16 @@ class _Known:
         def stays(expr: Expr) -> bool:
             return not any(root[load.buffer] in changed for load in loads(expr))
 
+        def is_still(store: Store) -> bool:
+            return store.buffer not in changed and stays(store.value)
+
         values = {e: name for e, name in self.values.items() if name not in changed and stays(e)}
-        return _Known({e for e in self.holds if stays(e)}, values)
+        by_ways = {(c, way, s) for c, way, s in self.by_ways if stays(c) and is_still(s)}
+        return _Known({e for e in self.holds if stays(e)}, values, set(filter(is_still, self.made)), by_ways)
+
+    def on(self, cond: Expr, way: bool) -> _Known:
+        """On one way of a branch."""
+        return replace(self, made=self.made | {s for c, w, s in self.by_ways if (c, w) == (cond, way)})
 
 
 class _Asked:
@@ -67,27 +97,45 @@ class _Asked:
             match stmt:
                 case Check(cond) if cond in known.holds:
                     continue
+                case Store() if stmt in known.made:
+                    continue
                 case Store(name, (), value, None) if self.is_place(name) and self.all_in(name, (stmt, *rest)):
                     if value in known.values:
                         rest = rename_buffers(rest, {name: known.values[value]})
                         continue
-            if inside := bodies(stmt):
+            if isinstance(stmt, If):
+                stmt, known = self.branch(stmt, known)
+            elif bodies(stmt):
                 known = known.without(written((stmt,)), self.root)
                 stmt = map_bodies(stmt, partial(self.body, known=known))
-                if isinstance(stmt, If) and len(inside) == 2:
-                    stmt = self.without_idle(stmt)
             else:
                 known = self.behind(stmt, known)
             done.append(stmt)
         return tuple(done)
 
+    def branch(self, stmt: If, known: _Known) -> tuple[If, _Known]:
+        """The branch, and what is known behind it: of what a way leaves, whoever asks the same has it."""
+        changed = written((stmt,))
+        behind = known.without(changed, self.root)
+        same = not {self.root[e.buffer] for e in loads(stmt.cond)} & {self.root[n] for n in changed}
+        ways = []
+        for way, inner in ((True, stmt.then), (False, stmt.orelse)):
+            first = known.on(stmt.cond, way)
+            ways.append(self.body(inner, replace(first, holds=behind.holds, values=behind.values)))
+            last = reduce(lambda left, s: self.behind(s, left), inner, first)
+            behind.by_ways.update((stmt.cond, way, s) for s in last.made - known.made if same)
+        return self.without_idle(If(stmt.cond, *ways)), behind
+
     def behind(self, stmt: Stmt, known: _Known) -> _Known:
         known = known.without(written((stmt,)), self.root)
         match stmt:
             case Check(cond):
-                return _Known(known.holds | {cond}, known.values)
+                return replace(known, holds=known.holds | {cond})
             case Store(name, (), value, None) if self.is_place(name):
-                return _Known(known.holds, {**known.values, value: name})
+                return replace(known, values={**known.values, value: name})
+            case Store(name, (), value, None) if name in self.numbers and _is_dear(value):
+                if not any(load.buffer == name for load in loads(value)):
+                    return replace(known, made=known.made | {stmt})
         return known
 
     def is_place(self, name: str) -> bool:
@@ -119,6 +167,10 @@ class _Asked:
             return _without(way, {n for n in own - _read(way) if set_first(n, other)})
 
         return If(stmt.cond, kept(stmt.then, stmt.orelse), kept(stmt.orelse, stmt.then))
+
+
+def _is_dear(value: Expr) -> bool:
+    return any(isinstance(p, Op) and flops(p.op) >= DEAR for p in parts(value))
 
 
 def _read(body: Body) -> set[str]:
