@@ -60,6 +60,7 @@ from .pieces import pieces
 from .products import products
 from .quotient import quotient
 from .ranges import ranges
+from .recur import recur
 from .regroup import regroup
 from .rows import rows
 from .scatter import scatter
@@ -90,7 +91,7 @@ from .whole import whole
 from .windows import windows
 from .within import within
 
-Pass = Callable[[Kernel], Kernel]
+Pass = Callable[[Kernel], Kernel | Versions]
 
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("tidy", tidy),  # loops have their own variables
@@ -118,6 +119,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("terms", terms),  # a product that is added beside something else is added on its own
     ("once", once),  # what no example changes is made before the loop over them
     ("summed", summed),  # what is linear in what each example leaves is made of the sum
+    ("recur", recur),  # what a loop carries is alone in it, where the rest are products of matrices
     ("within", within),  # what is summed where windows are goes there only, a product of matrices
     ("fission", fission),  # what is a product of matrices for all iterations of a loop stands alone in it
     ("distribute", distribute),  # a vector times a matrix, for all examples or rows, is a matrix product
@@ -203,8 +205,10 @@ def run(kernel: Kernel, upto: str | None = None, trace: Callable[[str, Kernel], 
     return made.joined()
 
 
-def _checked(function: Pass, own_loops: bool, kernel: Kernel) -> Kernel:
+def _checked(function: Pass, own_loops: bool, kernel: Kernel) -> Kernel | Versions:
     changed = function(kernel)
+    if isinstance(changed, Versions):
+        return changed.map(partial(verify, own_loops=own_loops))
     return verify(changed, own_loops) if changed != kernel else kernel
 
 

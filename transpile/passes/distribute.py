@@ -44,6 +44,7 @@ from .tree import (
     has,
     map_bodies,
     map_places,
+    of_terms,
     own_accesses,
     read_from_dims,
     rooms,
@@ -181,6 +182,8 @@ class _Loops:
         most = {n: 2 if n in steps else 1 for n in shared}
         if self.is_over_batch(loop):  # as much as the layer takes or gives of each example is not too much
             most |= {n: 2 for n in shared if degree(table[n]) == 2 and grows(table[n].shape) in self.rooms}
+            less = {n for s, seen in zip(loop.body, wide) if found.made(seen) for n in of_terms(s, self.kernel)}
+            most |= {n: degree(table[n]) for n in shared & less}
         if shared & self.fixed or any(table[n].kind == "list" or degree(table[n]) > k for n, k in most.items()):
             return None
         self.kernel = self.widened(many, shared)

@@ -22,6 +22,7 @@ from ..dims import ZERO, Dim, product
 from ..ir import FLOATS, Buffer, Check, Expr, For, Grow, If, Kernel, Load, Op, Stmt, Store, While
 from .distribute import sums
 from .factor import Around, Factored, factored
+from .like_given import like_given
 from .order import perfect
 from .products import FEW, SMALL
 from .tree import (
@@ -35,6 +36,7 @@ from .tree import (
     map_bodies,
     map_places,
     map_stmts,
+    of_terms,
     read_from_dims,
     rooms,
     roots,
@@ -49,7 +51,7 @@ def fission(kernel: Kernel) -> Kernel:
         state = done(kernel)
         body = state.body(kernel.body, ())
         kernel = replace(kernel, body=body, buffers=tuple(state.table.values()))
-    return kernel
+    return like_given(kernel, state.arrays) if state.arrays else kernel
 
 
 def parted_within(kernel: Kernel, others: Set[str]) -> Kernel:
@@ -61,11 +63,11 @@ def parted_within(kernel: Kernel, others: Set[str]) -> Kernel:
     return replace(kernel, body=body, buffers=tuple(state.table.values()))
 
 
-class _State:
+class State:
     """What is known of loops and of what is made in them."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self.table = {b.name: b for b in kernel.buffers}
+        self.kernel, self.table = kernel, {b.name: b for b in kernel.buffers}
         self.root = roots(kernel)
         self.names, self.batch = Names.of(kernel), Dim.of(kernel.batch or "")
         self.sizes = {*kernel.dims, *(s.name for s in kernel.scalars), kernel.batch or ""}
@@ -73,6 +75,7 @@ class _State:
         self.uses = Counter(a.buffer for a in accesses(kernel.body))
         shared = {n for n, count in Counter(self.root.values()).items() if count > 1}  # memory with several names
         self.rooms = rooms(kernel)
+        self.arrays: set[str] = set()  # that have an axis more as they are for a product
         self.told = read_from_dims(kernel)
         self.fixed = self.told | {n for n in self.table if self.root[n] in shared}
 
@@ -130,8 +133,14 @@ class _State:
         inside = Counter(a.buffer for a in accesses((loop,)))
         return {n for n, b in self.table.items() if b.kind == "temp" and inside[n] == self.uses[n]}
 
+    def has_room(self, name: str, loop: For) -> bool:
+        """Whether there may be one for each iteration: of numbers, and of arrays where the layer takes or gives as
+        much."""
+        shape = self.table[name].shape
+        return not shape or fits((loop.hi, *shape), self.rooms)
 
-class _Factored(_State):
+
+class _Factored(State):
     """Takes out of sums what their terms have in common (see factor)."""
 
     def done(self, loop: For, around: tuple[For, ...]) -> Body:
@@ -163,10 +172,10 @@ class _Factored(_State):
         place = tuple(Dim.of(x.var) for x in around if x.hi == self.batch or x in own)
         sum_ = Store("", place, Op("multiply", tuple(terms), terms[0].dtype), "add")  # type: ignore[union-attr]
         (wide,) = widened((sum_,), [(x, self.own(x) - self.sums) for x in around])
-        return var in _axes(around, wide)
+        return var in axes_of(around, wide)
 
 
-class _Parted(_State):
+class _Parted(State):
     """Parts loops around sums of products."""
 
     branches = False  # whether a sum behind a branch is one
@@ -176,7 +185,7 @@ class _Parted(_State):
             return (loop,)
         own = self.own(loop)
         wide = widened(loop.body, [(x, self.own(x) - self.sums) for x in (*around, loop)])
-        axes = [_axes((*around, loop), _taken(stmt) if self.branches else stmt) for stmt in wide]
+        axes = [axes_of((*around, loop), _taken(stmt) if self.branches else stmt) for stmt in wide]
         pieces = list(_pieces(loop.body, {k for k, own in enumerate(axes) if own}))
         if len(pieces) < 2:
             return (loop,)
@@ -185,10 +194,14 @@ class _Parted(_State):
             return (loop,)
         if crossing and not (loop.lo.value is not None and loop.lo.value >= 0 and loop.hi.symbols() <= self.sizes):
             return (loop,)
-        if not crossing <= own or not all(self.has_room(n, loop) for n in crossing):
+        sums_ = [s for k, s in enumerate(loop.body) if axes[k] and (self.kernel.flush or not is_of_rows(s))]
+        less = {n for s in sums_ for n in of_terms(s, self.kernel, (*around, loop))}
+        if not crossing <= own or not all(n in less or self.has_room(n, loop) for n in crossing):
             return (loop,)
-        if any(self.table[n].shape for n in crossing) and self.is_of_rows(loop, around, wide):
+        recurs = any(isinstance(s, For) and s.kind == "seq" for s in loop.body)
+        if any(self.table[n].shape for n in crossing) and not recurs and self.is_of_rows(loop, around, wide):
             return (loop,)
+        self.arrays |= {n for n in (crossing if recurs else crossing & less) if self.table[n].shape}
         for name in crossing:
             self.table[name] = replace(self.table[name], shape=(loop.hi, *self.table[name].shape))
         return tuple(self.alone(loop, piece, crossing, first=piece is pieces[0]) for piece in pieces)
@@ -196,7 +209,7 @@ class _Parted(_State):
     def is_of_rows(self, loop: For, around: tuple[For, ...], body: Body) -> bool:
         """Whether each example has a product of its own for all iterations: they go in strips then (see distribute)."""
         inside = tuple(x for x in around if x.hi != self.batch)
-        return any(loop.var in _axes((*inside, loop), stmt) for stmt in body)
+        return any(loop.var in axes_of((*inside, loop), stmt) for stmt in body)
 
     def alone(self, loop: For, piece: Body, crossing: set[str], first: bool) -> For:
         new = loop if first else replace(loop, var=self.names.fresh(loop.var))
@@ -215,12 +228,6 @@ class _Parted(_State):
             for a in several
             if self.root[a.buffer] not in alike and not any(loop.var in d.symbols() for d in a.index or ())
         }
-
-    def has_room(self, name: str, loop: For) -> bool:
-        """Whether there may be one for each iteration: of numbers, and of arrays where the layer takes or gives as
-        much."""
-        shape = self.table[name].shape
-        return not shape or fits((loop.hi, *shape), self.rooms)
 
 
 def _adds(stmt: Stmt, table: Mapping[str, Buffer]) -> tuple[str, str] | None:
@@ -284,7 +291,17 @@ def _taken(stmt: Stmt) -> Stmt:
     return stmt
 
 
-def _axes(around: Sequence[For], stmt: Stmt) -> Set[str]:
+def is_of_rows(stmt: Stmt) -> bool:
+    """Whether it is a sum of rows along memory, each times another: lanes of examples do that as fast as products."""
+    while isinstance(stmt, For):
+        stmt = stmt.body[0]
+    match stmt:
+        case Store(_, index, Op("multiply", (Load(_, (*_, a)), Load(_, (*_, b))))) if a == b:
+            return not any(a.symbols() & d.symbols() for d in index)
+    return False
+
+
+def axes_of(around: Sequence[For], stmt: Stmt) -> Set[str]:
     """The loops that are axes of a product of matrices, for a sum of products in them and in those around; none where
     it is no such product."""
     loops, inside = perfect(stmt) if isinstance(stmt, For) and stmt.kind == "map" else ([], (stmt,))

@@ -461,6 +461,18 @@ def fits(shape: Iterable[Dim], known: Iterable[frozenset[Monomial]]) -> bool:
     return any(all(any(m <= Counter(other) for other in room) for m in own) for room in known)
 
 
+def of_terms(sum_: Stmt, kernel: Kernel, around: Iterable[For] = ()) -> set[str]:
+    """What a nest touches each of whose terms has an element of its own in an array that the layer is given: what it
+    makes, and makes it of, is less than that for each example."""
+    loops, nest = [x for x in around if x.hi != Dim.of(kernel.batch or "")], sum_
+    while isinstance(nest, For):
+        loops.append(nest)
+        nest = nest.body[0]
+    batch = Dim.of(kernel.batch or "")
+    given = [b.shape[1:] if b.shape[:1] == (batch,) else b.shape for b in kernel.buffers if b.kind == "in"]
+    return touched((sum_,)) if fits([x.hi for x in loops], {grows(shape) for shape in given}) else set()
+
+
 def degree(buffer: Buffer) -> int:
     """How many sizes its size is the product of."""
     return max((len(monomial) for monomial, _ in product(buffer.shape).terms), default=0)

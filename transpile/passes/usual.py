@@ -27,9 +27,10 @@ MOST = 16  # of a window that is longer, nothing is written out
 
 @dataclass(frozen=True)
 class Versions:
-    """A kernel, and before it, if that is worth it, what it is where `cond` holds."""
+    """A kernel, and before it, if that is worth it, what it is where `cond` holds. Passes that find more to ask make
+    versions of versions."""
 
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[Kernel | Versions, ...]
     cond: Expr | None = None
 
     @staticmethod
@@ -42,13 +43,16 @@ class Versions:
         cond = all_of(Op("equal", (_argument(s), _default(s)), "bool") for s in usual)
         return Versions((_known(kernel, usual), kernel), cond)
 
-    def map(self, change: Callable[[Kernel], Kernel]) -> Versions:
-        return replace(self, kernels=tuple(change(k) for k in self.kernels))
+    def map(self, change: Callable[[Kernel], Kernel | Versions]) -> Versions:
+        return replace(
+            self, kernels=tuple(k.map(change) if isinstance(k, Versions) else change(k) for k in self.kernels)
+        )
 
     def joined(self) -> Kernel:
+        whole = [k.joined() if isinstance(k, Versions) else k for k in self.kernels]
         if self.cond is None:
-            return self.kernels[0]
-        usual, kernel = self.kernels
+            return whole[0]
+        usual, kernel = whole
         names = Names({*Names.of(usual).taken, *Names.of(kernel).taken})
         body, more = apart(usual, names)
         given = {b.name: b for b in kernel.buffers if b.kind in ("in", "out")}
