@@ -197,7 +197,7 @@ class _Loops:
             nonlocal used
             if _sets(run[0], once) and not self.of_memory(touched(run)) & shared:
                 return run[0]
-            if isinstance(run[0], Check):
+            if isinstance(run[0], Check) and _of_all(run[0], loop):
                 if nonnegative(loop.hi - 1, many.facts):
                     return run[0]
                 return If(Op("greater", (Int(loop.hi), Const(0, "i64")), "bool"), run)
@@ -300,6 +300,9 @@ def _pieces(
         if found.recurs(seen) and found.targets(seen.body):
             assert isinstance(stmt, For)
             piece: _Step | Body = _Step(stmt, tuple(_pieces(stmt.body, seen.body, found, targets)))
+        elif isinstance(stmt, Check) and not _of_all(stmt, found.loop):
+            run.append(stmt)
+            continue
         elif isinstance(stmt, Check) and not any(isinstance(s, Check) for s in walk(run)):
             yield (stmt,)  # before what computes only, and could as well be told after it
             continue
@@ -337,7 +340,9 @@ def _sets(stmt: Stmt, once: Set[str]) -> bool:
 
 def _in_order(loop: For) -> bool:
     """Whether the first fault is the first one still: all iterations come to all checks, but for those of one statement
-    behind which there are none."""
+    behind which there are none. Or there is one only."""
+    if sum(isinstance(s, Check) for s in walk(loop.body)) == sum(isinstance(s, Check) for s in loop.body) <= 1:
+        return True
     told = [sure for s in loop.body if (sure := [*_told((s,), loop)])]
     same = all(_of_all(s, loop) for s in walk(loop.body) if isinstance(s, Check))
     return same and all(all(sure) for sure in told[:-1])

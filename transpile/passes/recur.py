@@ -27,12 +27,13 @@ from functools import reduce
 from itertools import product
 
 from ..dims import ZERO, Dim, minimum
-from ..ir import Check, For, Grow, If, Kernel, Product, Stmt, Store, While
+from ..ir import Check, Const, For, Grow, If, Kernel, Product, Stmt, Store, While
 from .contract import stored_first
-from .depend import NONE, Memory, conflict, directions, elsewhere
+from .depend import NONE, Memory, conflict, directions, elsewhere, independent
 from .distribute import distribute
 from .fission import State, axes_of, fission, is_of_rows, widened
 from .free import forwards, free
+from .order import perfect
 from .products import products
 from .questions import compared
 from .strips import set_first
@@ -110,7 +111,33 @@ class _Recurrences(State):
             if isinstance(loop, For):
                 self.memory = self.memory.inside(loop)
         self.before: dict[str, set[str]] = {}  # the variable of a loop that goes before -> what it makes
+        self.behind: set[str] = set()  # variables of those that go behind
         self.found = False
+
+    def body(self, body: Body, around: tuple[For, ...]) -> Body:
+        """What goes before, before numbers that the recurrence begins with; what is set to zero, right behind that.
+        What goes behind, behind all that does not need it. So less is kept of each example."""
+        body = super().body(body, around)
+        if not any(isinstance(s, For) and s.var in {*self.before, *self.behind} for s in body):
+            return body
+        placed: list[Stmt] = []
+        late: list[Stmt] = []
+        for stmt in body:
+            var = stmt.var if isinstance(stmt, For) else ""
+            if var in self.behind or (late and not independent(late, (stmt,), self.memory)):
+                late.append(stmt)
+                continue
+            k = len(placed)
+            while k and self.may_pass(placed[k - 1], stmt):
+                k -= 1
+            placed.insert(k, stmt)
+        return (*placed, *late)
+
+    def may_pass(self, first: Stmt, second: Stmt) -> bool:
+        """Whether the second goes up past the first, as it has nothing to do with it."""
+        of_first, of_second = (s.var in self.before if isinstance(s, For) else False for s in (first, second))
+        goes_up = (of_second and _is_number(first)) or (_clears(second) and not of_first)
+        return goes_up and not self.memory.roots(touched((first,))) & self.memory.roots(touched((second,)))
 
     def stmt(self, stmt: Stmt, around: tuple[For, ...]) -> Body:
         made = super().stmt(stmt, around)
@@ -155,6 +182,8 @@ class _Recurrences(State):
                 made.append(new if k == 1 else forwards(new))
                 if k == 0:
                     self.before[new.var] = written(piece)
+                elif k == 2:
+                    self.behind.add(new.var)
         return tuple(made)
 
     def is_made_anew(self, name: str, body: Body) -> bool:
@@ -235,6 +264,15 @@ def _nests(stmt: Stmt) -> Iterator[Stmt]:
     for inner in stmt.body:
         for nest in _nests(inner):
             yield replace(stmt, body=(nest,))
+
+
+def _clears(stmt: Stmt) -> bool:
+    loops, inside = perfect(stmt) if isinstance(stmt, For) else ([], ())
+    return bool(loops) and all(isinstance(s, Store) and isinstance(s.value, Const) and not s.op for s in inside)
+
+
+def _is_number(stmt: Stmt) -> bool:
+    return isinstance(stmt, Store) and not stmt.index
 
 
 def _once(body: Body, before: Mapping[str, Set[str]], root: Mapping[str, str]) -> Body:
