@@ -3,6 +3,8 @@ their steps and all examples; so are those of their gradients. What does hang on
 
 from __future__ import annotations
 
+import ast
+
 import numpy as np
 import pytest
 from nets import built_from, kernels_in
@@ -148,6 +150,14 @@ def chained(x: real["D"], w: Param[real["K D O"]]) -> real["O"]:
 
 
 @layer
+def looked_up(x: real["D"], w: Param[real["D D"]], v: Param[real["N"]]) -> real["D"]:
+    """A place that is worked out for each example, between products."""
+    h = x @ w
+    n = int(np.floor(h[0]))
+    return np.tanh(h) * v[n] + np.exp(-h) @ w
+
+
+@layer
 def small(x: real["3"], w: Param[real["2 3 4"]]) -> real["4"]:
     """Matrices of a few numbers stay loops."""
     y = np.zeros(4)
@@ -235,6 +245,29 @@ def test_a_centre_of_none_is_told(package):
     x, c, v = _values("nearest", 2, "f8", np.random.default_rng(1), FEW)
     with pytest.raises(IndexError):
         package.nearest(x, c[:0], v[:0])
+
+
+@pytest.mark.parametrize("sizes", [FEW, MANY], ids=["few", "many"])
+@pytest.mark.parametrize("name", ["maxout", "nearest", "hinge", "logsum"])
+def test_what_nets_ask_for_is_what_is_pulled_back(package, name, sizes):
+    layer, values = getattr(package, name), _values(name, 19, "f8", np.random.default_rng(1), sizes)
+    y, pullback = layer.vjp(*values)
+    (layer_of,) = (f for f in ast.parse(TEXT).body if isinstance(f, ast.FunctionDef) and f.name == name)
+    names = [a.arg for a in layer_of.args.args]
+    found = layer.pull({**dict(zip(names, values)), "y": y, "dy": np.cos(y)}, {})
+    want = {n: g for n, g in zip(names, pullback(np.cos(y))) if g is not None}
+    assert found.keys() == want.keys()
+    for n, gradient in want.items():
+        np.testing.assert_allclose(found[n], gradient, 1e-10, 1e-10)
+
+
+def test_the_first_example_that_fails_is_told(package):
+    rng = np.random.default_rng(1)
+    x, w, v = rng.uniform(0.1, 0.2, (9, 40)), np.eye(40), np.ones(3)
+    np.testing.assert_allclose(package.looked_up(x, w, v), package.looked_up.reference(x, w, v), 1e-11)
+    x[4, 0], x[6, 0], x[8, 0] = 7.5, -40.5, 8.5
+    with pytest.raises(IndexError, match="7"):
+        package.looked_up(x, w, v)
 
 
 @pytest.mark.parametrize("name", SHAPES)
