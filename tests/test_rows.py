@@ -61,6 +61,38 @@ def farthest(x: real["N"], least: real) -> real:
 
 
 @layer
+def quarters(x: real["H W"]) -> real["2 2"]:
+    """The largest of each."""
+    H, W = x.shape
+    y = np.zeros((2, 2))
+    for i in range(2):
+        for j in range(2):
+            y[i, j] = np.max(x[i * H // 2 : (i + 1) * H // 2, j * W // 2 : (j + 1) * W // 2])
+    return y
+
+
+@layer
+def box(x: real["H W"]) -> real:
+    """The least of what is not at the ends of rows."""
+    return np.min(x[:, 1:-1])
+
+
+@layer
+def bottom(x: real["H W"]) -> real:
+    """The largest of rows that go on in memory."""
+    return np.max(x[1:])
+
+
+@layer
+def farthest_of_all(x: real["H W"]) -> real:
+    far = -np.inf
+    for i in range(x.shape[0]):
+        for j in range(2, x.shape[1]):
+            far = max(far, abs(x[i, j]))
+    return far
+
+
+@layer
 def softmax(x: real["K"]) -> real["K"]:
     e = np.exp(x - np.max(x))
     return e / np.sum(e)
@@ -186,3 +218,63 @@ def test_what_is_taken_or_0(built, real):
         for one, right in zip(layers.chosen(x, low, high), want, strict=True):
             np.testing.assert_array_equal(one, right.astype(real))
             np.testing.assert_array_equal(np.signbit(one[one == 0]), np.signbit(right[right == 0]))
+
+
+BOXES = [(h, w) for h in (2, 3, 6) for w in (3, 4, 6, 9, 10, 16, 17, 18, 19, 24, 31, 33, 34, 35, 40, 66)]
+
+
+def parted(size):
+    """What quarters are of: two and two slices."""
+    return [[slice(i * n // 2, (i + 1) * n // 2) for i in range(2)] for n in size]
+
+
+def shares(x, best, dy):
+    """What comes back through a largest of x: the same for each that is as large."""
+    return dy * (x == best) / np.sum(x == best)
+
+
+@pytest.mark.parametrize("real", [np.float32, np.float64])
+def test_rectangles_of_every_size(built, real):
+    layers, text = built
+    rng = np.random.default_rng(0)
+    for size in BOXES:
+        x = rng.integers(-9, 9, size).astype(real)  # some are the same
+        x[:, [0, -1]] *= 10  # the farthest, which `box` leaves out
+        y, pullback = layers.quarters.vjp(x)
+        dy, dx = rng.standard_normal((2, 2)).astype(real), np.zeros_like(x)
+        rows, columns = parted(size)
+        for i, row in enumerate(rows):
+            for j, column in enumerate(columns):
+                part = x[row, column]
+                assert y[i, j] == part.max(), size
+                dx[row, column] += shares(part, y[i, j], dy[i, j])
+        np.testing.assert_allclose(pullback(dy)[0], dx, rtol=1e-6, err_msg=str(size))
+        inner = x[:, 1:-1]
+        for name, part in (("box", inner), ("bottom", x[1:])):
+            y, pullback = getattr(layers, name).vjp(x)
+            assert y == (part.min() if name == "box" else part.max())
+            dx = np.zeros_like(x)
+            dx[(slice(None), slice(1, -1)) if name == "box" else slice(1, None)] = shares(part, y, 2)
+            np.testing.assert_allclose(pullback(real(2))[0], dx, rtol=1e-6, err_msg=f"{name} {size}")
+        assert layers.farthest_of_all(x) == np.abs(x[:, 2:]).max()
+    for verb in ("largest", "least", "farthest", "equal", "give"):
+        for kind in ("f32", "f64"):
+            assert f"lc_{verb}_in_{kind}(" in text, verb
+
+
+@pytest.mark.parametrize("real", [np.float32, np.float64])
+def test_rectangles_of_what_is_no_number(built, real):
+    layers, _ = built
+    for rows, columns in BOXES:
+        for at in range(columns):
+            x = np.zeros((rows, columns), real)
+            x[at % rows, at] = np.nan
+            assert np.isnan(layers.box(x)) == (0 < at < columns - 1), (rows, columns, at)
+            np.testing.assert_array_equal(layers.bottom(x), np.max(x[1:]))
+            assert np.sum(np.isnan(layers.quarters(x))) == 1
+    x = np.full((3, 19), -np.inf, real)
+    np.testing.assert_array_equal(layers.quarters(x), -np.inf)
+    with pytest.raises(ValueError, match="empty|zero-size"):
+        layers.quarters(np.zeros((1, 2), real))
+    with pytest.raises(ValueError, match="empty|zero-size"):
+        layers.box(np.zeros((3, 2), real))

@@ -58,11 +58,17 @@ def _draws(kernel: Kernel) -> bool:
     return any(isinstance(p, Op) and ROWS[p.op].kind == "draw" for e in exprs for p in parts(e))
 
 
+OF_ROWS = (
+    *("copy", "add", "largest", "least", "farthest"),
+    *("largest_in", "least_in", "farthest_in", "equal_in", "give_in"),  # rectangles
+)
+
+
 def templates(functions: str) -> list[str]:
     """The files of functions for both float types: for each type that the text has names of theirs for."""
     made = []
     for file, names in (
-        ("rows.h", ("lc_copy_{}(", "lc_add_{}(", "lc_largest_{}(", "lc_least_{}(", "lc_farthest_{}(")),
+        ("rows.h", tuple(f"lc_{name}_{{}}(" for name in OF_ROWS)),
         ("turn.h", ("lc_columns_{}(",)),
         ("past.h", ("lc_past_{}(",)),
         ("parts.h", ("lc_wide_{}", "lc_part_{}")),

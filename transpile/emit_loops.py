@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from .dims import Atom, Dim, minimum
 from .emit_blocks import Blocks, blocks_of
 from .emit_edges import Edges, edges_of
-from .emit_rows import copied, extreme_row_of, row_of
+from .emit_rows import copied, extreme_rectangle_of, extreme_row_of, row_of
 from .emit_simd import pragma
 from .emit_storage import Region
 from .emit_tails import tail_of
 from .emit_text import bare
+from .emit_ties import Ties, ties_of
 from .emit_vectors import Vectors
 from .ir import Check, For, Grow, Load, Stmt, Store
 from .passes.tree import has, walk
@@ -125,7 +126,16 @@ class Loops:
     def row(self, loop: For) -> bool:
         """Whether the loop is written as a row."""
         if (found := extreme_row_of(loop, self.spell.table)) is not None and found[0].buffer in self.spell.local:
-            self.extreme(loop, *found)
+            self.extreme(loop, None, *found)
+            return True
+        whole = extreme_rectangle_of(loop, self.spell.table)
+        if whole is not None and whole[1].buffer in self.spell.local:
+            row, store, source = whole
+            self.extreme(row, loop, store, source)
+            return True
+        ties = ties_of(loop, self.spell.table, self.to.root)
+        if ties is not None and (ties.share is not None or ties.store.buffer in self.spell.local):
+            self.ties(ties)
             return True
         found = copied(loop) if loop.past else row_of(loop, self.spell.table)
         if found is None or any(self.spell.root(place.buffer).name in self.spell.local for place in found):
@@ -170,13 +180,38 @@ class Loops:
         del self.spell.facts[loop.var]
         self.spell.bound = bound
 
-    def extreme(self, loop: For, store: Store, source: Load) -> None:
+    def extreme(self, loop: For, rows: For | None, store: Store, source: Load) -> None:
+        """The largest of a row, or of several."""
         place, kind = self.spell.place(store.buffer, ()), self.spell.kind(source.dtype)
         plain = "lc_largest" if store.op == "max" else "lc_least"
         verb = plain if isinstance(store.value, Load) else "lc_farthest"
-        begins = self.to.address(source.subs({loop.var: loop.lo}))
+        begins = self.to.address(source.subs({x.var: x.lo for x in (loop, rows) if x}))
         row = f"{verb}_{kind}({begins}, {self.length(loop)})"
+        if rows:
+            step = self.to.strides(source, (rows.var,))[0]
+            row = f"{verb}_in_{kind}({begins}, {self.length(rows)}, {step}, {self.length(loop)})"
         self.to.put(f"{place} = lc_{store.op}{'f' if kind == 'f32' else ''}({place}, {row});")
+
+    def ties(self, ties: Ties) -> None:
+        if ties.rows is None:
+            self.to.fetch_all(ties.row)
+        begins = {x.var: x.lo for x in (ties.rows, ties.row) if x}
+        kind = self.spell.kind(ties.source.dtype)
+
+        def rows(place: Load) -> tuple[str, str]:
+            step = self.to.strides(place, (ties.rows.var,))[0] if ties.rows else "0"
+            return self.to.address(place.subs(begins)), step
+
+        at, step = rows(ties.source)
+        size = (self.length(ties.rows) if ties.rows else "1", step, self.length(ties.row))
+        number = bare(self.spell.expr(ties.number))
+        if ties.share is None:
+            call = f"lc_equal_in_{kind}({', '.join((at, *size, number))})"
+            self.to.put(f"{self.spell.place(ties.store.buffer, ())} += {call};")
+        else:
+            target = rows(Load(ties.store.buffer, ties.store.index, ties.source.dtype))
+            share = bare(self.spell.expr(ties.share))
+            self.to.put(f"lc_give_in_{kind}({', '.join((*target, at, *size, number, share))});")
 
     def bounds(self, loop: For) -> None:
         """Gives a variable to bounds that are more than a sum, and to each of two numbers of chunks."""

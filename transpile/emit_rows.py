@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .ir import Buffer, For, Load, Store
+from .passes.products import stride
 from .passes.rows import extreme_of, moves_by_one
+from .passes.tree import dim_loads
 
 SHORT = 16  # elements, known to be fewer: gcc writes the loop out
 
@@ -52,3 +54,25 @@ def extreme_row_of(loop: For, table: Mapping[str, Buffer]) -> tuple[Store, Load]
     store = loop.body[0]
     assert isinstance(store, Store)
     return (store, source) if length is None or length >= SHORT else None
+
+
+def extreme_rectangle_of(loop: For, table: Mapping[str, Buffer]) -> tuple[For, Store, Load] | None:
+    """The inner loop of two that ask for the largest, the least or the farthest from zero of rows that lie as far apart
+    as each other, its statement and what that reads."""
+    if loop.kind != "map" or loop.parallel or len(loop.body) != 1 or not isinstance(row := loop.body[0], For):
+        return None
+    found = extreme_row_of(row, table)
+    if found is None or loop.var in row.lo.symbols() | row.hi.symbols():
+        return None
+    return (row, *found) if is_straight(found[1], loop, row, table) else None
+
+
+def is_straight(place: Load, rows: For | None, row: For, table: Mapping[str, Buffer]) -> bool:
+    """Whether rows are along memory, each as far from the next."""
+    shape = table[place.buffer].shape
+    if not moves_by_one(place.index, shape, row.var) or any(any(dim_loads(d)) for d in place.index):
+        return False
+    if rows is None:
+        return True
+    linear = all(d.split(rows.var) is not None for d in place.index)
+    return linear and not {row.var, rows.var} & stride(place.index, shape, rows.var).symbols()

@@ -47,6 +47,8 @@ typedef LC_AS(LC_PLACE) LC_AS(lc_places) __attribute__((vector_size(64)));
 
 typedef unsigned LC_AS(lc_odd);
 #define LC_ODD_ANY(odd) (odd)
+#define LC_EQUAL_f32(a, b) __builtin_ia32_cmpps512_mask(a, b, 0, 0xffff, 4)
+#define LC_EQUAL_f64(a, b) __builtin_ia32_cmppd512_mask(a, b, 0, 0xff, 4)
 #define LC_FETCH(from, n, none) LC_AS(LC_SOME)((const void *)(from), none, (n) < LC_WHOLE ? (1u << (n)) - 1 : ~0u)
 #elif defined(__AVX2__) && defined(__GNUC__) && !defined(__clang__)
 /* Without masks for stores, which take some processors as long as twenty additions: what does not fill a vector is
@@ -113,6 +115,8 @@ typedef LC_AS(lc_places) LC_AS(lc_odd);
 #define LC_ODD_f32(a) ((a) != (a))
 #define LC_ODD_f64(a) ((a) != (a))
 #define LC_ODD_ANY(odd) __builtin_ia32_pmovmskb256((LC_AS(lc_bytes))(odd))
+#define LC_EQUAL_f32(a, b) (unsigned)__builtin_ia32_movmskps256((LC_AS(lc_whole))((a) == (b)))
+#define LC_EQUAL_f64(a, b) (unsigned)__builtin_ia32_movmskpd256((LC_AS(lc_whole))((a) == (b)))
 #define LC_INSIDE(n) ((LC_AS(lc_places))LC_AS(LC_NUMBERS) < (LC_AS(LC_PLACE))(n))
 #define LC_FETCH(from, n, none) \
     LC_AS(LC_ELSE)(none, LC_AS(LC_SOME)((const void *)(from), LC_INSIDE(n)), (LC_AS(lc_whole))LC_INSIDE(n))
@@ -162,33 +166,93 @@ LC_CALLED static LC_REAL LC_AS(lc_farthest)(const LC_REAL *from, int64_t n)
     }
     return odd == odd ? a : odd;
 }
+
+#define LC_ROWS(name, none, better) \
+LC_CALLED static LC_REAL LC_AS(name##_in)(const LC_REAL *at, int64_t rows, int64_t step, int64_t n) \
+{ \
+    LC_REAL a = none; \
+    for (; rows > 0 && a == a; rows--, at += step) { \
+        const LC_REAL x = LC_AS(name)(at, n); \
+        if (x better a || x != x) a = x; \
+    } \
+    return a; \
+}
+LC_ROWS(lc_largest, -__builtin_inff(), >)
+LC_ROWS(lc_least, __builtin_inff(), <)
+LC_ROWS(lc_farthest, -__builtin_inff(), >)
+#undef LC_ROWS
+
+LC_CALLED static int64_t LC_AS(lc_equal_in)(const LC_REAL *at, int64_t rows, int64_t step, int64_t n, LC_REAL x)
+{
+    int64_t count = 0;
+    for (; rows > 0; rows--, at += step)
+#pragma omp simd reduction(+:count)
+        for (int64_t k = 0; k < n; k++) count += at[k] == x;
+    return count;
+}
+
+LC_CALLED static void LC_AS(lc_give_in)(LC_REAL *to, int64_t further, const LC_REAL *at, int64_t rows, int64_t step,
+                                        int64_t n, LC_REAL x, LC_REAL share)
+{
+    for (; rows > 0; rows--, at += step, to += further)
+#pragma omp simd
+        for (int64_t k = 0; k < n; k++) to[k] += at[k] == x ? share : 0;
+}
 #endif
 
 #ifdef LC_WHOLE
-/* of: what is compared of an element; neutral: what none of them come to; fill: elements that change nothing. */
+/* of: what is compared of an element; neutral: what none of them come to; fill: elements that change nothing. Beside
+   the row, `name##_in`: all of a rectangle of rows, `step` elements apart, whose lanes are compared once. */
 #define LC_ROW(how, name, join, of, neutral, fill) \
 how static LC_REAL LC_AS(name)(const LC_REAL *from, int64_t n) \
 { \
+    LC_BEGIN(neutral, fill) \
+    LC_ALONG(join, of) \
+    LC_END(join) \
+} \
+LC_CALLED static LC_REAL LC_AS(name##_in)(const LC_REAL *at, int64_t rows, int64_t step, int64_t m) \
+{ \
+    LC_BEGIN(neutral, fill) \
+    if (step == m) { /* they go on in memory */ \
+        m *= rows; \
+        rows = 1; \
+    } \
+    if (m > 0 && m <= LC_WHOLE) \
+        for (; rows > 1; rows -= 2, at += 2 * step) { \
+            v = of(LC_FETCH(at, m, none)), w = of(LC_FETCH(at + step, m, none)); \
+            LC_BOTH(join) \
+        } \
+    for (; rows > 0; rows--, at += step) { \
+        const LC_REAL *from = at; \
+        int64_t n = m; \
+        LC_ALONG(join, of) \
+    } \
+    LC_END(join) \
+}
+#define LC_BEGIN(neutral, fill) \
     const LC_AS(lc_whole) zeros = {0}, none = zeros + (LC_REAL)(fill); \
     LC_AS(lc_whole) v, w, a = zeros + (LC_REAL)(neutral), b = a; \
-    LC_AS(lc_odd) odd = {0}; \
+    LC_AS(lc_odd) odd = {0};
+#define LC_BOTH(join) \
+    a = LC_AS(join)(v, a), b = LC_AS(join)(w, b); \
+    odd |= LC_AS(LC_ODD)(v) | LC_AS(LC_ODD)(w);
+#define LC_ALONG(join, of) \
     for (; n >= 2 * LC_WHOLE; n -= 2 * LC_WHOLE, from += 2 * LC_WHOLE) { \
         v = of(*(const LC_AS(lc_span) *)from), w = of(*(const LC_AS(lc_span) *)(from + LC_WHOLE)); \
-        a = LC_AS(join)(v, a), b = LC_AS(join)(w, b); \
-        odd |= LC_AS(LC_ODD)(v) | LC_AS(LC_ODD)(w); \
+        LC_BOTH(join) \
     } \
     for (; n > 0; n -= LC_WHOLE, from += LC_WHOLE) { \
         v = of(LC_FETCH(from, n, none)); \
         a = LC_AS(join)(v, a); \
         odd |= LC_AS(LC_ODD)(v); \
-    } \
+    }
+#define LC_END(join) \
     if (LC_ODD_ANY(odd)) return (LC_REAL)__builtin_nan(""); \
     a = LC_AS(join)(a, b); \
     if (LC_WHOLE > 8) a = LC_AS(join)(a, LC_TURN(a, 8)); \
     if (LC_WHOLE > 4) a = LC_AS(join)(a, LC_TURN(a, 4)); \
     a = LC_AS(join)(a, LC_TURN(a, 2)); \
-    return LC_AS(join)(a, LC_TURN(a, 1))[0]; \
-}
+    return LC_AS(join)(a, LC_TURN(a, 1))[0];
 #define LC_PLAIN(v) (v)
 #define LC_MAGNITUDE_f32 0x7fffffff
 #define LC_MAGNITUDE_f64 0x7fffffffffffffffll
@@ -196,7 +260,51 @@ how static LC_REAL LC_AS(name)(const LC_REAL *from, int64_t n) \
 LC_ROW(LC_USED inline, lc_largest, LC_LARGER, LC_PLAIN, -__builtin_inff(), -__builtin_inff())
 LC_ROW(LC_USED inline, lc_least, LC_LESSER, LC_PLAIN, __builtin_inff(), __builtin_inff())
 LC_ROW(LC_CALLED, lc_farthest, LC_LARGER, LC_MAGNITUDE, -__builtin_inff(), 0)
+
+/* How many elements of a rectangle equal x: 0, if x is NaN. */
+LC_CALLED static int64_t LC_AS(lc_equal_in)(const LC_REAL *at, int64_t rows, int64_t step, int64_t n, LC_REAL x)
+{
+    const LC_AS(lc_whole) zeros = {0}, none = zeros + (LC_REAL)__builtin_nan(""), sought = zeros + x;
+    int64_t count = 0;
+    if (step == n) {
+        n *= rows;
+        rows = 1;
+    }
+    for (; rows > 0; rows--, at += step) {
+        int64_t k = 0;
+        for (; k + LC_WHOLE <= n; k += LC_WHOLE)
+            count += __builtin_popcount(LC_AS(LC_EQUAL)(*(const LC_AS(lc_span) *)(at + k), sought));
+        if (k < n) count += __builtin_popcount(LC_AS(LC_EQUAL)(LC_FETCH(at + k, n - k, none), sought));
+    }
+    return count;
+}
+
+/* Adds a share to each place of a rectangle where another has x. Most often that is one place: no other is read or
+   written, but in a vector that has two. */
+LC_CALLED static void LC_AS(lc_give_in)(LC_REAL *to, int64_t further, const LC_REAL *at, int64_t rows, int64_t step,
+                                        int64_t n, LC_REAL x, LC_REAL share)
+{
+    const LC_AS(lc_whole) zeros = {0}, none = zeros + (LC_REAL)__builtin_nan("");
+    const LC_AS(lc_whole) sought = zeros + x, shares = zeros + share;
+    if (step == n && further == n) {
+        n *= rows;
+        rows = 1;
+    }
+    for (; rows > 0; rows--, at += step, to += further)
+        for (int64_t k = 0; k < n; k += LC_WHOLE) {
+            const LC_AS(lc_whole) v = LC_FETCH(at + k, n - k, none);
+            unsigned same = LC_AS(LC_EQUAL)(v, sought);
+            if (n - k >= LC_WHOLE && (same & (same - 1)))
+                *(LC_AS(lc_span) *)(to + k) += (LC_AS(lc_whole))((LC_AS(lc_places))(v == sought) & (LC_AS(lc_places))shares);
+            else
+                for (; same; same &= same - 1) to[k + __builtin_ctz(same)] += share;
+        }
+}
 #undef LC_ROW
+#undef LC_BEGIN
+#undef LC_BOTH
+#undef LC_ALONG
+#undef LC_END
 #undef LC_PLAIN
 #undef LC_MAGNITUDE
 #undef LC_MAGNITUDE_f32

@@ -85,13 +85,23 @@ class _State:
     def body(self, body: Body, facts: Facts) -> Body:
         found: list[Stmt] = []
         for stmt in body:
-            if isinstance(stmt, For) and innermost(stmt) and (places := self.still(stmt, facts)):
+            if isinstance(stmt, For) and (places := self.in_a_register(stmt, facts)):
                 for new in self.loop(stmt, places, facts):
                     found.append(self.begun(found, new))
             else:
                 inner = {**facts, stmt.var: (stmt.lo, stmt.hi - 1)} if isinstance(stmt, For) else facts
                 found.append(map_bodies(stmt, partial(self.body, facts=inner)))
         return tuple(found)
+
+    def in_a_register(self, loop: For, facts: Facts) -> list[Place]:
+        """What an innermost loop accumulates in one place, and the one place of nested loops: a largest or a count of
+        rows is that of all of them, where a sum would be rounded in another way."""
+        if innermost(loop):
+            return self.still(loop, facts)
+        place = of_all(loop)
+        if place is None or self.rounds(place) or place not in self.still(loop, facts):
+            return []
+        return [place] if self.is_there(place, facts) else []
 
     def still(self, loop: For, facts: Facts) -> list[Place]:
         """What is accumulated in a loop, but for what is carried over more loops than this, and for places of which
@@ -197,6 +207,19 @@ def _conditions(body: Body, place: Place) -> Iterator[list[Expr]]:
 
 def innermost(loop: For) -> bool:
     return loop.kind == "map" and all(isinstance(s, (Store, If, Comment, Check)) for s in walk(loop.body))
+
+
+def of_all(loop: For) -> Place | None:
+    """The place where nested loops accumulate, if they do nothing else."""
+    around: set[str] = set()
+    stmt: Stmt = loop
+    while isinstance(stmt, For) and stmt.kind == "map" and not stmt.parallel and len(stmt.body) == 1:
+        around.add(stmt.var)
+        stmt = stmt.body[0]
+    if not isinstance(stmt, Store) or stmt.op is None:
+        return None
+    varies = any(d.symbols() & around or any(dim_loads(d)) for d in stmt.index)
+    return None if varies else (stmt.buffer, stmt.index, stmt.op)
 
 
 def still(loop: For, root: Mapping[str, str]) -> list[Place]:
