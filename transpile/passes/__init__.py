@@ -60,12 +60,14 @@ from .pieces import pieces
 from .products import products
 from .quotient import quotient
 from .ranges import ranges
+from .recalled import recalled
 from .recur import recur
 from .regroup import regroup
 from .rows import rows
 from .scatter import scatter
 from .sections import sections
 from .select import select
+from .separable import separable
 from .share import share
 from .slabs import slabs
 from .spans import spans
@@ -99,9 +101,10 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("fold", fold),  # x * 1 is x
     ("natural", natural),  # what is not negative is not cut off at zero
     ("whole", whole),  # a fraction of places, rounded down, is a place
-    ("spans", spans),  # what is set to counters only is in their range
     ("guards", guards),  # what a branch has asked is not checked inside
     ("again", again),  # ... and what was asked a moment ago, is not asked again
+    ("spans", spans),  # a number that is given places only is one, whichever it is
+    ("recalled", recalled),  # ... and what is looked up there is known where it is told
     ("ranges", ranges),  # where all indices are in range, none is checked
     ("ends", ends),  # what fails from some step on ends the loop there
     ("steady", steady),  # what is asked of an index that a loop does not change is asked before it
@@ -150,6 +153,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("spread", spread),  # what belongs to a group of neighbours lies beside each of them
     ("jam", jam),  # rows of a product share what they load
     ("tally", tally),  # what counts few things counts in the numbers that it divides
+    ("separable", separable),  # the largest of a window is that of its columns
     ("windows", windows),  # windows of a row are gone over outside of it
     ("steps", steps),  # ... and the short loops of scalar recurrences are written out
     ("lanes", lanes),  # scalar recurrences run sixteen examples at once

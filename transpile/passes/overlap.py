@@ -264,13 +264,18 @@ class _State:
             body, within = self.in_registers(parts, var, facts, told)
             return For(var, ends.lo, ends.hi, _guarded(body, ends, var), "map"), within
 
-        if all(target.step == 1 for loop in loops for target, _ in self.targets(loop, var)):
+        if not any(self.goes_by_steps(loop) for loop in loops):
             loop, within = whole()
             return (loop,) if within else (If(share, (loop,), apart),)
         # No masks go by steps: what all rows have is a loop without a branch. (Loops outside are told by `apart`.)
         every = tuple(p.stmt for p in self.in_registers(parts, var, facts, told)[0])
         begin, end = replace(whole()[0], hi=low), replace(whole()[0], lo=high)
         return (If(share, (anew(begin, self.names), For(var, low, high, every, "map"), anew(end, self.names)), apart),)
+
+    def goes_by_steps(self, loop: For) -> bool:
+        """Whether something that it touches is not neighbour by neighbour in memory."""
+        places = ((a.index, self.table[a.buffer].shape) for a in accesses(loop.body) if a.index)
+        return any((stride(index, shape, loop.var).value or 0) > 1 for index, shape in places)
 
     def counted_from_targets(self, loops: list[For], var: str) -> list[For]:
         """By one variable that is at the same place of what is stored as that of other rows, where they walk along it:

@@ -1,53 +1,60 @@
-"""What is only ever set to counters is in their range, and is not checked again.
+"""A number that is only ever given places in range is in range, whichever of them it has.
 
-    p = k                                                      p = k
-    for i in k + 1..n:                                         for i in k + 1..n:
-        check (p >= -n) & (p < n)                     ->           if x[i] > x[p]: p = i
-        at = where(p < 0, p + n, p)                            y = x[p]
-        if x[i] > x[at]: p = i
+    k = 2*i                                               k = 2*i
+    for r in ..: if (0 <= r) & (r < H):                   for r in ..: if (0 <= r) & (r < H):
+        check (k >= -H) & (k < H)                  ->         if x[r] > x[k]: k = r
+        at = where(k < 0, k + H, k)                       y[i] = x[k]
+        if x[r] > x[at]: k = r
+    check (k >= -H) & (k < H); at_2 = ...; y[i] = x[at_2]
 
-The place of a largest, a pivot, the state that a path goes through: variables of the user, and what a gradient saves
-of them in arrays.
+The place of the largest so far, a pivot, the state that a path goes through: variables of the user, and what a gradient
+saves of them in arrays. What is asked of such a number is answered by what its stores say, each where it stands: of
+counters, and of what branches have asked there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 
-from ..dims import Atom, Dim, Facts, nonnegative
-from ..ir import Const, Expr, For, Int, Kernel, Load, Op, Store
-from .copies import copies
+from ..dims import Atom, Dim
+from ..ir import Check, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
 from .depend import Memory
 from .fold import fold_body
-from .guards import margins, without_places
-from .ranges import as_dim
-from .tree import Body, accesses, bodies, dim_loads, map_all, map_expr
+from .guards import margins, negated, without_places
+from .ranges import as_dim, conjuncts
+from .tree import (
+    Body,
+    accesses,
+    bodies,
+    dim_loads,
+    loads,
+    map_all,
+    map_bodies,
+    map_expr,
+    own_exprs,
+    roots,
+    touched,
+    written,
+)
 
-
-@dataclass(frozen=True)
-class _Leaf:
-    """What a variable is set to, and what is known of it there."""
-
-    dim: Dim
-    facts: Facts
-
-
-Spans = Mapping[str, tuple[_Leaf, ...]]
+Spans = dict[str, list[tuple[Dim, Memory]]]  # number, or array of them -> all that it ever is, and what is known there
 
 
 def spans(kernel: Kernel) -> Kernel:
     if not (found := _found(kernel)):
         return kernel
-    sizes = {*kernel.dims, *(s.name for s in kernel.scalars)}
-    body = fold_body(map_all(kernel.body, lambda e: map_expr(e, lambda part: _answer(part, found, sizes))))
-    kept = copies(replace(kernel, body=without_places(body)))
-    return kernel if kept.body == kernel.body else kept
+    sizes = _sizes(kernel)
+    body = map_all(kernel.body, lambda e: map_expr(e, lambda part: _answered(part, found, sizes)))
+    body = without_places(fold_body(body))
+    body = _named_once(body, numbers_of(kernel) & found.keys(), Counter(a.buffer for a in accesses(body)))
+    return kernel if body == kernel.body else replace(kernel, body=body)
 
 
 def places(kernel: Kernel) -> tuple[Dim, ...]:
-    """What is not negative, as such variables are places of the arrays that they are places of."""
-    found, sizes = _found(kernel), {*kernel.dims, *(s.name for s in kernel.scalars)}
+    """What is not negative, as such numbers are places of the arrays that they are places of."""
+    found, sizes = _found(kernel), _sizes(kernel)
     shape = {b.name: b.shape for b in kernel.buffers}
     asked: dict[Dim, None] = {}
     for access in accesses(kernel.body) if found else ():
@@ -57,47 +64,71 @@ def places(kernel: Kernel) -> tuple[Dim, ...]:
     return tuple(m for m in asked if _holds(m, found, sizes))
 
 
+def numbers_of(kernel: Kernel) -> set[str]:
+    """The integer variables that go by one name, and of which no extent is made."""
+    return {b.name for b in kernel.buffers if not b.shape} & _integers(kernel)
+
+
+def within(cond: Expr | None, memory: Memory) -> Memory:
+    """What is known where a condition of counters holds."""
+    return memory if cond is None else memory.where(m for part in conjuncts(cond) for m in margins(part))
+
+
+def _sizes(kernel: Kernel) -> set[str]:
+    return {*kernel.dims, *(s.name for s in kernel.scalars)}
+
+
+def _integers(kernel: Kernel) -> set[str]:
+    root = roots(kernel)
+    known_as = Counter(root.values())
+    asked = {load.buffer for b in kernel.buffers for d in b.shape for load in dim_loads(d)}
+    found = (b.name for b in kernel.buffers if b.kind == "temp" and b.dtype == "i64")
+    return {name for name in found if root[name] == name and known_as[name] == 1 and name not in asked}
+
+
 def _found(kernel: Kernel) -> Spans:
     """The integers that are set to counters only, or to others of them."""
-    aliased = {n for b in kernel.buffers if b.alias for n in (b.name, b.alias)}
-    own = {b.name for b in kernel.buffers if b.kind == "temp" and b.dtype == "i64"} - aliased
-    leaves: dict[str, set[int]] = {name: set() for name in own}  # by number: facts have no hash
-    known: list[_Leaf] = []
+    own = _integers(kernel)
+    values: Spans = {name: [] for name in own}
     copied: dict[str, set[str]] = {name: set() for name in own}
-    told: dict[str, int] = dict.fromkeys(own, 0)
-    for stmt, facts in _stores(kernel.body, Memory.of(kernel).facts):
-        if stmt.buffer not in own or stmt.op is not None:
-            continue
-        value = as_dim(stmt.value)
-        if value is not None and not any(dim_loads(value)):
-            leaves[stmt.buffer].add(len(known))
-            known.append(_Leaf(value, facts))
-        elif isinstance(stmt.value, Load) and stmt.value.buffer in own:
-            copied[stmt.buffer].add(stmt.value.buffer)
-        else:
-            continue
-        told[stmt.buffer] += 1
-    writes = [a.buffer for a in accesses(kernel.body) if a.writes and a.buffer in own]
-    good = {name for name in own if told[name] and told[name] == writes.count(name)}
+    bad: set[str] = set()
+    for stmt, memory in _leaves(kernel.body, Memory.of(kernel)) if own else ():
+        match stmt:
+            case Store(name, _, value, None) if name in own and (dim := as_dim(value)) is not None:
+                values[name].append((dim, memory))
+                bad |= {name} if any(dim_loads(dim)) else set()
+            case Store(name, _, Load(other), None) if name in own and other in own:
+                copied[name].add(other)
+            case _:
+                bad |= {a.buffer for a in accesses((stmt,)) if a.writes}
+    good = own - bad
     while stale := {name for name in good if not copied[name] <= good}:
         good -= stale
-    for _ in good:
+    for _ in good:  # a copy of a copy
         for name in good:
-            leaves[name] |= set().union(*(leaves[other] for other in copied[name]))
-    return {name: tuple(known[k] for k in sorted(leaves[name])) for name in good if leaves[name]}
+            for other in copied[name]:
+                values[name] += [v for v in values[other] if v not in values[name]]
+    return {name: values[name] for name in sorted(good) if values[name]}
 
 
-def _stores(body: Body, facts: Facts) -> Iterator[tuple[Store, Facts]]:
+def _leaves(body: Body, memory: Memory) -> Iterator[tuple[Stmt, Memory]]:
+    """All statements that hold no others, and what is known where they are."""
     for stmt in body:
-        if isinstance(stmt, Store):
-            yield stmt, facts
-        inside = {**facts, stmt.var: (stmt.lo, stmt.hi - 1)} if isinstance(stmt, For) else facts
-        for inner in bodies(stmt):
-            yield from _stores(inner, inside)
+        match stmt:
+            case For():
+                yield from _leaves(stmt.body, memory.inside(stmt))
+            case If(cond, then, orelse):
+                yield from _leaves(then, within(cond, memory))
+                yield from _leaves(orelse, within(negated(cond), memory))
+            case _ if inside := bodies(stmt):
+                for inner in inside:
+                    yield from _leaves(inner, memory)
+            case _:
+                yield stmt, memory
 
 
-def _answer(expr: Expr, found: Spans, sizes: set[str]) -> Expr:
-    """A comparison of such a variable with what no loop changes, if it is the same whatever the variable is."""
+def _answered(expr: Expr, found: Spans, sizes: set[str]) -> Expr:
+    """A comparison of such a number with a size, if all that the number may be have one answer."""
     if not isinstance(expr, Op) or len(expr.args) != 2:
         return expr
     asked = Op(expr.op, tuple(map(_as_integer, expr.args)), expr.dtype)
@@ -116,11 +147,48 @@ def _holds(margin: Dim, found: Spans, sizes: set[str]) -> bool:
     read = set(dim_loads(margin))
     if len(read) != 1 or (load := next(iter(read))).buffer not in found:
         return False
-    place = Atom("load", (load,))
-    others = margin.rebuilt(lambda atom: Dim.of(0) if atom == place else Dim.of(atom))
-    if not others.symbols() <= sizes or any(dim_loads(others)):
+
+    def given(value: Dim) -> Dim:
+        return margin.rebuilt(lambda atom: value if atom == Atom("load", (load,)) else Dim.of(atom))
+
+    rest = given(Dim.of(0))
+    if not rest.symbols() <= sizes or any(dim_loads(rest)):
         return False
-    return all(
-        nonnegative(margin.rebuilt(lambda atom: leaf.dim if atom == place else Dim.of(atom)), leaf.facts)  # noqa: B023
-        for leaf in found[load.buffer]
-    )
+    return all(memory.natural(given(value)) for value, memory in found[load.buffer])
+
+
+def _named_once(body: Body, numbers: set[str], uses: Counter[str]) -> Body:
+    """Without checks that hold; and a place that is a number as it is has no name of its own."""
+    found: list[Stmt] = []
+    rest = body
+    while rest:
+        stmt, rest = rest[0], rest[1:]
+        match stmt:
+            case Check(Const(True)):
+                continue
+            case Store(name, (), Load(number, ()) as source, None) if number in numbers:
+                if (renamed := _renamed(rest, name, source, uses)) is not None:
+                    rest = renamed
+                    continue
+        found.append(map_bodies(stmt, lambda inner: _named_once(inner, numbers, uses)))
+    return tuple(found)
+
+
+def _renamed(rest: Body, name: str, source: Load, uses: Counter[str]) -> Body | None:
+    """With the number in the place of a name for it; None where the number may be another one by then."""
+    asking = [k for k, s in enumerate(rest) if name in touched((s,))]
+    here = [a for a in accesses(rest) if a.buffer == name]
+    if not asking or any(a.writes for a in here) or len(here) + 1 != uses[name]:
+        return None
+    last = asking[-1]
+    changed = written(rest[: last + 1])
+    if source.buffer in changed and (source.buffer in written(rest[:last]) or not _asks_first(rest[last], name)):
+        return None
+    instead = map_all(rest[: last + 1], lambda e: source if isinstance(e, Load) and e.buffer == name else e)
+    return (*instead, *rest[last + 1 :])
+
+
+def _asks_first(stmt: Stmt, name: str) -> bool:
+    """Whether it is a branch that knows of a name before it takes a way, and not after."""
+    asked = any(load.buffer == name for e in own_exprs(stmt) for load in loads(e))
+    return isinstance(stmt, If) and asked and name not in touched((*stmt.then, *stmt.orelse))
