@@ -93,6 +93,20 @@ def farthest_of_all(x: real["H W"]) -> real:
 
 
 @layer
+def seconds(x: real["H N"]) -> tuple[real["H (N+1)//2"], real["H N//2"]]:
+    """Every second element, from the first and from the second on."""
+    H, N = x.shape
+    even, odd = np.empty((H, (N + 1) // 2)), np.empty((H, N // 2))
+    for i in range(H):
+        for k in range((N + 1) // 2):
+            even[i, k] = x[i, 2 * k]
+    for i in range(H):
+        for k in range(N // 2):
+            odd[i, k] = x[i, 2 * k + 1]
+    return even, odd
+
+
+@layer
 def softmax(x: real["K"]) -> real["K"]:
     e = np.exp(x - np.max(x))
     return e / np.sum(e)
@@ -278,3 +292,15 @@ def test_rectangles_of_what_is_no_number(built, real):
         layers.quarters(np.zeros((1, 2), real))
     with pytest.raises(ValueError, match="empty|zero-size"):
         layers.box(np.zeros((3, 2), real))
+
+
+@pytest.mark.parametrize("real", [np.float32, np.float64])
+def test_every_second_of_every_length(built, real):
+    layers, text = built
+    for columns in range(70):
+        x = np.arange(3.0 * columns, dtype=real).reshape(3, columns)
+        even, odd = layers.seconds(x)
+        np.testing.assert_array_equal(even, x[:, ::2])
+        np.testing.assert_array_equal(odd, x[:, 1::2])
+    assert "lc_even_f32(" in text
+    assert "lc_even_f64(" in text

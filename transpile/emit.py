@@ -59,7 +59,7 @@ def _draws(kernel: Kernel) -> bool:
 
 
 OF_ROWS = (
-    *("copy", "add", "largest", "least", "farthest"),
+    *("copy", "even", "add", "largest", "least", "farthest"),
     *("largest_in", "least_in", "farthest_in", "equal_in", "give_in"),  # rectangles
 )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .dims import Atom, Dim, minimum
 from .emit_blocks import Blocks, blocks_of
 from .emit_edges import Edges, edges_of
-from .emit_rows import copied, extreme_rectangle_of, extreme_row_of, row_of
+from .emit_rows import copied, even_of, extreme_rectangle_of, extreme_row_of, row_of
 from .emit_simd import pragma
 from .emit_storage import Region
 from .emit_tails import tail_of
@@ -137,13 +137,16 @@ class Loops:
         if ties is not None and (ties.share is not None or ties.store.buffer in self.spell.local):
             self.ties(ties)
             return True
-        found = copied(loop) if loop.past else row_of(loop, self.spell.table)
+        found = even = even_of(loop, self.spell.table)
+        if even and self.to.root[even[0].buffer] == self.to.root[even[1].buffer]:
+            return False
+        found = found or (copied(loop) if loop.past else row_of(loop, self.spell.table))
         if found is None or any(self.spell.root(place.buffer).name in self.spell.local for place in found):
             return False
         store, source = found
         begins = {loop.var: loop.lo}
         target = self.to.address(Load(store.buffer, tuple(d.subs(begins) for d in store.index), source.dtype))
-        verb = "lc_past" if loop.past else "lc_add" if store.op else "lc_copy"
+        verb = "lc_even" if even else "lc_past" if loop.past else "lc_add" if store.op else "lc_copy"
         kind = self.spell.kind(self.spell.root(store.buffer).dtype)
         self.to.put(f"{verb}_{kind}({target}, {self.to.address(source.subs(begins))}, {self.length(loop)});")
         return True

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .ir import Buffer, For, Load, Store
+from .ir import FLOATS, Buffer, For, Load, Store
 from .passes.products import stride
-from .passes.rows import extreme_of, moves_by_one
+from .passes.rows import extreme_of, moves_by_one, step_of
 from .passes.tree import dim_loads
 
 SHORT = 16  # elements, known to be fewer: gcc writes the loop out
@@ -32,6 +32,19 @@ def row_of(loop: For, table: Mapping[str, Buffer]) -> tuple[Store, Load] | None:
     kinds = {table[name].dtype for name in (store.buffer, source.buffer)}
     beside = all(moves_by_one(place.index, table[place.buffer].shape, loop.var) for place in (store, source))
     return (store, source) if beside and len(kinds) == 1 and kinds <= {"real", "f32", "f64"} else None
+
+
+def even_of(loop: For, table: Mapping[str, Buffer]) -> tuple[Store, Load] | None:
+    """What a loop that lays every second element of a row beside the next stores and loads. gcc leaves the last vector
+    of such a row to a loop by element, as it would read what may not be there."""
+    if len(loop.body) != 1 or loop.kind != "map" or loop.parallel or not isinstance(store := loop.body[0], Store):
+        return None
+    source, size = store.value, (loop.hi - loop.lo).value
+    if store.op is not None or not isinstance(source, Load) or (size is not None and size < SHORT):
+        return None
+    kinds = {table[name].dtype for name in (store.buffer, source.buffer)}
+    steps = (step_of(x.index, table[x.buffer].shape, loop.var) for x in (store, source))
+    return (store, source) if (*steps,) == (1, 2) and len(kinds) == 1 and kinds <= {*FLOATS} else None
 
 
 def copied(loop: For) -> tuple[Store, Load]:

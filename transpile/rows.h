@@ -12,6 +12,8 @@
 #define LC_TURNED_f32(n) {n & 15, (n + 1) & 15, (n + 2) & 15, (n + 3) & 15, (n + 4) & 15, (n + 5) & 15, (n + 6) & 15, (n + 7) & 15, \
     (n + 8) & 15, (n + 9) & 15, (n + 10) & 15, (n + 11) & 15, (n + 12) & 15, (n + 13) & 15, (n + 14) & 15, (n + 15) & 15}
 #define LC_TURNED_f64(n) {n & 7, (n + 1) & 7, (n + 2) & 7, (n + 3) & 7, (n + 4) & 7, (n + 5) & 7, (n + 6) & 7, (n + 7) & 7}
+#define LC_EVEN_f32 {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30}
+#define LC_EVEN_f64 {0, 2, 4, 6, 8, 10, 12, 14}
 typedef LC_REAL LC_AS(lc_whole) __attribute__((vector_size(64)));
 typedef LC_REAL LC_AS(lc_span) __attribute__((vector_size(64), aligned(sizeof(LC_REAL)), may_alias));
 #define LC_WHOLE (64 / (int64_t)sizeof(LC_REAL))
@@ -59,6 +61,8 @@ typedef unsigned LC_AS(lc_odd);
 #define LC_NUMBERS_f64 {0, 1, 2, 3}
 #define LC_TURNED_f32(n) {n & 7, (n + 1) & 7, (n + 2) & 7, (n + 3) & 7, (n + 4) & 7, (n + 5) & 7, (n + 6) & 7, (n + 7) & 7}
 #define LC_TURNED_f64(n) {n & 3, (n + 1) & 3, (n + 2) & 3, (n + 3) & 3}
+#define LC_EVEN_f32 {0, 2, 4, 6, 8, 10, 12, 14}
+#define LC_EVEN_f64 {0, 2, 4, 6}
 typedef LC_REAL LC_AS(lc_whole) __attribute__((vector_size(32)));
 typedef LC_REAL LC_AS(lc_span) __attribute__((vector_size(32), aligned(sizeof(LC_REAL)), may_alias));
 typedef LC_REAL LC_AS(lc_half) __attribute__((vector_size(16), aligned(sizeof(LC_REAL)), may_alias));
@@ -182,6 +186,12 @@ LC_ROWS(lc_least, __builtin_inff(), <)
 LC_ROWS(lc_farthest, -__builtin_inff(), >)
 #undef LC_ROWS
 
+LC_USED static inline void LC_AS(lc_even)(LC_REAL *to, const LC_REAL *from, int64_t n)
+{
+#pragma omp simd
+    for (int64_t k = 0; k < n; k++) to[k] = from[2 * k];
+}
+
 LC_CALLED static int64_t LC_AS(lc_equal_in)(const LC_REAL *at, int64_t rows, int64_t step, int64_t n, LC_REAL x)
 {
     int64_t count = 0;
@@ -260,6 +270,22 @@ LC_CALLED static LC_REAL LC_AS(name##_in)(const LC_REAL *at, int64_t rows, int64
 LC_ROW(LC_USED inline, lc_largest, LC_LARGER, LC_PLAIN, -__builtin_inff(), -__builtin_inff())
 LC_ROW(LC_USED inline, lc_least, LC_LESSER, LC_PLAIN, __builtin_inff(), __builtin_inff())
 LC_ROW(LC_CALLED, lc_farthest, LC_LARGER, LC_MAGNITUDE, -__builtin_inff(), 0)
+
+/* to[k] = from[2 * k]: of two vectors one. Nothing behind the last element is read. */
+LC_USED static inline void LC_AS(lc_even)(LC_REAL *to, const LC_REAL *from, int64_t n)
+{
+    const LC_AS(lc_whole) zeros = {0};
+    for (; n > 0; n -= LC_WHOLE, to += LC_WHOLE, from += 2 * LC_WHOLE) {
+        const int64_t there = 2 * n - 1;
+        const LC_AS(lc_whole) v = LC_FETCH(from, there, zeros);
+        const LC_AS(lc_whole) w = LC_FETCH(from + LC_WHOLE, there > LC_WHOLE ? there - LC_WHOLE : 0, zeros);
+        const LC_AS(lc_whole) some = __builtin_shuffle(v, w, (LC_AS(lc_places))LC_AS(LC_EVEN));
+        if (n >= LC_WHOLE)
+            *(LC_AS(lc_span) *)to = some;
+        else
+            LC_AS(lc_copy)(to, (const LC_REAL *)&some, n);
+    }
+}
 
 /* How many elements of a rectangle equal x: 0, if x is NaN. */
 LC_CALLED static int64_t LC_AS(lc_equal_in)(const LC_REAL *at, int64_t rows, int64_t step, int64_t n, LC_REAL x)

@@ -113,8 +113,13 @@ class _State:
         if not rows or not 1 < len(rows) <= MOST_ROWS:
             return False
         stored = {s.buffer for row in rows for s in row.loop.body if isinstance(s, Store)}
-        before = [_Row((), s) for s in found[-1:] if isinstance(s, For) and self.is_beside(s, stored)]
-        behind = [_Row((), s) for s in rest[:1] if isinstance(s, For) and self.is_beside(s, stored)]
+        steps = any(self.goes_by_steps(row.loop) for row in rows)
+
+        def beside(stmts: list[Stmt]) -> list[_Row]:
+            near = [s for s in stmts if isinstance(s, For) and self.is_beside(s, stored)]
+            return [_Row((), s) for s in near if steps or not self.goes_by_steps(s)]
+
+        before, behind = beside(found[-1:]), beside(rest[:1])
         made, joined = self.joined([*before, *rows, *behind], facts)
         if not joined and not plain:
             before, behind = [], []

@@ -23,13 +23,14 @@ from ..ir import Buffer, Expr, For, If, Int, Kernel, Load, Stmt, Store
 from .accumulate import neutral
 from .guards import margins
 from .ranges import conjuncts
-from .rows import moves_by_one
+from .rows import moves_by_one, step_of
 from .tree import (
     Body,
     Names,
     buffers,
     dim_loads,
     loads,
+    map_expr,
     map_stmts,
     parts,
     roots,
@@ -133,20 +134,50 @@ class _State:
         start = loop.lo + Dim.of(strip) * STRIP
         count = minimum(Dim.of(STRIP), loop.hi - start)
         before: list[Stmt] = []
-        body = list(loop.body)
-        for k, window in found.items():
-            made, body[k] = self.columns(window, start, count, loop)
+        rest: list[Stmt] = []
+        steps = {window.step for window in found.values()}
+        for k, stmt in enumerate(loop.body):
+            made, left = (
+                self.columns(found[k], start, count, loop) if k in found else self.beside(stmt, start, loop, steps)
+            )
             before += made
-        inside = replace(loop, lo=start, hi=start + count, body=tuple(body), work=None)
+            rest += left
+        inside = replace(loop, lo=start, hi=start + count, body=tuple(rest), work=None)
         return For(strip, ZERO, (loop.hi - loop.lo + (STRIP - 1)) // STRIP, (*before, inside))
 
-    def columns(self, window: _Window, start: Dim, count: Dim, loop: For) -> tuple[list[Stmt], For]:
-        """The loops that make the columns of a strip, and what is left of the window in its loop."""
+    def beside(self, stmt: Stmt, start: Dim, loop: For, steps: set[int]) -> tuple[list[Stmt], list[Stmt]]:
+        """What else the loop looks up by the steps of windows is laid side by side as well."""
+        if not isinstance(stmt, Store):
+            return [], [stmt]
+        changed = {self.root[name] for name in written((loop,))}
+        made: list[Stmt] = []
+
+        def picked(e: Expr) -> Expr:
+            step = step_of(e.index, self.table[e.buffer].shape, loop.var) if isinstance(e, Load) else None
+            if not isinstance(e, Load) or step not in steps - {1} or self.root[e.buffer] in changed:
+                return e
+            if any(any(dim_loads(d)) for d in e.index):
+                return e
+            name, k = self.row(e.dtype, STRIP), self.names.fresh(loop.var)
+            source = e.subs({loop.var: start + Dim.of(k)})
+            made.append(For(k, ZERO, minimum(Dim.of(STRIP), loop.hi - start), (Store(name, (Dim.of(k),), source),)))
+            return Load(name, (Dim.of(loop.var) - start,), e.dtype)
+
+        value = map_expr(stmt.value, picked)
+        return made, [replace(stmt, value=value)]
+
+    def row(self, dtype: str, size: int) -> str:
+        name = self.names.fresh("column")
+        self.table[name] = Buffer(name, dtype, (Dim.of(size),), "temp")
+        return name
+
+    def columns(self, window: _Window, start: Dim, count: Dim, loop: For) -> tuple[list[Stmt], list[Stmt]]:
+        """The loops that make the columns of a strip, and what is left of the window in its loop: of windows that go by
+        steps, the columns of each phase lie side by side."""
         row, column, store, step = window.row, window.column, window.store, window.step
         width = (column.hi - column.lo).value or 0
         dtype, op = self.table[store.buffer].dtype, store.op or ""
-        made = Buffer(self.names.fresh("column"), dtype, (Dim.of(step * (STRIP - 1) + width),), "temp")
-        self.table[made.name] = made
+        made = self.row(dtype, step * (STRIP - 1) + width)
         first, end = start * step + column.lo, (count - 1) * step + width
 
         q, low, high = self.names.fresh(column.var), ZERO, end
@@ -157,23 +188,30 @@ class _State:
 
         def none(lo: Dim, hi: Dim) -> For:
             k = self.names.fresh(column.var)
-            return For(k, lo, hi, (Store(made.name, (Dim.of(k),), neutral(op, dtype)),))
+            return For(k, lo, hi, (Store(made, (Dim.of(k),), neutral(op, dtype)),))
 
         # Columns that are there, and those that are not, apart: then one loop makes the first from all rows.
         before = [none(ZERO, low)] if low != ZERO else []
         before += [none(maximum(low, high), end)] if high != end else []
         before.append(none(low, high))
         value = subst_expr(window.value, {column.var: Dim.of(q) + first})
-        inner: Stmt = For(q, low, high, (Store(made.name, (Dim.of(q),), value, op),))
+        inner: Stmt = For(q, low, high, (Store(made, (Dim.of(q),), value, op),))
         for cond in reversed(window.asked):
             inner = If(cond, (inner,))
         a = self.names.fresh(row.var)
         rows = replace(row, var=a, body=substitute((inner,), {row.var: Dim.of(a)}))
 
-        b = self.names.fresh(column.var)
-        place = (Dim.of(loop.var) - start) * step + Dim.of(b)
-        best = replace(store, value=Load(made.name, (place,), dtype))
-        return [*before, rows], For(b, ZERO, Dim.of(width), (best,))
+        phases = [made]
+        if step > 1:
+            phases = [self.row(dtype, STRIP + (width - 1 - phase) // step) for phase in range(step)]
+        turned: list[Stmt] = []
+        for phase, name in enumerate(phases if step > 1 else ()):
+            k = self.names.fresh(loop.var)
+            source = Load(made, (Dim.of(k) * step + phase,), dtype)
+            turned.append(For(k, ZERO, count + (width - 1 - phase) // step, (Store(name, (Dim.of(k),), source),)))
+        at = Dim.of(loop.var) - start
+        looks = [Load(phases[b % step], (at + b // step,), dtype) for b in range(width)]
+        return [*before, rows, *turned], [replace(store, value=look) for look in looks]
 
 
 def _dims(exprs: tuple[Expr, ...]) -> Iterator[Dim]:
