@@ -95,7 +95,7 @@ class _State:
         if len(body) != 1 or not isinstance(store := body[0], Store) or store.op not in ("max", "min"):
             return None
         step = self.step((store.value, *conds), loop, column)
-        if step is None or store.index:
+        if step is None or store.index or step > columns:  # what no window has is not looked at
             return None
         look = 1 if step == 1 else 2  # what it costs: no vector of memory is one of windows that go by steps
         if step * rows + columns * look >= rows * columns * look:
