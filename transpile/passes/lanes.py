@@ -241,7 +241,9 @@ def _worth(state: Together) -> Dim | None:
     """More than 0 where lanes are faster, and add as exactly; None where nothing is known."""
     alone, together = Dim.of(0), Dim.of(0)
     groups = (state.loop.hi + (LANES - FEWEST)) // LANES
-    narrow = Dim.of(NARROW) - _flag(Dim.of(1) - groups)  # one group is one thread's: not where examples fill vectors on several
+    narrow = Dim.of(NARROW) - _flag(
+        Dim.of(1) - groups
+    )  # one group is one thread's: not where examples fill vectors on several
     try:
         counted = _ranges(walk(state.loop.body))
         own = [b for b in state.made if b.kind != "list" and not b.alias]
