@@ -19,11 +19,20 @@ from ..cut import Window, windows
 from ..dims import Atom, Dim
 from ..ir import Comment, Const, Expr, For, If, Int, Kernel, Op
 from .predicate import conjunction
-from .tree import Body, accesses, map_stmts, substitute
+from .tree import Body, accesses, dim_loads, map_stmts, substitute
 
 
 def clipped(kernel: Kernel) -> Kernel:
-    return replace(kernel, body=map_stmts(kernel.body, lambda s: (whole(s) if isinstance(s, For) else s,)))
+    return replace(kernel, body=map_stmts(kernel.body, lambda s: (_from_zero(whole(s)) if isinstance(s, For) else s,)))
+
+
+def _from_zero(loop: For) -> For:
+    """for r in i - 1..i + 2: x[r]    ->    for r in 0..3: x[i + r - 1]"""
+    places = loop.hi - loop.lo
+    if places.value is None or loop.lo.value is not None or any(dim_loads(loop.lo)):
+        return loop
+    body = substitute(loop.body, {loop.var: loop.lo + Dim.of(loop.var)})
+    return replace(loop, lo=Dim.of(0), hi=places, body=body)
 
 
 def whole(loop: For, counter: str | None = None) -> For:

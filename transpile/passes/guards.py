@@ -50,6 +50,8 @@ def _stmt(stmt: Stmt, known: Known, facts: Facts, meaning: Meaning) -> Stmt:
     match stmt:
         case If(cond, (), orelse) if orelse and (other := negated(cond)) is not None:
             return _stmt(If(other, orelse), known, facts, meaning)
+        case If(Op("logical_not", (cond,)), then, orelse) if (other := negated(cond)) is not None:
+            return _stmt(If(other, then, orelse), known, facts, meaning)
         case If(cond, then, orelse):
             inside = (*known, *_said(cond, meaning))
             cond = _in_full(cond, meaning)

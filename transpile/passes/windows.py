@@ -30,6 +30,7 @@ from .order import perfect
 from .products import step
 from .questions import all_of, compared
 from .ranges import conjuncts
+from .select import masked_adds
 from .strips import set_first
 from .tree import (
     Access,
@@ -103,14 +104,30 @@ class _State:
         uses = Counter(a.buffer for a in accesses(stmt.body))
         alone = {name for name, count in uses.items() if count == self.uses[name]}
         loop = replace(stmt, body=_uncut(stmt))
-        found = _Loop(self, loop, facts, alone)
-        if not (found.is_along_memory() and found.is_dull() and found.may_be()):
-            return stmt
+        if not (found := _Loop(self, loop, facts, alone)).is_good():
+            loop = replace(loop, body=self.chosen(loop.body, replace(self.memory, facts=facts)))
+            if loop.body == stmt.body or not (found := _Loop(self, loop, facts, alone)).is_good():
+                return stmt
         strips = _Loop(self, replace(loop, body=self.lifted(loop.body)), facts, alone | self.made).in_strips()
         asked = [compared("greater_equal", Dim.of(name), 1) for name in sorted(found.steps)]
         if not nonnegative(ADDED - (large := found.most_places()), facts):  # sums of more are added up in blocks
             asked.append(compared("less_equal", large, ADDED))
         return If(all_of(asked), (strips,), (stmt,)) if asked else strips
+
+    def chosen(self, body: Body, memory: Memory) -> Body:
+        """Where a branch asks for numbers, what it adds is chosen: what it asks of counters the loops may leave out."""
+        found: list[Stmt] = []
+        for stmt in body:
+            match stmt:
+                case For():
+                    found.append(replace(stmt, body=self.chosen(stmt.body, memory.inside(stmt))))
+                case If(cond, then, ()) if all(margins(part) for part in conjuncts(cond)):
+                    inside = memory.where(m for part in conjuncts(cond) for m in margins(part))
+                    found.append(If(cond, self.chosen(then, inside)))
+                case _:
+                    begun = frozenset(s.buffer for s in found if isinstance(s, Store) and not s.index)
+                    found += masked_adds(stmt, memory, self.table, frozenset(), begun)
+        return tuple(found)
 
     def lifted(self, body: Body) -> Body:
         """With variables for what is dear and the same for all places of a window, which would have no row else."""
@@ -221,6 +238,9 @@ class _Loop:
         return Dim.of(0) if large.symbols() & {self.loop.var, *(s.var for s in self.inner)} else large
 
     # -- whether -------------------------------------------------------------------------------------------------
+    def is_good(self) -> bool:
+        return self.is_along_memory() and self.is_dull() and self.may_be()
+
     def is_along_memory(self) -> bool:
         """Whether memory lies along it, and along no loop inside but windows and short ones."""
         loop, extent = self.loop, (self.loop.hi - self.loop.lo).value
