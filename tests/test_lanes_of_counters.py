@@ -12,7 +12,7 @@ from layerc.transpile.ir import Const, For, Store
 from layerc.transpile.passes.alike import LANES
 from layerc.transpile.passes.tree import walk
 
-pytestmark = [pytest.mark.optimised]
+pytestmark = [pytest.mark.optimised, pytest.mark.heavy]
 
 TEXT = '''
 import numpy as np

@@ -10,7 +10,7 @@ from thorough import agrees, same_bits
 from layerc.transpile.ir import For, Store
 from layerc.transpile.passes.tree import in_vectors, walk
 
-pytestmark = [pytest.mark.optimised]
+pytestmark = [pytest.mark.optimised, pytest.mark.heavy]
 
 TEXT = '''
 import numpy as np

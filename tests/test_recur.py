@@ -14,6 +14,8 @@ from layerc.build.driver import compile_module, read_module
 from layerc.transpile.ir import If, Product
 from layerc.transpile.passes.tree import walk
 
+pytestmark = pytest.mark.heavy  # products, and loops beside them
+
 TEXT = '''
 import numpy as np
 from layerc import Param, i64, layer, real

@@ -30,7 +30,7 @@ def guards(kernel: Kernel, known: tuple[Dim, ...] = ()) -> Kernel:
     body = _body(kernel.body, known, Memory.of(kernel).facts, {})
     if body == kernel.body:
         return kernel
-    return replace(kernel, body=without_places(fold_body(body)))
+    return replace(kernel, body=without_places(fold_body(body), kernel))
 
 
 _OPPOSITE = {"less": "greater_equal", "greater_equal": "less", "greater": "less_equal", "less_equal": "greater"}
@@ -171,9 +171,10 @@ def margins(comparison: Expr, wanted: bool = True) -> tuple[Dim, ...]:
     return ()
 
 
-def without_places(body: Body) -> Body:
+def without_places(body: Body, kernel: Kernel) -> Body:
     """Without checks that always hold; and an index that is a variable because it could wrap is itself."""
     uses = Counter(a.buffer for a in accesses(body))
+    own = {b.name for b in kernel.buffers if b.kind == "temp" and not b.shape and not b.alias}
 
     def kept(inner: Body) -> Body:
         found, rest = [], inner
@@ -182,7 +183,7 @@ def without_places(body: Body) -> Body:
             match stmt:
                 case Check(Const(True)):
                     continue
-                case Store(buffer, (), Int(dim), None) if not any(True for _ in dim_loads(dim)):
+                case Store(buffer, (), Int(dim), None) if buffer in own and not any(True for _ in dim_loads(dim)):
                     here = [a for a in accesses(rest) if a.buffer == buffer]
                     if len(here) + 1 == uses[buffer] and not any(a.writes for a in here):
                         rest = map_all(rest, partial(_in_place, buffer, dim))

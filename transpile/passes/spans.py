@@ -47,7 +47,7 @@ def spans(kernel: Kernel) -> Kernel:
         return kernel
     sizes = _sizes(kernel)
     body = map_all(kernel.body, lambda e: map_expr(e, lambda part: _answered(part, found, sizes)))
-    body = without_places(fold_body(body))
+    body = without_places(fold_body(body), kernel)
     body = _named_once(body, numbers_of(kernel) & found.keys(), Counter(a.buffer for a in accesses(body)))
     return kernel if body == kernel.body else replace(kernel, body=body)
 
