@@ -91,10 +91,9 @@ def _step(expr: Expr) -> Expr | None:
             return construct.call("broadcast_to", a, shape=expr.type.shape)
         case Call(op="reshape", args=[a]) if a.type == expr.type:
             return a
-        case Call(op="reshape", args=[Index(items=items) as part]) if not any(
-            isinstance(i, Gather | Mask) for i in items
-        ):
-            return picked if (picked := _picked(part)).type == expr.type else None
+        case Call(op="reshape", args=[Index() as part]):
+            place = _picked(part)
+            return place if place is not None and place.type == expr.type else None
         case Call(op="transpose", args=[a]) if expr.get("axes") in (
             tuple(range(a.type.rank)),
             list(range(a.type.rank)),

@@ -225,11 +225,11 @@ class Joins:
 
 def _farther(cond: Expr, a: Value, b: Value) -> Expr | None:
     """`if k < 0: k = 0` leaves max(k, 0), whose range is known."""
-    numbers = isinstance(a, (Name, Const, Call)) and isinstance(b, (Name, Const, Call))
-    if not numbers or a.type != b.type or not a.type.pythons:
-        return None
-    place = construct.farther(cond, a, b)
-    return None if place is None else construct.dim(place)
+    match a, b:
+        case (Name() | Const() | Call() as p, Name() | Const() | Call() as q) if p.type == q.type and p.type.pythons:
+            place = construct.farther(cond, p, q)
+            return None if place is None else construct.dim(place)
+    return None
 
 
 @dataclass(frozen=True)

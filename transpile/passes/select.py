@@ -84,7 +84,8 @@ def masked_adds(
     if not isinstance(stmt, If):
         return (stmt,)
     then, orelse = (
-        tuple(new for s in way for new in masked_adds(s, memory, table, safe, begun)) for way in (stmt.then, stmt.orelse)
+        tuple(new for s in way for new in masked_adds(s, memory, table, safe, begun))
+        for way in (stmt.then, stmt.orelse)
     )
     stmt = replace(stmt, then=then, orelse=orelse)
     ways = [(s, stmt.cond) for s in then] + [(s, Op("logical_not", (stmt.cond,), "bool")) for s in orelse]

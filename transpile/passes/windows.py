@@ -304,8 +304,8 @@ class _Loop:
         trips, table = (other.hi - other.lo).value, self.state.table
         if other.kind != "map" or (trips is not None and trips <= MOST_TRIPS):
             return False
-        places = (a for a in accesses(other.body) if a.index and self.moves(a.index))
-        mine = {step(a.index, table[a.buffer].shape, other.var) for a in places}
+        places = ((a.index, table[a.buffer].shape) for a in accesses(other.body) if a.index and self.moves(a.index))
+        mine = {step(index, shape, other.var) for index, shape in places}
         return bool(mine) and not {1, -1} & mine and mine != {0}
 
     def are_apart(self, name: str) -> bool:
