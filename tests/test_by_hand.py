@@ -167,6 +167,17 @@ def solved(a: real["M 4 4"], b: real["M 4"]) -> real["M 4"]:
 
 
 @layer
+def while_all(q: real["K K"], x: float = -0.3) -> real:
+    """What all are asked has names of its own."""
+    s = 0.0
+    k = 0
+    while k < 2 and np.all(x + np.zeros((q.shape[0],)) <= np.broadcast_to(x, (1,)), axis=0):
+        k += 1
+        s += q[0, 0] / (1 + np.abs(q[0, 0]))
+    return s
+
+
+@layer
 def either_way(x: real["K"], y: bool_["K"], power: float = 3.5) -> real:
     """Both ways are dear."""
     loss = 0.0
@@ -220,10 +231,27 @@ def values_of(name: str, size: int, batch: int) -> list[np.ndarray]:
             return some(n, (batch, 5, 4, n))
         case "held":
             return some(n, (batch, n, 5))
-    return some(n, {"chained": (batch, 3, n), "unpacked": (batch, 3, 3), "mixed": (batch, n, n + 2)}[name])
+    return some(
+        n,
+        {"chained": (batch, 3, n), "while_all": (batch, n, n), "unpacked": (batch, 3, 3), "mixed": (batch, n, n + 2)}[
+            name
+        ],
+    )
 
 
-NAMES = ["chained", "unpacked", "masked", "held", "beside", "positive", "mixed", "relative", "solved", "either_way"]
+NAMES = [
+    "chained",
+    "unpacked",
+    "masked",
+    "held",
+    "beside",
+    "positive",
+    "mixed",
+    "relative",
+    "solved",
+    "either_way",
+    "while_all",
+]
 
 
 @pytest.mark.parametrize("size", [1, 5, 16, 33])

@@ -198,7 +198,10 @@ class Vectors:
         return {s: lanes for s, lanes in own.items() if s not in self.to.carried}
 
     def name(self, base: str) -> str:
-        return self.spell.names.add(self.to.fresh.fresh(base))
+        """A variable of C, which places may be told by as well."""
+        name = self.spell.names.add(self.to.fresh.fresh(base))
+        self.spell.names.table.setdefault(name, name)
+        return name
 
     def behind(self, count: str) -> str:
         """The place that is so many iterations behind the first."""

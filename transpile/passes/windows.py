@@ -260,9 +260,7 @@ class _Loop:
                 continue
             if self.is_window(other):
                 continue
-            inside = self.asks(other) or self.jumps(
-                other
-            )  # then what moves with it alone is a number for all of the loop
+            inside = self.asks(other) or self.jumps(other)  # what moves with it alone is a number, then
             if {step(i, s, other.var) for i, s in places if not inside or self.moves(i)} & {1, -1}:
                 return False
         return True
