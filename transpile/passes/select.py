@@ -29,8 +29,6 @@ MOST_CHOSEN = 24  # of a number that is chosen, of many
 FEW = 3  # numbers of a way: what they are made of may be dear
 DEAR = 8  # of one operation, and of a number that is told where it is asked for: a quotient, an exponential
 
-LANES = 8  # of a vector, at least: what elements do one by one it does at once
-
 _Values = dict[str, Expr]
 
 
@@ -92,7 +90,7 @@ def masked_adds(
     added = [s for s, _ in ways if isinstance(s, Store) and _may_be_masked(s, begun)]
     added = [s for s in added if table[s.buffer].dtype in FLOATS]
     places = [Load(s.buffer, s.index, table[s.buffer].dtype) for s in added if s.index]
-    if len(added) < len(ways) or not _are_worth_choosing(stmt):
+    if len(added) < len(ways) or sum(effort(s.value) for s in added) > MOST_ADDED:
         return (stmt,)
     if len(added) > 1 and {memory.root[s.buffer] for s in added} & {memory.root[e.buffer] for e in loads(stmt.cond)}:
         return (stmt,)
@@ -114,9 +112,7 @@ def _stmt(stmt: Stmt, memory: Memory, uses: Counter[str]) -> Body:
     chosen = _chosen(stmt, memory, local) or _chosen_before(stmt, memory)
     if chosen is not None or all(_values(way, memory) is not None for way in (stmt.then, stmt.orelse)):
         return chosen or (stmt,)
-    numbers, rest = _lifted(stmt, memory, only)
-    chosen = (_chosen(rest, memory, local) or _chosen_before(rest, memory)) if numbers else None
-    return (*numbers, *chosen) if chosen is not None else _numbers_before(stmt, memory, only)
+    return _numbers_before(stmt, memory, only)
 
 
 def _chosen(stmt: If, memory: Memory, local: Container[str]) -> Body | None:
@@ -130,7 +126,7 @@ def _chosen(stmt: If, memory: Memory, local: Container[str]) -> Body | None:
         return None
     pairs = [(ways[0][n], ways[1][n]) for n in both]
     dear = any(_is_dear(value) for value in read[1:])
-    if not both or (dear and not _pays(*(sum(map(effort, way)) for way in zip(*pairs)))):
+    if not both or (dear and sum(effort(value) for pair in pairs for value in pair) > MOST_ADDED):
         return None
     if any(dtype_of(a) != dtype_of(b) for a, b in pairs):
         return None
@@ -149,40 +145,6 @@ def _chosen_before(stmt: If, memory: Memory) -> Body | None:
         return None
     chosen = _chosen(replace(stmt, then=numbers[0], orelse=numbers[1]), memory, ())
     return (*chosen, replace(stmt, then=adds[0], orelse=adds[1])) if chosen is not None else None
-
-
-def _lifted(stmt: If, memory: Memory, only: Container[str]) -> tuple[list[Stmt], If]:
-    """if c: n = v; d = f(n, n); else: d = w    ->    n = v; if c: d = f(n, n); else: d = w
-
-    What a number of one way is made of is not told where it is asked for: that may be in several places."""
-    numbers: list[Stmt] = []
-    rests: list[Body] = []
-    for way, other in ((stmt.then, stmt.orelse), (stmt.orelse, stmt.then)):
-        strange = {a.buffer for a in accesses(other)} | {e.buffer for e in loads(stmt.cond)}
-        rest: list[Stmt] = []
-        for s in way:
-            is_number = isinstance(s, Store) and not s.index and not s.op and s.buffer in only and not rest
-            if is_number and s.buffer not in strange and _is_harmless_number(s, memory):  # type: ignore[union-attr]
-                numbers.append(s)
-            else:
-                rest.append(s)
-        rests.append(tuple(rest))
-    return (numbers, If(stmt.cond, *rests)) if _are_worth_choosing(stmt) else ([], stmt)
-
-
-def _is_harmless_number(store: Stmt, memory: Memory) -> bool:
-    return isinstance(store, Store) and dtype_of(store.value) not in INTEGERS and harmless(store.value, memory)
-
-
-def _are_worth_choosing(stmt: If) -> bool:
-    """Whether vectors that go both ways are as fast as one way for each element: not where the way that is mostly taken
-    may be the cheap one."""
-    then, orelse = (sum(effort(s.value) for s in way if isinstance(s, Store)) for way in (stmt.then, stmt.orelse))
-    return _pays(then, orelse)
-
-
-def _pays(then: int, orelse: int) -> bool:
-    return then + orelse <= max(MOST_ADDED, LANES * min(then, orelse))
 
 
 def _numbers_before(stmt: If, memory: Memory, only: Container[str]) -> Body:
@@ -241,7 +203,7 @@ def _values(body: Body, memory: Memory) -> _Values | None:
         if any(e.buffer in found for part in loads(stmt.value) for d in part.index for e in dim_loads(d)):
             return None
         value = map_expr(stmt.value, lambda e: _told(e, found))
-        if effort(value) > (MOST_CHOSEN if len(body) > FEW else MOST_ADDED if len(body) > 1 else LANES * MOST_ADDED):
+        if effort(value) > (MOST_CHOSEN if len(body) > FEW else MOST_ADDED):
             return None  # of what is told twice in each line there is twice as much after each
         found[stmt.buffer] = value
     return found
