@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from ..ir import Kernel, Load, Store
-from .tree import Body, accesses, buffers, map_bodies, map_places, written
+from ..ir import If, Kernel, Load, Stmt, Store
+from .tree import Body, accesses, buffers, map_bodies, map_places, touched, written
 
 
 def copies(kernel: Kernel) -> Kernel:
@@ -24,7 +24,11 @@ def copies(kernel: Kernel) -> Kernel:
         """Whether nothing else is stored in the variable, and all that ask for it follow, before its model changes."""
         here = Counter(a.buffer for a in accesses(following))
         alone = {name, of} <= variables and table[name].dtype == table[of].dtype
-        return alone and uses[name] == here[name] + 1 and not written(following) & {name, of}
+        if not alone or uses[name] != here[name] + 1 or name in written(following):
+            return False
+        last = max((k for k, s in enumerate(following) if name in touched((s,))), default=0)
+        changed = of in written(following[: last + 1])
+        return not changed or (of not in written(following[:last]) and _asks_first(following[last], name))
 
     def body(statements: Body) -> Body:
         found, rest = [], statements
@@ -39,3 +43,8 @@ def copies(kernel: Kernel) -> Kernel:
         return tuple(found)
 
     return replace(kernel, body=body(kernel.body))
+
+
+def _asks_first(stmt: Stmt, name: str) -> bool:
+    """Whether it is a branch that asks for a variable before it takes a way, and not after."""
+    return isinstance(stmt, If) and name not in touched((*stmt.then, *stmt.orelse))

@@ -19,7 +19,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..dims import Atom, Dim
-from ..ir import Check, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
+from ..ir import Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
+from .copies import copies
 from .depend import Memory
 from .fold import fold_body
 from .guards import margins, negated, without_places
@@ -29,14 +30,9 @@ from .tree import (
     accesses,
     bodies,
     dim_loads,
-    loads,
     map_all,
-    map_bodies,
     map_expr,
-    own_exprs,
     roots,
-    touched,
-    written,
 )
 
 Spans = dict[str, list[tuple[Dim, Memory]]]  # number, or array of them -> all that it ever is, and what is known there
@@ -47,9 +43,8 @@ def spans(kernel: Kernel) -> Kernel:
         return kernel
     sizes = _sizes(kernel)
     body = map_all(kernel.body, lambda e: map_expr(e, lambda part: _answered(part, found, sizes)))
-    body = without_places(fold_body(body), kernel)
-    body = _named_once(body, numbers_of(kernel) & found.keys(), Counter(a.buffer for a in accesses(body)))
-    return kernel if body == kernel.body else replace(kernel, body=body)
+    named = copies(replace(kernel, body=without_places(fold_body(body), kernel)))
+    return kernel if named.body == kernel.body else named
 
 
 def places(kernel: Kernel) -> tuple[Dim, ...]:
@@ -155,40 +150,3 @@ def _holds(margin: Dim, found: Spans, sizes: set[str]) -> bool:
     if not rest.symbols() <= sizes or any(dim_loads(rest)):
         return False
     return all(memory.natural(given(value)) for value, memory in found[load.buffer])
-
-
-def _named_once(body: Body, numbers: set[str], uses: Counter[str]) -> Body:
-    """Without checks that hold; and a place that is a number as it is has no name of its own."""
-    found: list[Stmt] = []
-    rest = body
-    while rest:
-        stmt, rest = rest[0], rest[1:]
-        match stmt:
-            case Check(Const(True)):
-                continue
-            case Store(name, (), Load(number, ()) as source, None) if number in numbers:
-                if (renamed := _renamed(rest, name, source, uses)) is not None:
-                    rest = renamed
-                    continue
-        found.append(map_bodies(stmt, lambda inner: _named_once(inner, numbers, uses)))
-    return tuple(found)
-
-
-def _renamed(rest: Body, name: str, source: Load, uses: Counter[str]) -> Body | None:
-    """With the number in the place of a name for it; None where the number may be another one by then."""
-    asking = [k for k, s in enumerate(rest) if name in touched((s,))]
-    here = [a for a in accesses(rest) if a.buffer == name]
-    if not asking or any(a.writes for a in here) or len(here) + 1 != uses[name]:
-        return None
-    last = asking[-1]
-    changed = written(rest[: last + 1])
-    if source.buffer in changed and (source.buffer in written(rest[:last]) or not _asks_first(rest[last], name)):
-        return None
-    instead = map_all(rest[: last + 1], lambda e: source if isinstance(e, Load) and e.buffer == name else e)
-    return (*instead, *rest[last + 1 :])
-
-
-def _asks_first(stmt: Stmt, name: str) -> bool:
-    """Whether it is a branch that knows of a name before it takes a way, and not after."""
-    asked = any(load.buffer == name for e in own_exprs(stmt) for load in loads(e))
-    return isinstance(stmt, If) and asked and name not in touched((*stmt.then, *stmt.orelse))
