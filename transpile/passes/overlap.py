@@ -269,7 +269,7 @@ class _State:
             body, within = self.in_registers(parts, var, facts, told)
             return For(var, ends.lo, ends.hi, _guarded(body, ends, var), "map"), within
 
-        if not any(self.goes_by_steps(loop) for loop in loops):
+        if (low, high) == (ends.lo, ends.hi) or not any(self.goes_by_steps(loop) for loop in loops):
             loop, within = whole()
             return (loop,) if within else (If(share, (loop,), apart),)
         # No masks go by steps: what all rows have is a loop without a branch. (Loops outside are told by `apart`.)
