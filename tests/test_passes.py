@@ -620,6 +620,25 @@ def test_a_sum_beside_another_place_of_its_array_is_in_a_register(tmp_path):
     assert not any(s.index and not any(var in d.symbols() for d in s.index) for var, s in added)
 
 
+def test_a_dear_sum_has_no_copies(tmp_path):
+    """Powers summed over windows, one for each channel: what sixteen copies would not load again is nothing beside
+    them, and gcc took minutes to read them."""
+    path = tmp_path / "pooled.py"
+    path.write_text(
+        "from layerc import Param, layer, real\n\n\n@layer\n"
+        "def pooled(x: real['H W C'], p: Param[real['C']]) -> real['H//3 W//3 C']:\n"
+        "    H, W, C = x.shape\n    y = np.zeros((H // 3, W // 3, C))\n"
+        "    for i in range(H // 3):\n        for j in range(W // 3):\n            for c in range(C):\n"
+        "                s = 1e-6\n                for a in range(3):\n                    for b in range(3):\n"
+        "                        s += abs(x[3 * i + a, 3 * j + b, c]) ** p[c]\n"
+        "                y[i, j, c] = s ** (1 / p[c])\n    return y\n"
+    )
+    path.write_text("import numpy as np\n" + path.read_text())
+    stores = [s for s in tree.walk(kernels_of(path)["pooled"].body) if isinstance(s, ir.Store)]
+    powers = sum(isinstance(e, ir.Op) and e.op == "power" for s in stores for e in tree.parts(s.value))
+    assert 10 <= powers <= 20, "one of each place of a window and one of their sum, with a batch and without"
+
+
 def test_loops_that_share_a_variable_are_a_fault():
     """What a pass finds out of a name it takes for true wherever the name stands."""
     pair = tuple(ir.For("i", Dim.of(0), Dim.of("N"), (_store(),)) for _ in range(2))

@@ -24,11 +24,13 @@ from .fuse import fuse_body, fusible
 from .order import is_window
 from .tree import Access, Body, Names, accesses, map_bodies, rename_buffers, substitute, touched, walk, written
 from .unroll import MOST_TRIPS
+from .work import effort
 
 ROWS = 4
 MOST_STORES = 8  # in the body, before copying
 MANY = 3  # rows that are the same for all: to load them takes longer than to compute
 MOST_STREAMS = 24  # of all copies: more have no registers to be pointed at by
+DEAR = 32  # flops of one sum's term: beside so many, what copies do not load again is nothing
 MOST_COPIES = 24  # in the body, as loops inside it have been copied: each makes five of it, and gcc has to read all
 
 
@@ -141,6 +143,8 @@ def factor(loop: For, private: set[str], step: bool) -> int:
     sums = [a for a in inside if a.mode == "add" and a.loops]
     if not sums:
         return ROWS if _asks_again(loop, inside) else 1
+    if any(isinstance(s, Store) and effort(s.value) >= DEAR for s in walk(loop.body)):
+        return 1
     longer = [a for a in sums if not _is_short(a.loops[-1])]
     if all(len(a.loops) <= 1 for a in inside) and _carries(loop, sums, step):
         return ROWS

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from types import MappingProxyType
 
 from ..dims import Dim
@@ -25,6 +26,7 @@ from .tree import Body, Names, accesses, bodies, dim_loads, loads, map_all, map_
 from .work import effort
 
 EMPTY: Mapping[str, Expr] = MappingProxyType({})
+LONGEST = 200  # parts of an expression that is told in full
 DEAR = 10  # flops: a function of the mathematical library
 
 
@@ -119,8 +121,8 @@ class _State:
         for k, stmt in enumerate(body):
             if isinstance(stmt, Store):
                 yield from self.of_expr(stmt.value, loops, level, changed, told)
-                if self.is_own(stmt, body[k:]):
-                    told[stmt.buffer] = _in_full(stmt.value, told)
+                if self.is_own(stmt, body[k:]) and _may_be_told(full := _in_full(stmt.value, told)):
+                    told[stmt.buffer] = full
             if isinstance(stmt, If) and any(True for _ in loads(stmt.cond)):
                 continue  # perhaps seldom asked for
             inner = (*loops, stmt) if isinstance(stmt, For) else loops
@@ -211,6 +213,12 @@ def _at(expr: Expr, places: dict[Dim, Dim]) -> Expr:
 
 def _in_full(expr: Expr, told: Mapping[str, Expr]) -> Expr:
     return map_expr(expr, lambda e: told.get(e.buffer, e) if isinstance(e, Load) else e)
+
+
+def _may_be_told(full: Expr) -> bool:
+    """Whether it is short: of numbers that are each made of two of the one before, the last would be told in full
+    for ever."""
+    return sum(1 for _ in islice(parts(full), LONGEST + 1)) <= LONGEST
 
 
 def _type(expr: Expr) -> str:
