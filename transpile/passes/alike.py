@@ -164,8 +164,11 @@ class Alike:
         b = self.table[stmt.buffer]
         return b.kind == "temp" and not b.shape and stmt.op is None and self.outside[self.memory.root[b.name]] > 0
 
-    def uniform(self, body: Body, memory: Memory, masked: bool, safe: frozenset[str] = frozenset()) -> bool:
-        """`safe`: places that are 0 for an example to which the branch does not apply."""
+    def uniform(
+        self, body: Body, memory: Memory, masked: bool, safe: frozenset[str] = frozenset(), few: bool = False
+    ) -> bool:
+        """`masked`: not for all lanes, `few`: perhaps for few of them. `safe`: places that are 0 for an example to which
+        the branch does not apply."""
         for stmt in body:
             if any(True for d in own_dims(stmt) for _ in dim_loads(d)) and not self.is_counted(stmt):
                 return False
@@ -183,10 +186,10 @@ class Alike:
                 case For(lo=lo, hi=hi):
                     for_each = any(dim_loads(hi))
                     long = (hi - lo).value is None and not for_each
-                    if (masked and long) or self.loop.var in lo.symbols() | hi.symbols():
+                    if (few and long) or self.loop.var in lo.symbols() | hi.symbols():
                         return False
-                    inside = memory.inside(stmt)
-                    if not self.uniform(stmt.body, inside, masked or for_each, frozenset() if for_each else safe):
+                    inside, there = memory.inside(stmt), frozenset() if for_each else safe
+                    if not self.uniform(stmt.body, inside, masked or for_each, there, few or for_each):
                         return False
                 case If() if not masked and self.is_of_one(stmt):
                     pass
@@ -194,13 +197,15 @@ class Alike:
                     return False  # the others would store what was there, perhaps before it is stored
                 case If(cond, then, orelse) if self.same_for_all(cond):
                     known = memory.where(margin for part in conjuncts(cond) for margin in margins(part))
-                    if not self.uniform(then, known, masked, safe) or not self.uniform(orelse, memory, masked, safe):
+                    ways = (then, known), (orelse, memory)
+                    if not all(self.uniform(way, told, masked, safe, few) for way, told in ways):
                         return False
                 case If():
-                    if not all(self.uniform(b, memory, True, safe | self.places(b)) for b in bodies(stmt)):
+                    if not all(self.uniform(b, memory, True, safe | self.places(b), True) for b in bodies(stmt)):
                         return False
                 case While(cond=cond):
-                    if not all(self.uniform(b, memory, masked or not self.same_for_all(cond)) for b in bodies(stmt)):
+                    some = masked or not self.same_for_all(cond)
+                    if not all(self.uniform(b, memory, some, few=few) for b in bodies(stmt)):
                         return False
         return True
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from itertools import takewhile
 
 from ..dims import Dim, largest, maximum, minimum, product
@@ -176,13 +176,17 @@ def _along_elements(
     (extent,) = extents
     if extent.value is not None and extent.value < LANES:
         return None
+    terms = _terms((loop for loop, _ in found), kernel)
+    if terms.value is not None and terms.value > MOST_TERMS:
+        return None
     both = batched is not None and extent.value is None and found[0][0] is not nest
-    if both:
-        assert batched is not None
-        kernel = batched[1]
+    others: Body = (nest,)
+    if both or terms.value is None:
+        if batched is not None:
+            kernel, others = batched[1], tuple(batched[0])
         apart = Together(kernel, nest)
         nest = apart.alone(nest)
-        kernel = replace(kernel, buffers=(*kernel.buffers, *apart.made), body=(*batched[0], nest))
+        kernel = replace(kernel, buffers=(*kernel.buffers, *apart.made), body=(*others, nest))
         found = list(_elements(nest, (), {b.name: b for b in kernel.buffers}))
     body: Body = (nest,)
     for loop, around in found:
@@ -196,10 +200,10 @@ def _along_elements(
             groups += [For(state.group, lo, hi, inside, "map")] if lo != hi else []
             kernel = replace(kernel, buffers=(*kernel.buffers, *state.made))
         body = _in_place_of(loop, tuple(groups), body)
-    if both:
-        assert batched is not None
-        enough = Op("greater", (Int(extent), Const(LANES - 1, "i64")), "bool")
-        return [If(enough, body, tuple(batched[0]))], kernel
+    asked = [Op("greater", (Int(extent), Const(LANES - 1, "i64")), "bool")] if both else []
+    asked += [Op("less_equal", (Int(terms), Const(MOST_TERMS, "i64")), "bool")] if terms.value is None else []
+    if asked:
+        return [If(reduce(lambda a, b: Op("logical_and", (a, b), "bool"), asked), body, others)], kernel
     return list(body), kernel
 
 
@@ -209,15 +213,38 @@ def _up(extent: Dim, lanes: int) -> Dim:
 
 def _elements(nest: For, around: tuple[For, ...], table: Mapping[str, Buffer]) -> Iterator[tuple[For, tuple[For, ...]]]:
     """The map loops inside a nest of them that have a `while` for each iteration, or a recurrence along whose elements
-    memory lies, and no map loop inside; with those around."""
+    memory lies, and no map loop inside, but for those over what all of them ask; with those around."""
     inside = [s for s in walk(nest.body) if isinstance(s, For) and s.kind == "map"]
-    if not inside and nest.lo == Dim.of(0):
+    if all(_is_asked_by_all(s, nest) for s in inside) and nest.lo == Dim.of(0):
         apart = any(is_recurrence(s) or asks_of_some(s) for s in nest.body) and _is_along_memory(nest, table)
         if apart or any(isinstance(s, While) for s in nest.body):
             yield nest, around
     for stmt in nest.body:
         if isinstance(stmt, For) and stmt.kind == "map":
             yield from _elements(stmt, (*around, nest), table)
+
+
+def _is_asked_by_all(loop: For, nest: For) -> bool:
+    """Whether it reads, and adds to, memory that iterations of the nest share, and sets none but their numbers."""
+    along = [a for a in accesses((loop,)) if any(loop.var in d.symbols() for d in a.index or ())]
+    shared = not any(nest.var in d.symbols() or any(dim_loads(d)) for a in along for d in a.index or ())
+    alone = not any(isinstance(s, For) for s in walk(loop.body)) and not any(dim_loads(loop.hi))
+    return alone and shared and nest.var not in loop.hi.symbols() and all(a.mode in ("r", "add") for a in along)
+
+
+def _terms(loops: Iterable[For], kernel: Kernel) -> Dim:
+    """How many numbers at most a lane adds one by one to another in map loops inside these."""
+    facts = Memory.of(kernel).facts
+    counts = [
+        s.hi - s.lo
+        for loop in loops
+        for s in walk(loop.body)
+        if isinstance(s, For) and s.kind == "map" and any(isinstance(x, Store) and x.op == "add" for x in s.body)
+    ]
+    most = Dim.of(0)
+    for count in dict.fromkeys(counts):
+        most = maximum(most, largest(count, facts), facts)
+    return most
 
 
 def _is_along_memory(loop: For, table: Mapping[str, Buffer]) -> bool:
