@@ -46,21 +46,28 @@ def _window(stmt: For) -> Window | None:
 
 
 def most_trips(stmt: For) -> Dim | None:
-    """How often a loop runs at most: as its bounds say, or, where they depend on values, the extent of an axis that
-    each step has an index into: beyond that it fails. None: nobody knows."""
+    """How often a loop runs at most: as its bounds say, or, where they depend on values, as often as an index that each
+    step has stays on its axis: beyond that it fails. Places before the first are counted from the end, once. None:
+    nobody knows."""
     if window := _window(stmt):
         return window.places
     exact = construct.trips(stmt.start, stmt.stop, stmt.step)
     if exact is not None:
         return exact
     start, stop = value_of(stmt.start), value_of(stmt.stop)
-    lowest = start if stmt.step > 0 else None if stop is None else stop + 1
-    if lowest is None or any(name == stmt.var for s in stmt.body for name in assigned((s,))):
+    if any(name == stmt.var for s in stmt.body for name in assigned((s,))):
         return None
+    lowest, highest = (start, None) if stmt.step > 0 else (None if stop is None else stop + 1, start)
+    if stmt.step > 0 and stop is not None:
+        highest = stop - 1
     for index, extent in _indices(stmt):
         offset = index - Dim.of(stmt.var)
-        if stmt.var not in offset.symbols():
+        if stmt.var in offset.symbols():
+            continue
+        if lowest is not None:  # what it goes up to is no more than the axis has: fewer places than from its end on
             return (extent - offset - lowest + (abs(stmt.step) - 1)) // abs(stmt.step)
+        if highest is not None:
+            return (highest + offset + extent + abs(stmt.step)) // abs(stmt.step)
     return None
 
 

@@ -57,6 +57,7 @@ from .padded import padded
 from .past import past
 from .periods import periods
 from .pieces import pieces
+from .prior import prior
 from .products import products
 from .quotient import quotient
 from .ranges import ranges
@@ -106,6 +107,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("spans", spans),  # a number that is given places only is one, whichever it is
     ("recalled", recalled),  # ... and what is looked up there is known where it is told
     ("ranges", ranges),  # where all indices are in range, none is checked
+    ("prior", prior),  # what is read before a later step writes there is read from a copy
     ("ends", ends),  # what fails from some step on ends the loop there
     ("steady", steady),  # what is asked of an index that a loop does not change is asked before it
     ("aside", aside),  # what a loop adds at one place of what it goes along is added up beside it

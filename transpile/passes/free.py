@@ -50,13 +50,13 @@ def free(kernel: Kernel) -> Kernel:
     between = {b.name for b in kernel.buffers if b.kind == "temp" and not b.shape and uses[b.name] == 2}
     root = roots(kernel)
     between -= {n for b in kernel.buffers if b.alias for n in (b.name, b.alias)}
-    kernel = replace(kernel, body=_accumulations(kernel.body, between, root))
+    kernel = replace(kernel, body=accumulations(kernel.body, between, root))
     kernel = replace(kernel, body=_body(kernel.body, kernel, Memory.of(kernel)))
     return replace(kernel, body=_of_elements(kernel.body, kernel, Memory.of(kernel)))
 
 
-def _accumulations(body: Body, between: set[str], root: Mapping[str, str]) -> Body:
-    body = tuple(map_bodies(s, lambda inner: _accumulations(inner, between, root)) for s in body)
+def accumulations(body: Body, between: set[str], root: Mapping[str, str]) -> Body:
+    body = tuple(map_bodies(s, lambda inner: accumulations(inner, between, root)) for s in body)
     for k, stmt in enumerate(body):
         if isinstance(stmt, Store) and stmt.buffer in between and not stmt.op:
             body = _in_one_place(body, k, stmt, root)
