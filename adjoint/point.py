@@ -197,6 +197,8 @@ class Point:
         """An expression for the value of a call, if a rule reads it."""
         if not any(w and mentions(expr, k, "y") for k, w in enumerate(wanted)):
             return expr
+        if expr.op == "logaddexp" and self.reverser.nest:  # the compiler makes shares of the terms, more exactly
+            return replace(expr, args=tuple(self.values.value(a) for a in expr.args))
         if expr in self.reverser.outputs:
             return self.reverser.outputs[expr]
         return result if result is not None else self.values.value(expr)

@@ -215,7 +215,7 @@ class Undo:
             raise CannotUndo
         place = construct.index(stmt.base, stmt.items)
         new: Name | None = None
-        if stmt.op is None and cost(stmt.value) > CHEAP and place.type == stmt.value.type:
+        if stmt.op is None and not _is_of_shares(stmt.value) and place.type == stmt.value.type:
             new = self._named(place, hint(stmt.value), cots, copy=bool(place.type.rank))
         if self.nest is None:
             name = self.fresh(f"{stmt.base.id}_saved")
@@ -238,6 +238,12 @@ def _slices(stmt: Store) -> tuple[list[Item], tuple[Dim, ...]]:
         raise CannotUndo
     sliced = [(i, d) for i, d in zip(stmt.items, stmt.base.type.shape, strict=True) if isinstance(i, Slice)]
     return [i for i, _ in sliced], tuple(d for _, d in sliced)
+
+
+def _is_of_shares(value: Expr) -> bool:
+    """Whether it costs no more to make it again: of the logarithm of a sum the reverse asks for the shares, which the
+    compiler makes of the terms without it, and more exactly than of what was rounded (`Point._result`)."""
+    return cost(value) <= CHEAP or (isinstance(value, Call) and value.op == "logaddexp")
 
 
 def _item_exprs(stmt: Store) -> list[Expr]:

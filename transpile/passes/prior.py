@@ -81,7 +81,7 @@ class _Prior:
             env = _without(env, written((stmt,)))
             done += self.stmt(stmt, memory, env)
             match stmt:
-                case Store(name, (), value, None) if self.is_whole(name):
+                case Store(name, (), value, None) if self.is_whole(name) and not isinstance(value, Load):
                     told = self.resolved(value, env)
                     if isinstance(told, Int) and f"{name}'" not in told.dim.symbols() and not dim_loads(told.dim):
                         env = {**env, name: told.dim}
