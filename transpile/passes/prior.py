@@ -12,9 +12,10 @@ were done with is added behind them: then they are independent.
         d_V[c - w] += b * d                         else: (as it was)
 
 All that writes an array does so at one place of each iteration, one step along an axis for each. How far from there the
-others are, a number may say that is only known when the loop begins: which side of it they are on is asked there. Each
-place has the same values added in the same order. Where that side is known, so is often that no index is out of range,
-which is not asked then; where one may be, nothing changes.
+others are, a number says that is read from memory when the loop begins: which side of it they are on is asked there.
+(Where no number says so, all examples walk through the loop side by side: see `lanes`.) Each place has the same values
+added in the same order. Where that side is known, so is often that no index is out of range, which is not asked then;
+where one may be, nothing changes.
 """
 
 from __future__ import annotations
@@ -134,6 +135,8 @@ class _Prior:
         if not foreign:
             raise _No
         sides = list(dict.fromkeys(f.side for f in foreign))
+        if not any(side.symbols() & where.keys() for side in sides):
+            raise _No  # all examples walk side by side
         known = (*sides, Dim.of(plain.var) - plain.lo, plain.hi - 1 - Dim.of(plain.var))
         if any(plain.var in side.symbols() or nonnegative(-side - 1) for side in sides):
             raise _No  # never, where numbers are none below zero, as they usually are
