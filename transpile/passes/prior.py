@@ -187,9 +187,10 @@ class _Prior:
     def foreign(self, loop: For) -> Iterator[_Foreign]:
         """What is touched of an array elsewhere than where the iteration writes."""
         for name in sorted({s.buffer for s in loop.body if isinstance(s, Store) and s.index}):
-            here = [a for a in accesses(loop.body) if a.buffer == name and a.index is not None]
-            home = {a.index for a in here if a.mode == "w"} or {a.index for a in here if a.writes}
-            others = dict.fromkeys((a.index, a.mode) for a in here if a.index not in home)
+            touched = (a for a in accesses(loop.body) if a.buffer == name)
+            here = [(a.index, a.mode) for a in touched if a.index is not None]
+            home = {index for index, mode in here if mode == "w"} or {index for index, mode in here if mode != "r"}
+            others = dict.fromkeys((index, mode) for index, mode in here if index not in home)
             if not home or not others:
                 continue
             modes = [mode for _, mode in others]
