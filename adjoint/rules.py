@@ -41,9 +41,20 @@ def defined(call: Call) -> bool:
     return ROWS[call.op].grad == DEFINED
 
 
+def _rules(call: Call) -> tuple[str | None, ...] | str:
+    """The rules of its row, for as many elements as it has."""
+    row = ROWS[call.op]
+    if row.few:
+        a = call.args[0].type
+        count = product(a.shape[k] for k in normal_axes(call.get("axis"), a.rank)).value
+        if count is not None and 1 <= count <= len(row.few):
+            return (row.few[count - 1],)
+    return row.grad
+
+
 def mentions(call: Call, argument: int, name: str) -> bool:
     """Whether the rule for an argument reads `name`: an argument's name, y or dy."""
-    grad = ROWS[call.op].grad
+    grad = _rules(call)
     if isinstance(grad, str):
         return grad == "einsum" and name in ("dy", "a")
     rule = grad[argument]
@@ -59,7 +70,7 @@ def reads_result(expr: Expr) -> bool:
 
 def asks_which(call: Call) -> bool:
     """Whether its rule asks which elements equal the result."""
-    grad = ROWS[call.op].grad
+    grad = _rules(call)
     return not isinstance(grad, str) and any("== unreduce(y)" in rule for rule in grad if rule)
 
 
@@ -79,7 +90,7 @@ def reads(text: str, name: str) -> bool:
 
 def count_dy(call: Call, wanted: Sequence[bool]) -> int:
     """How often the rules for the wanted arguments read the cotangent."""
-    grad = ROWS[call.op].grad
+    grad = _rules(call)
     if isinstance(grad, str):
         return sum(wanted)
     rules = [rule for rule, w in zip(grad, wanted, strict=True) if w and rule]
@@ -90,7 +101,7 @@ def count_dy(call: Call, wanted: Sequence[bool]) -> int:
 
 def shared(call: Call, wanted: Sequence[bool], args: Sequence[Expr], y: Expr, dy: Expr) -> tuple[str, Expr, int] | None:
     """What the rules for the wanted arguments share: its name, its value, how often they read it."""
-    grad = ROWS[call.op].grad
+    grad = _rules(call)
     if isinstance(grad, str) or not ROWS[call.op].shared:
         return None
     name, text = _shared(call)
@@ -124,8 +135,9 @@ def pullback(
     if row.grad == "einsum":
         return _einsum(call, args, dy, argument)
     env = {**_environment(call, args, y, dy), **(known or {})}
-    assert not isinstance(row.grad, str)
-    rule = row.grad[argument]
+    rules = _rules(call)
+    assert not isinstance(rules, str)
+    rule = rules[argument]
     assert rule is not None
     return simplify(instantiate(rule, env))
 

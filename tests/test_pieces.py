@@ -116,6 +116,38 @@ def twice(x: real["D D"]) -> real["D D"]:
 
 
 @layer
+def again(x: real["2*D"]) -> real["2*D"]:
+    """What is added to a piece that is stored stays in it; what is added beside it is no piece."""
+    d = x.shape[0] // 2
+    y = np.zeros(2 * d)
+    for i in range(d):
+        y[i] += np.sin(x[i])
+    for i in range(d):
+        y[i] += x[i] * x[d + i]
+    for i in range(d):
+        y[d + i] += np.cos(x[i])
+    return y
+
+
+@layer
+def crossed_again(x: real["D D"]) -> real["D D"]:
+    """Half of the rows, half of the columns, and the other rows."""
+    d = x.shape[0]
+    h = d // 2
+    y = np.zeros((d, d))
+    for i in range(h):
+        for j in range(d):
+            y[i, j] += np.sin(x[i, j])
+    for i in range(d):
+        for j in range(h):
+            y[i, j] += x[i, j]
+    for i in range(h, d):
+        for j in range(d):
+            y[i, j] += x[i, j] * x[i, j]
+    return y
+
+
+@layer
 def diagonal(x: real["D D"]) -> real["D D"]:
     d = x.shape[0]
     y = np.zeros((d, d))
@@ -135,6 +167,8 @@ SHAPES = {
     "uneven": [(5,), (3,)],
     "crossed": [(5,)],
     "twice": [(4, 4)],
+    "again": [(8,)],
+    "crossed_again": [(4, 4)],
     "diagonal": [(3, 3)],
 }
 
@@ -190,3 +224,9 @@ def test_whether_it_is_filled(package, folder, name, filled):
     assert bool(fills(kernel, "d_x")) == filled
     adds = [s for s in walk(kernel.body) if isinstance(s, Store) and s.buffer.startswith("d_x") and s.op]
     assert filled or not adds
+
+
+def test_what_is_added_to_a_piece(package, folder):
+    kernel = kernels_in(folder / "pieces_of.py")["again", "predict"]
+    assert not fills(kernel, "y")
+    assert not any(isinstance(s, Store) and s.buffer == "y" and s.op for s in walk(kernel.body))

@@ -63,6 +63,7 @@ class Row:
     each: str = ""
     view: bool = False
     shared: str = ""
+    few: tuple[str, ...] = ()  # of a reduction, in place of `grad` where it is known to be of one element, of two
     flops: int = 1
     truths: tuple[str, str] | None = None  # of truth values alone NumPy has no such thing: why, and what to write
     doc: str = ""

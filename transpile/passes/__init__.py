@@ -8,6 +8,7 @@ from functools import partial
 from ..ir import Kernel
 from .accumulate import accumulate
 from .across import across
+from .added import added
 from .again import again
 from .ahead import ahead
 from .aside import aside
@@ -161,6 +162,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("lanes", lanes),  # scalar recurrences run sixteen examples at once
     ("contract", contract),  # what lives for one iteration needs no array
     ("elide", elide),  # what is made to be copied is made where the copy goes
+    ("added", added),  # what is stored, and then added to, is stored with the sum
     ("unroll", unroll),  # small windows are written out
     ("elements", elements),  # ... and an array of which only known places are touched is so many variables
     ("reorder", reorder),  # ... so that the loop over windows runs along memory

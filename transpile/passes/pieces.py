@@ -65,6 +65,8 @@ class _State:
             if not touching:
                 continue
             piece = _piece(touching[0], buffer, still) if len(touching) == 1 and stores(later) else None
+            if piece is not None and touching[0].mode == "add" and axes == {piece[0]} and _is_among(piece, found):
+                continue  # to a piece that is stored by now
             if piece is None or piece[1] in found or not nonnegative(piece[2] - piece[1], self.facts):
                 return None
             axis, low, high = piece
@@ -117,6 +119,11 @@ def _piece(access: Access, buffer: Buffer, still: Mapping[int, Dim]) -> tuple[in
             low, high = ranges[own[0]]
             pieces.append((axis, split[1] + low, split[1] + high))
     return pieces[0] if len(pieces) == 1 and sorted(along) == sorted(ranges) else None
+
+
+def _is_among(piece: tuple[int, Dim, Dim], found: Mapping[Dim, tuple[Dim, int]]) -> bool:
+    _, low, high = piece
+    return low in found and found[low][0] == high
 
 
 def _covers(pieces: Mapping[Dim, tuple[Dim, int]], extent: Dim, nothing: Sequence[Dim]) -> bool:

@@ -5,7 +5,7 @@
 
 What is left inside the loop over windows is a list of statements, and that loop may run along memory. A loop over an
 axis of its own (`x[n, k]`, k in 0..3) stays, as it runs along memory itself, but where it adds up rows too short for a
-vector: then rows lie side by side in one.
+vector, or stands between numbers that a row has for itself: then rows lie side by side in one.
 
 So are the loops of a scalar recurrence that are all as short (a filter whose state is two numbers and a matrix of two
 by two), and of what stands before and behind it (`steps`): examples that walk through it together have a vector for
@@ -67,7 +67,7 @@ def _stmt(stmt: Stmt, around: frozenset[str]) -> Body:
         return (map_bodies(stmt, lambda inner: _body(inner, frozenset())),)
     body = _body(stmt.body, around | {stmt.var} if stmt.kind == "map" else frozenset())
     stmt = replace(stmt, body=body)
-    if stmt.kind == "map" and _sums_short_rows(body):
+    if stmt.kind == "map" and _is_of_short_rows(body):
         return (replace(stmt, body=tuple(s for inner in body for s in _written_out(inner))),)
     return _written_out(stmt) if _is_window(stmt, around) else (stmt,)
 
@@ -92,8 +92,9 @@ def _is_window(loop: For, around: frozenset[str]) -> bool:
     )
 
 
-def _sums_short_rows(body: Body) -> bool:
-    """Whether there is nothing but short loops, and some add up: a row has no vector's worth, rows beside it have.
+def _is_of_short_rows(body: Body) -> bool:
+    """Whether there is nothing but short loops, and some add up, or are shorter than half a vector and go by numbers of
+    the row: a row has no vector's worth, rows beside it have.
     (Four numbers are added in half a vector; the largest of four, which asks for NaN, is not found there.)"""
     loops = [s for s in body if isinstance(s, For)]
     if not all(_is_short(s) if isinstance(s, For) else isinstance(s, (Store, Comment)) for s in body):
@@ -102,7 +103,9 @@ def _sums_short_rows(body: Body) -> bool:
         return False
     sums = [(x, s) for x in loops for s in x.body if isinstance(s, Store) and s.op]
     alone = [(x, s) for x, s in sums if all(x.var not in d.symbols() for d in s.index)]
-    return any(_trips(x) < MOST_TRIPS or s.op in ("max", "min") for x, s in alone)
+    if any(_trips(x) < MOST_TRIPS or s.op in ("max", "min") for x, s in alone):
+        return True
+    return any(isinstance(s, Store) for s in body) and any(1 < _trips(x) < MOST_TRIPS for x in loops)
 
 
 def _trips(loop: For) -> int:

@@ -60,6 +60,8 @@ _OTHERS = (
     "np.where((a == 0) & (unreduce(rereduce(a == 0)) == 1), "
     "unreduce(dy * np.prod(np.where(a == 0, 1, a), axis=axis, keepdims=keepdims)), 0))"
 )
+# The others of two are the elements turned round: nothing is divided, so zeros need no care. Of one, 1.
+_OTHERS_OF_FEW = ("unreduce(dy)", "unreduce(dy) * np.flip(a, axis)")
 _MEAN = "np.mean(a, axis=axis, keepdims=True)"
 _MAX = "np.max(a, axis=axis, keepdims=True)"
 _TOP = f"np.where(np.isfinite({_MAX}), {_MAX}, 0)"  # as SciPy: inf - inf is not to be met
@@ -67,7 +69,7 @@ _OR_0 = _TOP.replace("np.max", "top")
 
 add(
     Row("sum", "np.sum sum", _ADDS, "reduce", _keep, ("unreduce(dy)",), reduce=(0, "add")),
-    Row("prod", "np.prod", _ADDS, "reduce", _keep, (_OTHERS,), reduce=(1, "multiply")),
+    Row("prod", "np.prod", _ADDS, "reduce", _keep, (_OTHERS,), reduce=(1, "multiply"), few=_OTHERS_OF_FEW),
     Row("max", "np.max np.amax max", _ARGS, "reduce", _extreme, (_EXTREME,), reduce=("lowest", "maximum")),
     # Within definitions: -inf of nothing, where np.max would raise.
     Row("top", "top", _ARGS, "reduce", _same, ZERO, reduce=("lowest", "maximum")),
