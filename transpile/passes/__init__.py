@@ -19,6 +19,7 @@ from .channels import channels
 from .chosen import chosen
 from .chunk import chunk
 from .clipped import clipped
+from .combed import combed
 from .common import common
 from .contract import contract
 from .counted import counted
@@ -158,6 +159,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("tally", tally),  # what counts few things counts in the numbers that it divides
     ("separable", separable),  # the largest of a window is that of its columns
     ("windows", windows),  # windows of a row are gone over outside of it
+    ("combed", combed),  # ... and what they step along lies in a row for each place of a step
     ("steps", steps),  # ... and the short loops of scalar recurrences are written out
     ("lanes", lanes),  # scalar recurrences run sixteen examples at once
     ("contract", contract),  # what lives for one iteration needs no array
