@@ -97,7 +97,8 @@ class _Ties:
     def loop(self, loop: For, before: set[str], done: list[Stmt]) -> list[Stmt]:
         starts: list[Stmt] = []
         ends: list[Stmt] = []
-        for target in [s.name for s in walk_stmts(loop.body) if isinstance(s, Assign) and _is_extreme(s.value)]:
+        made = [s.name for s in walk_stmts(loop.body) if isinstance(s, Assign) and _is_extreme(s.value)]
+        for target in [name for name in made if name not in self.idle]:
             name, renamed = self.with_one_name(loop, target)
             update = _update(renamed, name) if name in before - self.idle else None
             if update is None or self.is_window(renamed, update):

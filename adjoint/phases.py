@@ -4,7 +4,8 @@
     for j: y[t, j] = y[t, j] / s                       ->     for j: y[t, j] = y_2[j] / s
 
 Where the gradient needs both, it takes back no write, and the forward saves none: y is what was returned, and y_2 is
-made again. All that is read and written until then is at the places that the last loop goes over, one by one.
+made again. All that is read and written until then is at the places that the last loop goes over, one by one. What a
+branch stores only sometimes goes over zeros, if the array was made of them and has not been touched at these places.
 """
 
 from __future__ import annotations
@@ -63,23 +64,44 @@ class _Phases:
     fresh: Callable[[str], str]
 
     def function(self, function: Function) -> Function:
-        body = self.block(function.body)
+        body = self.block(function.body, None)
         return function if body == function.body else replace(function, body=body)
 
-    def block(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    def block(self, body: Sequence[Stmt], own: Set[str] | None) -> tuple[Stmt, ...]:
+        """`own`: the loops around, if nothing else touches the array since it was filled with zeros."""
         done: list[Stmt] = []
-        for stmt in body:
-            if isinstance(stmt, (For, While)):
-                stmt = replace(stmt, body=self.block(stmt.body))
+        for k, stmt in enumerate(body):
+            if isinstance(stmt, For):
+                stmt = replace(stmt, body=self.block(stmt.body, self.zero_in(stmt, done, body[k + 1 :], own)))
+            elif isinstance(stmt, While):
+                stmt = replace(stmt, body=self.block(stmt.body, None))
             elif isinstance(stmt, If):
-                stmt = replace(stmt, then=self.block(stmt.then), orelse=self.block(stmt.orelse))
+                stmt = replace(stmt, then=self.block(stmt.then, None), orelse=self.block(stmt.orelse, None))
             last = self.last(stmt)
             begin = None if last is None else self.begin(done, last)
+            start = "empty"
+            if last is not None and begin is None and own is not None and not self.touches(body[k + 1 :]):
+                begin, start = self.first(done, last, own), "zeros"
             if last is None or begin is None:
                 done.append(stmt)
             else:
-                done = [*done[:begin], *self.renamed(done[begin:], stmt, last)]
+                done = [*done[:begin], *self.renamed(done[begin:], stmt, last, start)]
         return tuple(done)
+
+    def zero_in(
+        self, loop: For, before: Sequence[Stmt], behind: Sequence[Stmt], own: Set[str] | None
+    ) -> Set[str] | None:
+        """The loops around what is in a loop, as for `block`."""
+        touching = [s for s in before if self.touches((s,))]
+        if not touching:
+            return None if own is None or self.touches(behind) else own | {loop.var}
+        match touching[-1]:
+            case Assign(name=self.array, value=Call(op="zeros" | "zeros_like")):
+                return {loop.var}
+        return None
+
+    def touches(self, body: Sequence[Stmt]) -> bool:
+        return self.array in read(body) | assigned(body)
 
     def last(self, stmt: Stmt) -> _Place | None:
         """Where a loop writes to each of the places that it has read."""
@@ -99,7 +121,7 @@ class _Phases:
         """The statement from which on the array is touched at these places only, the first time to store there."""
         for at in range(len(done) - 1, -1, -1):
             stmt = done[at]
-            if self.array not in read((stmt,)) | assigned((stmt,)):
+            if not self.touches((stmt,)):
                 continue
             if isinstance(stmt, Assign) and stmt.name == self.array:
                 whole = _is_new(stmt.value) and len(last.loops) == len(last.items or ())
@@ -111,6 +133,16 @@ class _Phases:
             if first.write and first.plain and not first.write.op and _alike(first, last, exactly=True):
                 return at if _is_steady(last, done[at:]) else None
         return None
+
+    def first(self, done: Sequence[Stmt], last: _Place, own: Set[str]) -> int | None:
+        """The statement from which on the array, which is zero, is touched at these places, by nothing before it; each
+        iteration of the loops around has its own."""
+        touching = [k for k, stmt in enumerate(done) if self.touches((stmt,))]
+        if not touching or not own <= {_variable(item) for item in last.items or ()}:
+            return None
+        places = [p for k in touching for p in self.places(done[k])]
+        alike = all(_alike(p, last) for p in places) and _is_steady(last, done[touching[0] :])
+        return touching[0] if alike else None
 
     def places(self, stmt: Stmt, loops: tuple[For, ...] = (), plain: bool = True) -> Iterator[_Place]:
         """In the order in which they are touched."""
@@ -144,7 +176,7 @@ class _Phases:
                 for e in children(expr):
                     yield from self.reads(e, loops, plain)
 
-    def renamed(self, earlier: Sequence[Stmt], stmt: Stmt, last: _Place) -> list[Stmt]:
+    def renamed(self, earlier: Sequence[Stmt], stmt: Stmt, last: _Place, start: str) -> list[Stmt]:
         assert last.write is not None
         base = last.write.base
         axes = [k for k, item in enumerate(last.write.items) if _variable(item) in {s.var for s in last.loops}]
@@ -172,7 +204,7 @@ class _Phases:
                 inner = replace(inner, base=own, items=tuple(inner.items[k] for k in axes))
             return inner
 
-        make = Assign(own.id, construct.call("empty", shape=type.shape, dtype=type.dtype), last.write.span)
+        make = Assign(own.id, construct.call(start, shape=type.shape, dtype=type.dtype), last.write.span)
         if isinstance(earlier[0], Assign) and earlier[0].name == self.array:
             return [earlier[0], replace(earlier[0], name=own.id), *moved(earlier[1:]), one(stmt)]
         return [make, *moved(earlier), one(stmt)]

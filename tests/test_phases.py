@@ -113,8 +113,96 @@ def on_a_branch(x: real["S"]) -> real["S"]:
         if x[j] > 0.1:
             y[j] = y[j] * y[j]
     return y
+
+@layer
+def masked(x: real["T T"], keep: real["T"]) -> real["T T"]:
+    """A softmax of what is kept, of triangular rows: the rest is 0, as it was."""
+    T = x.shape[0]
+    y = np.zeros((T, T))
+    for t in range(T):
+        top = 0.0
+        for j in range(t + 1):
+            if keep[j] > 0:
+                top = max(top, x[t, j])
+        total = np.exp(-top)
+        for j in range(t + 1):
+            if keep[j] > 0:
+                y[t, j] = np.exp(x[t, j] - top)
+                total += y[t, j]
+        for j in range(t + 1):
+            y[t, j] /= total
+    return y
+
+
+@layer
+def added_to_zeros(x: real["T S"]) -> real["T S"]:
+    y = np.zeros_like(x)
+    for t in range(x.shape[0]):
+        total = 1.0
+        for j in range(x.shape[1]):
+            if x[t, j] > 0.1:
+                y[t, j] += np.exp(x[t, j])
+            total += y[t, j] * y[t, j]
+        for j in range(x.shape[1]):
+            y[t, j] = y[t, j] * y[t, j] / total
+    return y
+
+
+@layer
+def from_ones(x: real["T S"]) -> real["T S"]:
+    """What is not stored is 1."""
+    y = np.ones((x.shape[0], x.shape[1]))
+    for t in range(x.shape[0]):
+        total = 1.0
+        for j in range(x.shape[1]):
+            if x[t, j] > 0.1:
+                y[t, j] = np.exp(x[t, j])
+            total += y[t, j] * y[t, j]
+        for j in range(x.shape[1]):
+            y[t, j] = y[t, j] * y[t, j] / total
+    return y
+
+
+@layer
+def handed_on(x: real["T S"]) -> real["T S"]:
+    """What is not stored is what the row before has left there."""
+    y = np.zeros_like(x)
+    n = x.shape[0]
+    for t in range(n):
+        total = 1.0
+        for j in range(x.shape[1]):
+            if x[t, j] > 0.1:
+                y[t, j] = np.exp(x[t, j])
+            total += y[t, j] * y[t, j]
+        for j in range(x.shape[1]):
+            y[t, j] = y[t, j] * y[t, j] / total
+        if t + 1 < n:
+            for j in range(x.shape[1]):
+                y[t + 1, j] = np.sin(y[t, j])
+    return y
+
+
+@layer
+def two_rounds(x: real["T S"]) -> real["T S"]:
+    """What is not stored is, in the second round, what the first one has left."""
+    y = np.zeros_like(x)
+    for r in range(2):
+        for t in range(x.shape[0]):
+            total = 1.0
+            for j in range(x.shape[1]):
+                if x[t, j] > 0.1 * r:
+                    y[t, j] = np.exp(x[t, j]) + r
+                total += y[t, j] * y[t, j]
+            for j in range(x.shape[1]):
+                y[t, j] = y[t, j] * y[t, j] / total
+    return y
 '''
 SHAPES = {
+    "masked": [(5, 5), (5,)],
+    "added_to_zeros": [(3, 5)],
+    "from_ones": [(3, 5)],
+    "handed_on": [(4, 5)],
+    "two_rounds": [(3, 5)],
     "softmax": [(3, 5)],
     "three_times": [(3, 5), (5,)],
     "scores": [(4, 3), (4, 3)],
@@ -123,7 +211,7 @@ SHAPES = {
     "a_part": [(5,)],
     "on_a_branch": [(5,)],
 }
-NOTHING_SAVED = ("softmax", "three_times", "scores", "planes")
+NOTHING_SAVED = ("masked", "added_to_zeros", "softmax", "three_times", "scores", "planes")
 
 
 @pytest.fixture(scope="module")
@@ -151,6 +239,7 @@ def test_a_softmax_is_what_one_would_write(tmp_path):
     """No derivative flows through the largest, and the output is what was divided."""
     text = gradient_of(tmp_path, TEXT, "softmax")
     assert "ties" not in text, text
+    assert "ties" not in gradient_of(tmp_path, TEXT, "masked")
     assert "d_total += -(dy[t, j_3] * y[t, j_3] / total)" in text, text
 
 
@@ -159,3 +248,17 @@ def test_empty_and_one(package, shape):
     y, pullback = package.softmax.vjp(np.ones(shape))
     np.testing.assert_array_equal(y, np.ones(shape))
     np.testing.assert_array_equal(pullback(np.ones(shape))[0], np.zeros(shape))
+
+
+def test_of_what_is_kept(package):
+    """Rows of which nothing is kept, NaN and infinities that are not, and what is read is NaN."""
+    rng = np.random.default_rng(0)
+    x, keep = rng.standard_normal((2, 6, 6)), np.array([[-1, 1, -1, 1, 1, -1], [-1.0] * 6])
+    x[:, :, 2], x[:, :, 5], x[0, 4, 3] = np.nan, np.inf, np.nan
+    y, pullback = package.masked.vjp(x, keep)
+    np.testing.assert_allclose(y, package.masked.reference(x, keep), 1e-12)
+    d_x = pullback(np.ones(x.shape))[0]
+    assert np.isnan(d_x[0, 4, 3])
+    d_x[0, 4, [1, 3, 4]] = 0
+    assert np.isfinite(d_x).all()
+    assert (d_x[:, :, [0, 2, 5]] == 0).all()
