@@ -158,6 +158,26 @@ def chained(x: real["T"], w: Param[real["4"]]) -> real["T"]:
 
 
 @layer
+def scored(q: real["T A"], k: real["S A"], val: real["S E"], v: Param[real["A"]]) -> real["T E"]:
+    """Each pair of rows is come to once, though a product has its rows in strips."""
+    t, s, e = q.shape[0], k.shape[0], val.shape[1]
+    y = np.zeros((t, e))
+    for i in range(t):
+        score = np.zeros(s)
+        for j in range(s):
+            for a in range(v.shape[0]):
+                score[j] += v[a] * np.tanh(q[i, a] + k[j, a])
+        total = 0.0
+        for j in range(s):
+            score[j] = np.exp(score[j])
+            total += score[j]
+        for j in range(s):
+            for c in range(e):
+                y[i, c] += score[j] / total * val[j, c]
+    return y
+
+
+@layer
 def pairs(x: real["T"], w: Param[real["3"]]) -> real["T"]:
     """Of two elements of one array, and of an element and a weight: each pair is come to once."""
     t = x.shape[0]
@@ -178,9 +198,10 @@ SHAPES = {
     "beyond": ["n m"],
     "basis": ["m", "n m 5"],
     "chained": ["m", "4"],
+    "scored": ["m 4", "n 4", "n 3", "4"],
     "pairs": ["m", "3"],
 }
-PARAMETERS = {("soft_pool", 1), ("columns", 1), ("basis", 1), ("chained", 1), ("pairs", 1)}
+PARAMETERS = {("soft_pool", 1), ("columns", 1), ("basis", 1), ("chained", 1), ("scored", 3), ("pairs", 1)}
 NAMES = [line[4 : line.index("(")] for line in TEXT.split("\n") if line.startswith("def ")]
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from types import MappingProxyType
 
-from ..dims import Dim
+from ..dims import Atom, Dim
 from ..ir import Buffer, Cast, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
 from .depend import Memory
 from .order import rebuild
@@ -191,12 +191,20 @@ def _overlap(place: Dim, loops: Sequence[For]) -> bool:
     steps = []
     for loop in loops:
         if loop.var in place.symbols():
-            split, trips = place.split(loop.var), (loop.hi - loop.lo).value
+            split, trips = place.split(loop.var), _most(loop.hi - loop.lo)
             if split is None or split[0].value is None:
                 return False
             steps.append((abs(split[0].value), trips))
     steps.sort(key=lambda step: step[0])
     return len(steps) > 1 and any(n is None or n * step > steps[-1][0] for step, n in steps[:-1])
+
+
+def _most(trips: Dim) -> int | None:
+    """Of the last strip, min(64, n - 64*strip), as many as of any."""
+    match trips.symbol:
+        case Atom("min", (Dim() as p, Dim() as q)):
+            return min((n for n in (_most(p), _most(q)) if n is not None), default=None)
+    return trips.value
 
 
 def _at(expr: Expr, places: dict[Dim, Dim]) -> Expr:
