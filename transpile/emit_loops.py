@@ -15,8 +15,8 @@ from .emit_tails import tail_of
 from .emit_text import bare
 from .emit_ties import Ties, ties_of
 from .emit_vectors import Vectors
-from .ir import Check, For, Grow, Load, Stmt, Store
-from .passes.tree import has, walk
+from .ir import Check, For, Grow, Load, Stmt, Store, While
+from .passes.tree import accesses, dim_loads, has, walk
 from .passes.turned import turned_of
 from .passes.work import FINER, WORTH
 
@@ -232,6 +232,23 @@ class Loops:
                 name = self.spell.names.add(self.to.fresh.fresh(name))
                 self.to.put(f"const int64_t {name} = {bare(self.spell.dim(dim))};")
                 self.spell.bound[dim] = name
+        self.rows_around(loop)
+
+    def rows_around(self, loop: For) -> None:
+        """Gives a variable to a place around an axis that an innermost loop does not change: in the loop, gcc would not
+        see that it runs along memory."""
+        if has(loop.body, For, While):
+            return
+        atoms = (x for a in accesses(loop.body) for d in a.index or () for x in d.atoms() if isinstance(x, Atom))
+        for atom in sorted(set(atoms), key=lambda x: (len(str(x)), str(x))):  # what stands in another first
+            place = Dim.of(atom)
+            if atom.kind != "mod" or atom.args[1].value is not None or place in self.spell.bound:
+                continue
+            if loop.var in place.symbols() or any(dim_loads(place)):
+                continue
+            name = self.spell.names.add(self.to.fresh.fresh("around"))
+            self.to.put(f"const int64_t {name} = {bare(self.spell.dim(place))};")
+            self.spell.bound[place] = name
 
     def open(self, loop: For) -> None:
         var = self.spell.names.add(loop.var)

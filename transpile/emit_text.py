@@ -172,11 +172,33 @@ class Speller:
                 return text if load.dtype == "i64" else f"(int64_t){text}"
             case Atom("floordiv" | "mod" as kind, (a, b)):
                 if self.are_natural(a, b - 1):  # else a function divides, which stops at no zero
-                    return f"({self.tight(a)} {'/' if kind == 'floordiv' else '%'} {self.divisor(b)})"
+                    if kind == "floordiv" or b.value is not None or (around := self.around(a, b)) is None:
+                        return f"({self.tight(a)} {'/' if kind == 'floordiv' else '%'} {self.divisor(b)})"
+                    return around
+                if kind == "mod" and (around := self.around(a, b)) is not None:
+                    return around
                 return f"lc_{'floor_div' if kind == 'floordiv' else 'mod'}_i64({self.dim(a)}, {self.dim(b)})"
             case Atom("min" | "max" as kind, (a, b)):
                 return f"lc_{'smaller' if kind == 'min' else 'larger'}({self.dim(a)}, {self.dim(b)})"
         raise TypeError(f"no C for {atom}")
+
+    def around(self, a: Dim, b: Dim) -> str | None:
+        """a % b without a division, where a is less than b before the axis or behind it, or one step more; a counter
+        that has a value here has a range that is not empty."""
+        ranges = (self.facts[s] for s in sorted(a.symbols() & self.facts.keys()))
+        known = (Dim.of(0), *(high - low for low, high in ranges if (low, high) != ANY))
+
+        def is_near(place: Dim) -> bool:
+            sides = (place + b, b * 2 - 1 - place)
+            return all(any(self.are_natural(side - k) for k in known) for side in sides)
+
+        if is_near(a):
+            return f"lc_around({self.dim(a)}, {self.dim(b)})"
+        for step in (1, -1):
+            if is_near(a - step):
+                nearer = f"lc_around({self.dim(a - step)}, {self.dim(b)})"
+                return f"lc_around({nearer} {'+' if step > 0 else '-'} 1, {self.dim(b)})"
+        return None
 
     def are_natural(self, *dims: Dim) -> bool:
         """Whether none is negative."""

@@ -1036,6 +1036,12 @@ LC_FN int64_t lc_mod_i64(int64_t a, int64_t b)
     int64_t r = b == -1 ? 0 : a % (b == -1 || b == 0 ? 1 : b);
     return (r != 0) & ((r ^ b) < 0) ? r + b : r;
 }
+/* a % b for -b <= a < 2 * b: a neighbour's place, around an axis. */
+LC_FN int64_t lc_around(int64_t a, int64_t b)
+{
+    a += a < 0 ? b : 0;
+    return a - (a < b ? 0 : b);
+}
 /* As NumPy's: what is shifted out is gone, also by 64 and more. */
 LC_FN int64_t lc_left_shift(int64_t a, int64_t b)
 {

@@ -38,6 +38,7 @@ from .fold import fold
 from .free import free
 from .fuse import fuse
 from .gangs import gangs
+from .gathered import gathered
 from .guards import guards
 from .inline import inline
 from .interchange import interchange
@@ -95,6 +96,7 @@ from .verify import IRError, verify
 from .whole import whole
 from .windows import windows
 from .within import within
+from .wrapped import wrapped
 
 Pass = Callable[[Kernel], Kernel | Versions]
 
@@ -110,6 +112,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("recalled", recalled),  # ... and what is looked up there is known where it is told
     ("ranges", ranges),  # where all indices are in range, none is checked
     ("prior", prior),  # what is read before a later step writes there is read from a copy
+    ("wrapped", wrapped),  # an index that wraps is a place around its axis
     ("ends", ends),  # what fails from some step on ends the loop there
     ("steady", steady),  # what is asked of an index that a loop does not change is asked before it
     ("aside", aside),  # what a loop adds at one place of what it goes along is added up beside it
@@ -117,6 +120,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("free", free),  # user loops with independent iterations are maps
     ("padded", padded),  # what windows look up at places held at an edge lies in an array
     ("clipped", clipped),  # windows that borders cut off are whole, and ask
+    ("gathered", gathered),  # what places of a grid give to their neighbours, these take
     ("outward", outward),  # loops that jump through memory go outside
     ("across", across),  # ... and those that lie along it inside, with a row for each number
     ("periods", periods),  # what repeats in places is made together

@@ -136,7 +136,22 @@ def directions(a: Access, b: Access, var: str, memory: Memory) -> frozenset[int]
     signs = EVERY
     for x, y in zip(a.index, b.index):
         signs &= _axis(x, y, var, inner, facts)
+        if len(signs) > 1 and (block := _block(x, a, var, facts)) and block == _block(y, b, var, facts):
+            signs &= frozenset({0})
     return signs
+
+
+def _block(place: Dim, access: Access, var: str, facts: Facts) -> tuple[Dim, Dim] | None:
+    """Where the block begins that an iteration of the loop `var` has of an axis, and how long it is at most, if the
+    block ends where that of the next iteration begins: of the place i + 1, for i in 8*var..min(n, 8*var + 8)."""
+    for loop in access.loops:
+        rest, parts = place - Dim.of(loop.var), loop.lo.split(var)
+        if parts is None or var in rest.symbols() or not rest.symbols().isdisjoint(x.var for x in access.loops):
+            continue
+        size, first = parts
+        if nonnegative(size - 1, facts) and nonnegative(loop.lo + size - loop.hi, facts):
+            return first + rest, size
+    return None
 
 
 def _axis(x: Dim, y: Dim, var: str, inner: set[str], facts: Facts) -> frozenset[int]:

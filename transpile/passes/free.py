@@ -139,10 +139,19 @@ def _stmt(stmt: Stmt, kernel: Kernel, memory: Memory) -> Stmt:
     tries = [(found, False)]
     if has(found.body, If):  # without branches, where that can be
         tries += [(_with_choices(found, kernel, inside), False), (found, True)]
-    for tried, of_branches in tries:
-        if independent_iterations(tried, kernel, inside, stmt, of_branches):
+    ways = [(tried, of_branches, False) for tried, of_branches in tries]
+    if has(found.body, If) and _gives_to_neighbours(found.body):
+        ways.append((found, True, True))
+    for tried, of_branches, each_way in ways:
+        if independent_iterations(tried, kernel, inside, stmt, of_branches, each_way):
             return forwards(replace(tried, kind="map"))
     return found
+
+
+def _gives_to_neighbours(body: Body) -> bool:
+    """Whether iterations add to several places of one array, which then take what they are given (`gathered`)."""
+    places = {(a.buffer, a.index) for a in accesses(body) if a.mode == "add" and a.index}
+    return any(n > 1 for n in Counter(name for name, _ in places).values())
 
 
 def _of_elements(body: Body, kernel: Kernel, memory: Memory) -> Body:

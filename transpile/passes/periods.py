@@ -78,8 +78,8 @@ class _Periods:
             middle = self.middle(loop, loop.lo + first, times, period, facts)
             if middle is not None:
                 times = maximum(ZERO, times, facts)
-                start = replace(loop, hi=minimum(loop.lo + first, loop.hi, facts))
-                end = replace(loop, lo=loop.lo + first + times * period)
+                start = _told(replace(loop, hi=minimum(loop.lo + first, loop.hi, facts)), loop, facts)
+                end = _told(replace(loop, lo=loop.lo + first + times * period), loop, facts)
                 return (*((start,) if first else ()), *middle, *self.again(end, period - 1 + last))
         return None
 
@@ -167,6 +167,12 @@ def _names(atom: Atom, var: str) -> bool:
 def _places(body: Body) -> list[Dim]:
     """The indices of what is read and written."""
     return [d for a in accesses(body) for d in a.index or ()]
+
+
+def _told(part: For, loop: For, facts: Facts) -> For:
+    """A part of a loop, with places as its counter tells them: of the first one, the place before is the last."""
+    known = {**inside(loop, facts), loop.var: (part.lo, part.hi - 1)}
+    return replace(part, body=_map_places(part.body, lambda d: settled(d, known)))
 
 
 def _map_places(body: Body, f: Callable[[Dim], Dim]) -> Body:
