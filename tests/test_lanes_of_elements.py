@@ -183,6 +183,25 @@ def before_others(x: real["T D"]) -> real["T D"]:
                 v += 0.5 * np.cos(y[s - 1, k])
             y[s, k] = v
     return y
+
+@layer
+def of_a_mixture(x: real["D"], w: Param[real["K"]]) -> real["D"]:
+    """A sum over what all elements share, in each step of a loop that ends for each of them."""
+    y = np.zeros_like(x)
+    for i in range(x.shape[0]):
+        t = x[i]
+        for _ in range(8):
+            f = 0.0
+            for k in range(w.shape[0]):
+                f += np.exp(-w[k] * w[k] * t * t)
+            if f < 0.5:
+                break
+            t = t + 0.1 * f
+            if t > 2.5:
+                t = 2.5
+                break
+        y[i] = t
+    return y
 '''
 
 SHAPES = {
@@ -192,6 +211,7 @@ SHAPES = {
     "branched": ["d", ""],
     "over_time": ["5 d", "shared d"],
     "before_others": ["5 d"],
+    "of_a_mixture": ["d", "shared 5"],
 }
 NAMES = [line[4 : line.index("(")] for line in TEXT.split("\n") if line.startswith("def ")]
 

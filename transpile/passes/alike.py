@@ -186,10 +186,11 @@ class Alike:
                 case For(lo=lo, hi=hi):
                     for_each = any(dim_loads(hi))
                     long = (hi - lo).value is None and not for_each
-                    if (few and long) or self.loop.var in lo.symbols() | hi.symbols():
+                    rare = few or (masked and self.lanes == LANES)  # long loops of examples are vectors already
+                    if (rare and long) or self.loop.var in lo.symbols() | hi.symbols():
                         return False
                     inside, there = memory.inside(stmt), frozenset() if for_each else safe
-                    if not self.uniform(stmt.body, inside, masked or for_each, there, few or for_each):
+                    if not self.uniform(stmt.body, inside, masked or for_each, there, few):
                         return False
                 case If() if not masked and self.is_of_one(stmt):
                     pass
