@@ -101,7 +101,7 @@ class _Phases:
         return None
 
     def touches(self, body: Sequence[Stmt]) -> bool:
-        return self.array in read(body) | assigned(body)
+        return self.array in read(tuple(body)) | assigned(tuple(body))
 
     def last(self, stmt: Stmt) -> _Place | None:
         """Where a loop writes to each of the places that it has read."""

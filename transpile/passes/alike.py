@@ -167,8 +167,8 @@ class Alike:
     def uniform(
         self, body: Body, memory: Memory, masked: bool, safe: frozenset[str] = frozenset(), few: bool = False
     ) -> bool:
-        """`masked`: not for all lanes, `few`: perhaps for few of them. `safe`: places that are 0 for an example to which
-        the branch does not apply."""
+        """`masked`: not for all lanes, `few`: perhaps for few of them. `safe`: places that are 0 for an example to
+        which the branch does not apply."""
         for stmt in body:
             if any(True for d in own_dims(stmt) for _ in dim_loads(d)) and not self.is_counted(stmt):
                 return False

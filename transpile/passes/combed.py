@@ -147,7 +147,7 @@ class _State:
     def with_rows(self, loop: For, k: str, names: Mapping[_Row, str]) -> For:
         def place(buffer: str, index: Index) -> tuple[str, Index]:
             row = _row(Access(buffer, index, "r", (loop,)), k)
-            if row not in names:
+            if row is None or row not in names:
                 return buffer, index
             return names[row], (Dim.of(k) % row.step, Dim.of(k) // row.step + Dim.of(loop.var))
 
