@@ -114,6 +114,8 @@ class _Merge:
             return self.joined(before, stmt, after)
         if not isinstance(stmt, Assign):
             return None
+        if isinstance(stmt.value, Name) and _is_set_anew(stmt.name, after):
+            return [*before, *after]
         if not isinstance(stmt.value, Name) and (made := self.handed_over(before, stmt, after)) is not None:
             return made
         if isinstance(stmt.value, Name) and stmt.value.type.rank:
@@ -143,11 +145,18 @@ class _Merge:
         return None
 
     def handed_over(self, before: list[Stmt], stmt: Assign, after: list[Stmt]) -> list[Stmt] | None:
-        """own = e; ... own ...; of = own    ->    of = e; ... of ..."""
+        """own = e; ... own ...; of = own    ->    of = e; ... of ...
+
+        And of = of + e; ...; of = of + d, where own is in place of the middle ones."""
         own, type = stmt.name, stmt.value.type
         for k, other in enumerate(after):
             using = after[:k]
             match other:
+                case Assign(name=of, value=value) if of != own and _gains(stmt.value, of) and _gains(value, own):
+                    alone = mentions([stmt, *using, other])[own] == self.everywhere[own] and not mentions(using)[of]
+                    if not alone or type.rank or of in names(value) or not _all_of(own, type, [stmt, *using, other]):
+                        return None
+                    return [*before, *rename_block([stmt, *using, other], {own: of}), *after[k + 1 :]]
                 case Assign(name=of, value=Name(id=id)) if id == own:
                     here = mentions([stmt, *using])
                     alone = here[own] + 1 == self.everywhere[own] and not mentions(using)[of]
@@ -225,6 +234,12 @@ class _Merge:
                 found.append(stmt)
             found += tail
         return found
+
+
+def _is_set_anew(name: str, after: Sequence[Stmt]) -> bool:
+    """Whether nobody asks what it was before it is set again."""
+    using = next((s for s in after if mentions([s])[name]), None)
+    return isinstance(using, Assign) and using.name == name and name not in names(using.value)
 
 
 def _hands_over(branch: Sequence[Stmt], own: str, of: str) -> bool:
