@@ -14,7 +14,7 @@ from . import construct
 from .construct import const, value_of
 from .dims import ZERO, Atom, Dim, nonnegative
 from .mutation import target_names
-from .program import Assert, Assign, At, Expr, For, Name, Type, names
+from .program import Assert, Assign, At, Const, Expr, For, Name, Type, names
 from .values import LOOPED, Broken, Tuple, Value, leaves
 
 MOST_APART = 8  # iterations of a loop that are typed one by one, because sizes depend on what it counts
@@ -138,6 +138,8 @@ class Iteration:
                 return self._zipped([self._range(a) for a in node.args], node)
         array = self.unlisted(self.value_or_list(node), node)
         if isinstance(array, Tuple):
+            if (counted := _progression(array)) is not None:
+                return counted
             array = self.stacked_items(array, node)
         expr = self.as_expr(array, node)
         if not expr.type.rank:
@@ -209,6 +211,17 @@ def _numbers(loop: Range) -> list[Value]:
     if loop.hint != "=" or count is None or count.value is None or start is None or start.value is None:
         return []
     return [const(start.value + k * loop.step) for k in range(min(count.value, MOST_APART + 1))]
+
+
+def _progression(items: Tuple) -> Range | None:
+    """What a range would count: (0, 1), (-1, 1), (4, 2, 0)."""
+    numbers = [v.value for v in items.items if isinstance(v, Const) and v.type.is_integer and not v.type.rank]
+    if not 2 <= len(numbers) == len(items.items) or not all(type(n) is int for n in numbers):
+        return None
+    first, step, count = numbers[0], numbers[1] - numbers[0], len(numbers)
+    if step == 0 or numbers != [first + k * step for k in range(count)]:
+        return None
+    return Range(const(first), const(first + count * step), step, lambda i: i, "=")
 
 
 def _alike(items: tuple[Value, ...]) -> bool:
