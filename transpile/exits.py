@@ -25,6 +25,8 @@ on is further out. A `for` that only counts its turns until it is left is a `whi
                                                   going = False
                                               turn += 1
 
+So is one that asks for its counter as a number only, 1 / k or (k - a) * k, and not where something is.
+
 The names made here, <going 1>, cannot be a user's; the checker gives each a readable one.
 """
 
@@ -184,11 +186,13 @@ class _Function:
         inner = Place(tail=False, ready=place.ready or gast.Return in kinds, looping=looping, looped=True)
         body = self.block(node.body, inner) or [placed(gast.Pass(), node)]
         tests = [loaded(f, node) for f in flags]
-        if tests and (limit := self.limit(node)) is not None:
+        if tests and (bounds := self.bounds(node)) is not None:
             turn = self.name("turn")
-            out.append(assignment(turn, constant(0, node), node))
-            tests.append(placed(gast.Compare(left=loaded(turn, node), ops=[gast.Lt()], comparators=[limit]), node))
+            out.append(assignment(turn, bounds[0], node))
+            tests.append(placed(gast.Compare(left=loaded(turn, node), ops=[gast.Lt()], comparators=[bounds[1]]), node))
             one = placed(gast.BinOp(left=loaded(turn, node), op=gast.Add(), right=constant(1, node)), node)
+            if _asks(node.body, node.target.id):
+                body = [assignment(node.target.id, loaded(turn, node), node), *body]
             body = [*body, assignment(turn, one, node)]
             out.append(placed(gast.While(test=_all(tests, node), body=body, orelse=[]), node))
         elif isinstance(node, gast.For):
@@ -204,15 +208,15 @@ class _Function:
             out.append(placed(gast.While(test=_all(tests, node.test), body=body, orelse=node.orelse), node))
         return out, gast.Return in kinds
 
-    def limit(self, node: Any) -> Any:
-        """How often a `for` runs at most whose variable nothing asks for; None if it is not such a loop."""
+    def bounds(self, node: Any) -> tuple[Any, Any] | None:
+        """From where to before what a `for` counts whose variable is asked for as a number only, or not at all; None if
+        it is not such a loop."""
         match node:
             case gast.For(
-                target=gast.Name(id=var),
-                iter=gast.Call(func=gast.Name(id="range"), args=[limit], keywords=[]),
-                orelse=[],
-            ) if self.is_fixed(limit) and not _asks(node.body, var) and not _asks(self.node.body, var, node):
-                return limit
+                target=gast.Name(id=var), iter=gast.Call(func=gast.Name(id="range"), args=args, keywords=[]), orelse=[]
+            ) if 1 <= len(args) <= 2 and all(map(self.is_fixed, args)) and not _asks(self.node.body, var, node):
+                if all(_is_number_in(stmt, var) for stmt in node.body):
+                    return (args[0] if len(args) == 2 else constant(0, node), args[-1])
         return None
 
     def is_fixed(self, limit: Any) -> bool:
@@ -271,6 +275,28 @@ def _asks(nodes: list[Any], var: str, but: Any = None) -> bool:
         elif _asks(list(gast.iter_child_nodes(node)), var, but):
             return True
     return False
+
+
+def _is_number_in(node: Any, var: str) -> bool:
+    """Whether a variable is read only to compute with other numbers: no place, no argument, no other name for it."""
+    if not _asks([node], var):
+        return True
+    match node:
+        case gast.Name() | gast.Subscript() | gast.Call() | gast.For():
+            return False
+        case gast.BinOp() | gast.UnaryOp() | gast.Compare():
+            inside = list(gast.walk(node))
+            alone = {n.id for n in inside if isinstance(n, gast.Name)} == {var}  # k + 1 may be a place
+            is_number = not alone or any(isinstance(n, (gast.Div, gast.Compare)) for n in inside)
+            return is_number and all(_computes(child, var) for child in gast.iter_child_nodes(node))
+    return all(_is_number_in(child, var) for child in gast.iter_child_nodes(node))
+
+
+def _computes(node: Any, var: str) -> bool:
+    """The same of a part of what is computed."""
+    if isinstance(node, (gast.Subscript, gast.Call)):
+        return not _asks([node], var)
+    return all(_computes(child, var) for child in gast.iter_child_nodes(node))
 
 
 def _leaving(node: Any) -> bool:

@@ -140,7 +140,7 @@ def _stmt(stmt: Stmt, kernel: Kernel, memory: Memory) -> Stmt:
     if has(found.body, If):  # without branches, where that can be
         tries += [(_with_choices(found, kernel, inside), False), (found, True)]
     ways = [(tried, of_branches, False) for tried, of_branches in tries]
-    if has(found.body, If) and _gives_to_neighbours(found.body):
+    if has(found.body, If) and (has(found.body, While) or _gives_to_neighbours(found.body)):
         ways.append((found, True, True))
     for tried, of_branches, each_way in ways:
         if independent_iterations(tried, kernel, inside, stmt, of_branches, each_way):
@@ -263,9 +263,12 @@ def _is_of_a_branch(body: Body, buffer: Buffer) -> bool:
             return _is_of_a_branch(inner, buffer)
         case [If(cond, then, orelse)] if not any(e.buffer == name for e in loads(cond)):
             ways = [w for w in (then, orelse) if any(a.buffer == name for a in accesses(w))]
-            return len(ways) == 1 and (
-                stored_first(ways[0], buffer, set()) if buffer.shape else set_first(name, ways[0])
-            )
+            if len(ways) > 1:
+                return False
+            if buffer.shape:
+                return stored_first(ways[0], buffer, set())
+            own = _around(ways[0], name)  # what a `while` in it makes anew in each turn, too
+            return set_first(name, ways[0]) or (own is not ways[0] and _is_begun(own, buffer, True, True))
     return False
 
 
