@@ -140,12 +140,27 @@ def _stmt(stmt: Stmt, kernel: Kernel, memory: Memory) -> Stmt:
     if has(found.body, If):  # without branches, where that can be
         tries += [(_with_choices(found, kernel, inside), False), (found, True)]
     ways = [(tried, of_branches, False) for tried, of_branches in tries]
-    if has(found.body, If) and (has(found.body, While) or _gives_to_neighbours(found.body)):
+    if has(found.body, If) and has(found.body, While):
         ways.append((found, True, True))
+    if has(found.body, If) and any(isinstance(s, For) for s in found.body) and _gives_to_neighbours(found.body):
+        ways.append((_with_rows(found, stmt, kernel, inside), True, True))
     for tried, of_branches, each_way in ways:
         if independent_iterations(tried, kernel, inside, stmt, of_branches, each_way):
             return forwards(replace(tried, kind="map"))
     return found
+
+
+def _with_rows(loop: For, was: For, kernel: Kernel, memory: Memory) -> For:
+    """A loop over a grid, with loops along its rows whose iterations have numbers that each way of a branch sets. (A row
+    of a recurrence keeps its order: examples have lanes there.)"""
+
+    def row(stmt: Stmt, was: Stmt) -> Stmt:
+        if not (isinstance(stmt, For) and isinstance(was, For) and stmt.kind == "seq"):
+            return stmt
+        free = independent_iterations(stmt, kernel, memory.inside(stmt), was, True, True)
+        return forwards(replace(stmt, kind="map")) if free else stmt
+
+    return replace(loop, body=tuple(map(row, loop.body, was.body)))
 
 
 def _gives_to_neighbours(body: Body) -> bool:
