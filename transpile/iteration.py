@@ -215,8 +215,8 @@ def _numbers(loop: Range) -> list[Value]:
 
 def _progression(items: Tuple) -> Range | None:
     """What a range would count: (0, 1), (-1, 1), (4, 2, 0)."""
-    numbers = [v.value for v in items.items if isinstance(v, Const) and v.type.is_integer and not v.type.rank]
-    if not 2 <= len(numbers) == len(items.items) or not all(type(n) is int for n in numbers):
+    numbers = [v.value for v in items.items if isinstance(v, Const) and type(v.value) is int and v.type.is_integer]
+    if not 2 <= len(numbers) == len(items.items):
         return None
     first, step, count = numbers[0], numbers[1] - numbers[0], len(numbers)
     if step == 0 or numbers != [first + k * step for k in range(count)]:

@@ -151,8 +151,8 @@ def _stmt(stmt: Stmt, kernel: Kernel, memory: Memory) -> Stmt:
 
 
 def _with_rows(loop: For, was: For, kernel: Kernel, memory: Memory) -> For:
-    """A loop over a grid, with loops along its rows whose iterations have numbers that each way of a branch sets. (A row
-    of a recurrence keeps its order: examples have lanes there.)"""
+    """A loop over a grid, with loops along its rows whose iterations have numbers that each way of a branch sets. (A
+    row of a recurrence keeps its order: examples have lanes there.)"""
 
     def row(stmt: Stmt, was: Stmt) -> Stmt:
         if not (isinstance(stmt, For) and isinstance(was, For) and stmt.kind == "seq"):
