@@ -62,7 +62,16 @@ def _begins(stmt: Stmt, rest: Sequence[Stmt], name: str) -> bool:
     match stmt:
         case Store(buffer, (), value, None) if buffer == name:
             return not any(load.buffer == name for load in loads(value))
-        case For() if made_each_turn(name, stmt.body, stmt):  # of no iterations it leaves what was
-            after = next((s for s in rest if name in touched((s,))), None)
-            return after is None or _begins(after, rest[rest.index(after) + 1 :], name)
+        case For(lo=lo, hi=hi, body=inner):
+            if any(load.buffer == name for d in (lo, hi) for load in dim_loads(d)):
+                return False
+            if not made_each_turn(name, inner, stmt) and not _next_begins(inner, name):
+                return False
+            return _next_begins(rest, name)  # of no iterations it leaves what was
     return False
+
+
+def _next_begins(body: Sequence[Stmt], name: str) -> bool:
+    """The same of the first statement that knows it, if there is one."""
+    at = next((k for k, s in enumerate(body) if name in touched((s,))), None)
+    return at is None or _begins(body[at], body[at + 1 :], name)
