@@ -158,8 +158,8 @@ class Proofs:
         if value is None:
             raise TypingError(
                 "shape",
-                "the bound of a slice depends on values, so the shape of the result would",
-                "slice by shapes, config and loop counters; or mask: np.where(np.arange(n) < k, x, 0)",
+                "the bound of a slice depends on values, and the shape of the result with it",
+                "for a known length, x[k + np.arange(n)]; else mask: np.where(np.arange(n) < k, x, 0)",
             )
         if self.proven(-value - 1):
             return value + extent

@@ -395,7 +395,7 @@ class Lists:
             raise self.fail(
                 node,
                 "shape",
-                "the length of this list depends on values, so the shape of its items together would",
+                "the length of this list depends on values, and the shape of its items together with it",
                 "make an array of the largest size and store into it: ys = np.zeros((n, d)); ys[i] = v",
             )
         if isinstance(value, (Tuple, Static)):
