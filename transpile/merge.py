@@ -154,7 +154,10 @@ class _Merge:
             match other:
                 case Assign(name=of, value=value) if of != own and _gains(stmt.value, of) and _gains(value, own):
                     alone = mentions([stmt, *using, other])[own] == self.everywhere[own] and not mentions(using)[of]
-                    if not alone or type.rank or of in names(value) or not _all_of(own, type, [stmt, *using, other]):
+                    alike = value.type == type and _all_of(of, type, [stmt, other])
+                    if not alone or type.rank or of in names(value) or not alike:
+                        return None
+                    if not _all_of(own, type, [stmt, *using, other]):
                         return None
                     return [*before, *rename_block([stmt, *using, other], {own: of}), *after[k + 1 :]]
                 case Assign(name=of, value=Name(id=id)) if id == own:

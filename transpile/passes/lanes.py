@@ -177,8 +177,8 @@ def _along_elements(
     if extent.value is not None and extent.value < LANES:
         return None
     terms = _terms((loop for loop, _ in found), kernel)
-    if terms.value is not None and terms.value > MOST_TERMS:
-        return None
+    if terms.symbols() & variables or (terms.value or 0) > MOST_TERMS:
+        return None  # what a counter says is not known before its loop
     both = batched is not None and extent.value is None and found[0][0] is not nest
     others: Body = (nest,)
     if both or terms.value is None:
@@ -243,7 +243,7 @@ def _terms(loops: Iterable[For], kernel: Kernel) -> Dim:
     ]
     most = Dim.of(0)
     for count in dict.fromkeys(counts):
-        most = maximum(most, largest(count, facts), facts)
+        most = maximum(most, count, facts)
     return most
 
 
