@@ -57,9 +57,8 @@ def most_trips(stmt: For) -> Dim | None:
     start, stop = value_of(stmt.start), value_of(stmt.stop)
     if any(name == stmt.var for s in stmt.body for name in assigned((s,))):
         return None
-    lowest, highest = (start, None) if stmt.step > 0 else (None if stop is None else stop + 1, start)
-    if stmt.step > 0 and stop is not None:
-        highest = stop - 1
+    last = None if stop is None else stop - 1 if stmt.step > 0 else stop + 1
+    lowest, highest = (start, last) if stmt.step > 0 else (last, start)
     for index, extent in _indices(stmt):
         offset = index - Dim.of(stmt.var)
         if stmt.var in offset.symbols():
