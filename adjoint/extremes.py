@@ -218,7 +218,7 @@ def _needed(loop: For, update: Assign, before: set[str]) -> set[str] | None:
     while exprs:
         expr = exprs.pop()
         changed = names(expr) & stored(loop.body)
-        if not _is_exact(expr) or names(expr) & others or not all(_stays(n, expr, loop, update) for n in changed):
+        if not is_exact(expr) or names(expr) & others or not all(_stays(n, expr, loop, update) for n in changed):
             return None
         for name in names(expr) & makers.keys() - needed:
             once = sum(isinstance(s, Assign) and s.name == name for s in stmts) == 1
@@ -257,13 +257,13 @@ def _asked(body: Sequence[Stmt], update: Assign) -> list[Expr]:
     return found
 
 
-def _is_exact(expr: Expr) -> bool:
+def is_exact(expr: Expr) -> bool:
     """Whether it is the same to the last bit however it is compiled."""
     match expr:
         case Const() | Name() | Index():
             return True
         case Call(op=op):
-            return (op in _EXACT or expr.type.dtype not in FLOATS) and all(map(_is_exact, children(expr)))
+            return (op in _EXACT or expr.type.dtype not in FLOATS) and all(map(is_exact, children(expr)))
     return False
 
 
@@ -282,4 +282,4 @@ def _with(body: Sequence[Stmt], update: Assign, new: Stmt, needed: set[str] | No
     return tuple(done)
 
 
-__all__ = ["by_ties"]
+__all__ = ["by_ties", "is_exact"]

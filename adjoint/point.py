@@ -21,11 +21,13 @@ from ..transpile.program import (
     Span,
     Stmt,
     Store,
+    map_children,
     walk,
 )
 from ..transpile.templates import definition
 from .activity import flows
 from .cotangents import Cotangents
+from .extremes import is_exact
 from .own_backward import written_out
 from .rules import count_dy, defined, differentiable, mentions, pullback, shared, unbroadcast
 from .simplify import simplify
@@ -110,6 +112,8 @@ class Point:
                 self._index(expr, cotangent)
             case Call() if ROWS[expr.op].grad == BACKWARD:
                 self._by_rule(expr, cotangent, result)
+            case Call(op="with_derivative", args=(value, of)) if result is not None and is_exact(value):
+                self._pull(_instead(of, value, result), cotangent, None, role, mask)
             case Call() if defined(expr):
                 self._pull(
                     definition(expr, dict(zip(ROWS[expr.op].arrays, expr.args, strict=True))),
@@ -228,6 +232,10 @@ class Point:
         self.cots.emit(Assign(part.id, construct.call("zeros", shape=part.type.shape, dtype=part.type.dtype)))
         self.cots.emit(Store(part, items, cotangent, "add", scatter))
         self._pull(expr.base, part)
+
+
+def _instead(expr: Expr, old: Expr, new: Expr) -> Expr:
+    return new if expr == old else map_children(expr, lambda e: _instead(e, old, new))
 
 
 def _role(call: Call, argument: int) -> str:

@@ -9,7 +9,7 @@ from thorough import agrees
 
 TEXT = '''
 import numpy as np
-from layerc import i64, layer, real
+from layerc import Param, i64, layer, real
 
 
 @layer
@@ -116,6 +116,26 @@ def product(x: real["M"], w: real["M"]) -> real:
     for j in range(x.shape[0]):
         low = min(low, x[j] * w[j] + 0.1)
     return low
+
+@layer
+def local(s: real["T S"], go: Param[real]) -> real[""]:
+    """The largest of several stands in its place when its gradient asks which of them it is."""
+    h = np.zeros((s.shape[0] + 1, s.shape[1] + 1))
+    best = 0.0
+    for i in range(1, s.shape[0] + 1):
+        for j in range(1, s.shape[1] + 1):
+            h[i, j] = max(0.0, h[i - 1, j - 1] + s[i - 1, j - 1], h[i, j - 1] - go, h[i - 1, j] - go)
+            best = max(best, h[i, j])
+    return best
+
+
+@layer
+def of_products(x: real["N"], w: Param[real[""]]) -> real["N"]:
+    """What is rounded otherwise, where a product is fused with a sum, is not asked for there."""
+    y = np.zeros_like(x)
+    for i in range(1, x.shape[0]):
+        y[i] = max(w * y[i - 1] + x[i], x[i] * x[i] - y[i - 1], -1.0)
+    return y
 '''
 SHAPES = {
     "rows": [(3, 5)],
@@ -127,6 +147,8 @@ SHAPES = {
     "in_a_while": [(5,)],
     "changed": [(5,)],
     "product": [(4,), (4,)],
+    "local": [(5, 6), "shared"],
+    "of_products": [(7,), "shared"],
 }
 
 
@@ -140,7 +162,7 @@ def package(tmp_path_factory):
 def test_values_and_gradients(package, name, dtype):
     rng = np.random.default_rng(3)
     tight, close = (1e-12, 1e-6) if dtype == np.float64 else (1e-5, 1e-3)
-    values = [rng.standard_normal((19, *shape)).astype(dtype) for shape in SHAPES[name]]
+    values = [np.asarray(rng.standard_normal((19, *x) if x != "shared" else ()), dtype) for x in SHAPES[name]]
     agrees(getattr(package, name), values, rng, tight, close)
 
 
@@ -206,3 +228,12 @@ def test_where_it_is_so(tmp_path, name, shares):
     text = gradient_of(tmp_path, TEXT, name)
     assert ("ties" in text) == shares, text
     assert not shares or "_saved" not in text, text
+
+
+def test_a_stored_one_is_read_where_it_stands(tmp_path, package):
+    text = gradient_of(tmp_path, TEXT, "local")
+    assert "h[i, j - 1] - go == h[i, j]" in text
+    assert text.count("np.maximum(np.maximum(") == 1, text
+    assert "== y[i]" not in gradient_of(tmp_path, TEXT, "of_products")
+    d_s, d_go = package.local.vjp(np.zeros((1, 2, 2)), np.array(0.0))[1](np.ones(1))
+    assert np.all(np.isfinite(d_s)) and np.isfinite(d_go)
