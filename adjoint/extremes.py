@@ -7,7 +7,14 @@
                                              top = with_derivative(largest, shares)
 
 Otherwise the reverse would need what had been the largest before each step, and ask the steps one after the other.
-Equal ones share evenly, as those of `max(a, b, c)` and of `np.max` do. What is asked whether it is the largest is
+Equal ones share evenly, as those of `max(a, b, c)` and of `np.max` do. Where a branch keeps the largest, one of equal
+ones is kept, and has all of it:
+
+    for j in range(n):                       at = n - 1
+        if x[j] > top: top = x[j]     ->     for j in range(n): at = min(at, j if x[j] == largest else n - 1)
+                                             top = with_derivative(largest, x[at] if largest > top else top)
+
+What is asked whether it is the largest is
 computed a second time for that: it must be the same to the last bit, so that it may be read, added and chosen, not
 multiplied. The few elements of a window, whose extents are known or configuration, stay in registers as they are.
 """
@@ -15,13 +22,14 @@ multiplied. The few elements of a window, whose extents are known or configurati
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
 
 from ..transpile import construct
 from ..transpile.construct import const
+from ..transpile.dims import Dim
 from ..transpile.merge import mentions, merged_block
 from ..transpile.program import (
     FLOATS,
@@ -38,9 +46,11 @@ from ..transpile.program import (
     Span,
     Stmt,
     Store,
+    Type,
     While,
     assigned,
     children,
+    map_children,
     names,
     read,
     stmt_exprs,
@@ -56,6 +66,20 @@ from .rooms import most_trips
 FEW = 64  # elements of a window
 _EXACT = ("add", "subtract", "negative", "abs", "maximum", "minimum", "where")  # no part of an `a * b + c`
 _HINTS = {"maximum": "largest", "minimum": "smallest"}
+_SIDES = {"greater": 0, "greater_equal": 0, "less": 1, "less_equal": 1}  # of a comparison: the larger one
+
+
+@dataclass(frozen=True)
+class _Update:
+    """What makes a number the larger, or the smaller, of itself and of something else."""
+
+    stmt: Assign | If
+    name: str
+    op: str
+    new: Expr
+    type: Type
+    span: Span
+    last: bool | None = None  # of equal ones that a branch asks for, whether the last one is kept; None: they share
 
 
 def by_ties(function: Function, idle: Set[str]) -> tuple[Function, frozenset[str]]:
@@ -97,9 +121,9 @@ class _Ties:
     def loop(self, loop: For, before: set[str], done: list[Stmt]) -> list[Stmt]:
         starts: list[Stmt] = []
         ends: list[Stmt] = []
-        made = [s.name for s in walk_stmts(loop.body) if isinstance(s, Assign) and _is_extreme(s.value)]
-        for target in [name for name in made if name not in self.idle]:
-            name, renamed = self.with_one_name(loop, target)
+        made = [bind for s in walk_stmts(loop.body) for bind in _made(s)]
+        for bind in [bind for bind in made if bind.name not in self.idle]:
+            name, renamed = self.with_one_name(loop, bind)
             update = _update(renamed, name) if name in before - self.idle else None
             if update is None or self.is_window(renamed, update):
                 continue
@@ -108,15 +132,20 @@ class _Ties:
             loop = renamed
             last = next((s for s in reversed(done) if name in rebound((s,))), None)
             known = last.value if isinstance(last, Assign) and isinstance(last.value, Const) else None
-            start, loop, end = self.shared(loop, update, needed, known)
+            if update.last is not None:
+                if not _has_one_place(renamed, update, needed):
+                    continue
+                start, loop, end = self.kept(loop, update, needed, known)
+            else:
+                start, loop, end = self.shared(loop, update, needed, known)
             starts += start
             ends += end
         return [*starts, replace(loop, body=self.block(loop.body, before | {loop.var})), *ends]
 
-    def with_one_name(self, loop: For, name: str) -> tuple[str, For]:
+    def with_one_name(self, loop: For, bind: Assign) -> tuple[str, For]:
         """The loop with one name for a running value, that loops in loops and branches hand on under names of their own
         (see `transpile/merge.py`); and the name."""
-        stmts = walk_stmts(loop.body)
+        name, stmts = bind.name, [s for s in walk_stmts(loop.body) if s != bind]
         copies = [{s.name, s.value.id} for s in stmts if isinstance(s, Assign) and isinstance(s.value, Name)]
         same = {name}
         while more := [pair for pair in copies if pair & same and not pair <= same]:
@@ -127,38 +156,90 @@ class _Ties:
         (one,) = kept
         return one, replace(loop, body=_without_copies(rename_block(loop.body, dict.fromkeys(same - kept, one))))
 
-    def is_window(self, loop: For, update: Assign) -> bool:
-        around = [s for s in walk_stmts((loop,)) if isinstance(s, For) and _is_in(update, s.body)]
+    def is_window(self, loop: For, update: _Update) -> bool:
+        around = [s for s in walk_stmts((loop,)) if isinstance(s, For) and _is_in(update.stmt, s.body)]
         trips = [most_trips(s) for s in around]
         known = prod(n.value for n in trips if n is not None and n.value is not None)
         return known <= FEW and all(n is not None and n.symbols() <= self.config for n in trips)
 
-    def shared(
-        self, loop: For, update: Assign, needed: set[str], known: Const | None
-    ) -> tuple[list[Stmt], For, list[Stmt]]:
-        """What is before the loop, the loop, and what is behind it. `known`: what the extreme begins with."""
-        assert isinstance(update.value, Call)
-        type, span = update.value.type, update.span
-        old = Name(update.name, type)
-        new = next(a for a in update.value.args if a != old)
-        largest, ties, shares = (
-            Name(self.fresh(hint), type) for hint in (_HINTS[update.value.op], "ties", update.name)
-        )
+    def begun(self, loop: For, update: _Update, known: Const | None) -> tuple[Name, list[Expr], list[Stmt], Stmt]:
+        """A name for the largest, what it may be that was there before the loop, what stands there, and what makes it.
+        `known`: what it begins with."""
+        old = Name(update.name, update.type)
+        largest = Name(self.fresh(_HINTS[update.op]), update.type)
         self.found.add(largest.id)
-        found = replace(update, name=largest.id, value=replace(update.value, args=(largest, new)))
-        start: list[Stmt] = [Assign(largest.id, known or old, span)]
+        start: list[Stmt] = [Assign(largest.id, known or old, update.span)]
         firsts: list[Expr] = []  # what it begins with may be the largest, too
         if known is None or abs(float(known.value)) != float("inf"):
-            firsts = [known or Name(self.fresh(f"{update.name}_first"), type)]
-            start += [Assign(first.id, old, span) for first in firsts if isinstance(first, Name)]
+            firsts = [known or Name(self.fresh(f"{update.name}_first"), update.type)]
+            start += [Assign(first.id, old, update.span) for first in firsts if isinstance(first, Name)]
+        (found,) = rename_block((update.stmt,), {update.name: largest.id})
+        return largest, firsts, start, replace(loop, body=_with(loop.body, update.stmt, found))
+
+    def shared(
+        self, loop: For, update: _Update, needed: set[str], known: Const | None
+    ) -> tuple[list[Stmt], Stmt, list[Stmt]]:
+        """What is before the loop, the loop, and what is behind it: shares of what was the largest."""
+        largest, firsts, start, found = self.begun(loop, update, known)
+        ties, shares = (Name(self.fresh(hint), update.type) for hint in ("ties", update.name))
         end: list[Stmt] = []
         for total, value in ((ties, _hit), (shares, partial(_share, ties=ties))):
-            end.append(Assign(total.id, construct.zeros(type), span))
-            end += [_added(total, value(first, largest), span) for first in firsts]
-            added = _added(total, value(new, largest), span)
-            end.append(replace(loop, body=_with(loop.body, update, added, needed)))
-        end.append(Assign(update.name, construct.call("with_derivative", largest, shares), span))
-        return start, replace(loop, body=_with(loop.body, update, found)), end
+            end.append(Assign(total.id, construct.zeros(update.type), update.span))
+            end += [_added(total, value(first, largest), update.span) for first in firsts]
+            added = _added(total, value(update.new, largest), update.span)
+            end.append(replace(loop, body=_with(loop.body, update.stmt, added, needed)))
+        end.append(Assign(update.name, construct.call("with_derivative", largest, shares), update.span))
+        return start, found, end
+
+    def kept(
+        self, loop: For, update: _Update, needed: set[str], known: Const | None
+    ) -> tuple[list[Stmt], Stmt, list[Stmt]]:
+        """The same where one of equal ones is kept: where it is."""
+        largest, firsts, start, found = self.begun(loop, update, known)
+        at, counter = Name(self.fresh("at"), Type("int")), Name(loop.var, Type("int"), Dim.of(loop.var))
+        none: Expr = const(-1) if update.last else construct.call("subtract", loop.stop, const(1))
+        here = construct.call("where", construct.call("equal", update.new, largest), counter, none)
+        nearer = construct.call("maximum" if update.last else "minimum", at, here)
+        search = replace(loop, body=_with(loop.body, update.stmt, Assign(at.id, nearer, update.span), needed))
+        own = {n: self.fresh(n) for n in needed}
+        makers = [s for s in loop.body if isinstance(s, Assign) and s.name in needed]
+        there: list[Stmt] = [Assign(own[s.name], _moved(s.value, loop.var, at, own), s.span) for s in makers]
+        there.append(_told(update, largest, _moved(update.new, loop.var, at, own)))
+        before = _told(update, largest, firsts[0] if firsts else largest)
+        first = firsts[0] if firsts else known
+        assert first is not None
+        if update.last:
+            is_there = construct.call("greater_equal", at, const(0))
+        else:
+            is_there = construct.call("greater" if update.op == "maximum" else "less", largest, first)
+        asked = If(is_there, tuple(there), (before,), update.span)
+        return start, found, [Assign(at.id, none, update.span), search, asked]
+
+
+def _told(update: _Update, largest: Name, of: Expr) -> Assign:
+    return Assign(update.name, construct.call("with_derivative", largest, of), update.span)
+
+
+def _moved(expr: Expr, var: str, at: Name, own: Mapping[str, str]) -> Expr:
+    """What an expression is in the iteration `at` of the loop `var`."""
+    if isinstance(expr, Name):
+        return at if expr.id == var else replace(expr, id=own.get(expr.id, expr.id))
+    moved = map_children(expr, lambda e: _moved(e, var, at, own))
+    if isinstance(moved, Call) and moved is not expr:  # with another symbolic value, or none
+        return construct.call(moved.op, *moved.args, span=moved.span, **dict(moved.static))
+    return moved
+
+
+def _has_one_place(loop: For, update: _Update, needed: set[str]) -> bool:
+    """Whether it is found in one iteration of the loop, which a number of one place tells."""
+    forward = loop.step == 1 and (not update.last or (construct.number_of(loop.start) or 0) >= 0)
+    if update.last and construct.number_of(loop.start) is None:
+        return False
+    around = [s for s in walk_stmts(loop.body) if isinstance(s, For) and _is_in(update.stmt, s.body)]
+    makers = {s.name: s.value for s in loop.body if isinstance(s, Assign)}
+    exprs = [update.new, *(makers[n] for n in needed if n in makers)]
+    items = [i for expr in exprs for e in walk(expr) if isinstance(e, Index) for i in e.items]
+    return forward and not around and needed <= makers.keys() and all(isinstance(i, At) for i in items)
 
 
 def _added(total: Name, value: Expr, span: Span) -> Stmt:
@@ -173,8 +254,14 @@ def _share(value: Expr, largest: Name, ties: Name) -> Expr:
     return construct.call("share", construct.call("equal", value, largest), construct.call("divide", value, ties))
 
 
-def _is_extreme(expr: Expr) -> bool:
-    return isinstance(expr, Call) and expr.op in _HINTS
+def _made(stmt: Stmt) -> list[Assign]:
+    """What may make a number the larger of itself and of something else."""
+    match stmt:
+        case Assign(value=Call(op="maximum" | "minimum")):
+            return [stmt]
+        case If(cond=Call(op=op, args=args), then=then) if op in _SIDES:
+            return [s for s in then if isinstance(s, Assign) and s.value in args and s.value.type.dtype in FLOATS]
+    return []
 
 
 def _without_copies(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
@@ -192,28 +279,36 @@ def _without_copies(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     return tuple(done)
 
 
-def _update(loop: For, name: str) -> Assign | None:
+def _update(loop: For, name: str) -> _Update | None:
     """What makes a number the larger of itself and of something else, where the loop does nothing else with it."""
     stmts = list(walk_stmts(loop.body))
     reads = sum(isinstance(e, Name) and e.id == name for s in stmts for x in stmt_exprs(s) for e in walk(x))
     binds = [s for s in stmts if getattr(s, "name", None) == name]
     match binds:
-        case [Assign(value=Call(op="maximum" | "minimum", args=args) as value) as update]:
-            is_number = not value.type.rank and value.type.dtype in FLOATS
-            return update if is_number and reads == 1 and Name(name, value.type) in args else None
+        case [Assign(value=value, span=span) as bind] if not value.type.rank and value.type.dtype in FLOATS:
+            old = Name(name, value.type)
+            if reads != 1:
+                return None
+            if isinstance(value, Call) and value.op in _HINTS and old in value.args:
+                (new,) = (a for a in value.args if a != old)
+                return _Update(bind, name, value.op, new, value.type, span)
+            asked = next((s for s in stmts if isinstance(s, If) and any(t is bind for t in s.then)), None)
+            match asked:
+                case If(cond=Call(op=op, args=args)) if op in _SIDES and {*args} == {old, value}:
+                    larger = args[_SIDES[op]]
+                    kind = "maximum" if larger == value else "minimum"
+                    return _Update(asked, name, kind, value, value.type, span, last=op.endswith("equal"))
     return None
 
 
-def _needed(loop: For, update: Assign, before: set[str]) -> set[str] | None:
+def _needed(loop: For, update: _Update, before: set[str]) -> set[str] | None:
     """The names of the loop's own that what is asked for hangs on; None where it cannot be asked again."""
-    assert isinstance(update.value, Call)
-    (new,) = (a for a in update.value.args if not (isinstance(a, Name) and a.id == update.name))
     stmts = list(walk_stmts(loop.body))
-    if any(isinstance(s, While) and _is_in(update, s.body) for s in stmts):
+    if any(isinstance(s, While) and _is_in(update.stmt, s.body) for s in stmts):
         return None  # of as many turns as what they change says
     makers = {s.name: s for s in stmts if isinstance(s, Assign)}
     others = {s.name for s in stmts if not isinstance(s, Assign) and hasattr(s, "name")}
-    exprs = [new, loop.start, loop.stop, *_asked(loop.body, update)]
+    exprs = [update.new, loop.start, loop.stop, *_asked(loop.body, update.stmt)]
     needed: set[str] = set()
     while exprs:
         expr = exprs.pop()
@@ -229,15 +324,15 @@ def _needed(loop: For, update: Assign, before: set[str]) -> set[str] | None:
     return needed
 
 
-def _stays(array: str, expr: Expr, loop: For, update: Assign) -> bool:
+def _stays(array: str, expr: Expr, loop: For, update: _Update) -> bool:
     """Whether what is read of an array is, behind the loop, what it was: each iteration has written it before, at a
     place of its own."""
-    around = [s.var for s in (loop, *walk_stmts(loop.body)) if isinstance(s, For) and _is_in(update, s.body)]
+    around = [s.var for s in (loop, *walk_stmts(loop.body)) if isinstance(s, For) and _is_in(update.stmt, s.body)]
     stmts = list(walk_stmts(loop.body))
     written = [(k, s.items) for k, s in enumerate(stmts) if isinstance(s, Store) and s.base.id == array]
     read = [e.items for e in walk(expr) if isinstance(e, Index) and isinstance(e.base, Name) and e.base.id == array]
     whole = sum(isinstance(e, Name) and e.id == array for e in walk(expr))
-    at = next(k for k, s in enumerate(stmts) if s is update)
+    at = next(k for k, s in enumerate(stmts) if s is update.stmt)
     places = {*read, *(items for _, items in written)}
     own = {i.index.id for items in places for i in items if isinstance(i, At) and isinstance(i.index, Name)}
     return len(places) == 1 and whole == len(read) and own >= set(around) and all(k < at for k, _ in written)
@@ -247,11 +342,11 @@ def _is_in(stmt: Stmt, body: Sequence[Stmt]) -> bool:
     return any(s is stmt for s in walk_stmts(tuple(body)))
 
 
-def _asked(body: Sequence[Stmt], update: Assign) -> list[Expr]:
+def _asked(body: Sequence[Stmt], update: Stmt) -> list[Expr]:
     """The conditions and bounds of what is around a statement."""
     found: list[Expr] = []
     for stmt in body:
-        if isinstance(stmt, (For, If)) and _is_in(update, (stmt,)):
+        if stmt is not update and isinstance(stmt, (For, If)) and _is_in(update, (stmt,)):
             inside = stmt.body if isinstance(stmt, For) else (*stmt.then, *stmt.orelse)
             found += [*stmt_exprs(stmt), *_asked(inside, update)]
     return found
@@ -267,7 +362,7 @@ def is_exact(expr: Expr) -> bool:
     return False
 
 
-def _with(body: Sequence[Stmt], update: Assign, new: Stmt, needed: set[str] | None = None) -> tuple[Stmt, ...]:
+def _with(body: Sequence[Stmt], update: Stmt, new: Stmt, needed: set[str] | None = None) -> tuple[Stmt, ...]:
     """A block with another statement in the place of one. `needed`: without all that neither is, nor leads to it."""
     done: list[Stmt] = []
     for stmt in body:

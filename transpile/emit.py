@@ -59,8 +59,10 @@ def _draws(kernel: Kernel) -> bool:
 
 
 OF_ROWS = (
-    *("copy", "even", "add", "largest", "least", "farthest"),
-    *("largest_in", "least_in", "farthest_in", "equal_in", "give_in"),  # rectangles
+    *("copy", "even", "add", "first"),
+    *("largest", "least", "farthest", "largest_number", "least_number"),
+    *("largest_in", "least_in", "farthest_in", "largest_number_in", "least_number_in"),  # rectangles
+    *("equal_in", "give_in"),
 )
 
 

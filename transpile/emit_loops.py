@@ -13,9 +13,9 @@ from .emit_simd import pragma
 from .emit_storage import Region
 from .emit_tails import tail_of
 from .emit_text import bare
-from .emit_ties import Ties, ties_of
+from .emit_ties import First, Ties, first_of, ties_of
 from .emit_vectors import Vectors
-from .ir import Check, For, Grow, Load, Stmt, Store, While
+from .ir import Check, For, Grow, Load, Op, Stmt, Store, While
 from .passes.tree import accesses, dim_loads, has, walk
 from .passes.turned import turned_of
 from .passes.work import FINER, WORTH
@@ -137,6 +137,10 @@ class Loops:
         if ties is not None and (ties.share is not None or ties.store.buffer in self.spell.local):
             self.ties(ties)
             return True
+        first = first_of(loop, self.spell.table)
+        if first is not None and first.store.buffer in self.spell.local:
+            self.first(first)
+            return True
         found = even = even_of(loop, self.spell.table)
         if even and self.to.root[even[0].buffer] == self.to.root[even[1].buffer]:
             return False
@@ -186,14 +190,24 @@ class Loops:
     def extreme(self, loop: For, rows: For | None, store: Store, source: Load) -> None:
         """The largest of a row, or of several."""
         place, kind = self.spell.place(store.buffer, ()), self.spell.kind(source.dtype)
-        plain = "lc_largest" if store.op == "max" else "lc_least"
-        verb = plain if isinstance(store.value, Load) else "lc_farthest"
+        verb = "lc_largest" if store.op == "max" else "lc_least"
+        if isinstance(store.value, Op):
+            verb = "lc_farthest" if store.value.op == "abs" else f"{verb}_number"
         begins = self.to.address(source.subs({x.var: x.lo for x in (loop, rows) if x}))
         row = f"{verb}_{kind}({begins}, {self.length(loop)})"
         if rows:
             step = self.to.strides(source, (rows.var,))[0]
             row = f"{verb}_in_{kind}({begins}, {self.length(rows)}, {step}, {self.length(loop)})"
         self.to.put(f"{place} = lc_{store.op}{'f' if kind == 'f32' else ''}({place}, {row});")
+
+    def first(self, first: First) -> None:
+        """The first place where a row has a number."""
+        place, kind = self.spell.place(first.store.buffer, ()), self.spell.kind(first.source.dtype)
+        begins = self.to.address(first.source.subs({first.row.var: first.row.lo}))
+        number, length = bare(self.spell.expr(first.number)), self.length(first.row)
+        there = f"lc_first_{kind}({begins}, {length}, {number})"
+        there = f"lc_place({there}, {self.spell.dim(first.begin)}, {self.spell.dim(first.none)})"
+        self.to.put(f"if ({length} > 0) {place} = lc_smaller({place}, {there});")
 
     def ties(self, ties: Ties) -> None:
         if ties.rows is None:

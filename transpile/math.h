@@ -146,6 +146,11 @@ LC_FN float lc_at_leastf(float c, float x) { return c > x ? c : x; }
 LC_FN double lc_at_least(double c, double x) { return c > x ? c : x; }
 LC_FN float lc_at_mostf(float c, float x) { return c < x ? c : x; }
 LC_FN double lc_at_most(double c, double x) { return c < x ? c : x; }
+/* A number that is more, or less, than c; else c, as for NaN. */
+LC_FN float lc_abovef(float x, float c) { return x > c ? x : c; }
+LC_FN double lc_above(double x, double c) { return x > c ? x : c; }
+LC_FN float lc_belowf(float x, float c) { return x < c ? x : c; }
+LC_FN double lc_below(double x, double c) { return x < c ? x : c; }
 /* NumPy's fmax and fmin: a NaN loses against a number. */
 LC_FN float lc_fmaxf(float a, float b) { float m = b > a ? b : a; return a != a ? b : m; }
 LC_FN double lc_fmax(double a, double b) { double m = b > a ? b : a; return a != a ? b : m; }

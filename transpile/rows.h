@@ -1,5 +1,5 @@
 /* Rows of a few elements: to[k] = from[k], or +=, for k < n; their largest, least and farthest from zero (NaN, if one
-   is; what changes no other, if there are none). What does not fill a vector goes through a mask, where there are masks;
+   is, but of `_number`; what changes no other, if there are none). What does not fill a vector goes through a mask, where there are masks;
    nothing else is touched. At the end one half of a vector is compared with the other. LC_REAL is the type, LC_AS(name) a
    name for it. */
 #if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
@@ -159,6 +159,22 @@ LC_USED static inline LC_REAL LC_AS(lc_least)(const LC_REAL *from, int64_t n)
     return odd == odd ? a : odd;
 }
 
+LC_USED static inline LC_REAL LC_AS(lc_largest_number)(const LC_REAL *from, int64_t n)
+{
+    LC_REAL a = -__builtin_inff();
+#pragma omp simd reduction(max:a)
+    for (int64_t k = 0; k < n; k++) a = from[k] > a ? from[k] : a;
+    return a;
+}
+
+LC_USED static inline LC_REAL LC_AS(lc_least_number)(const LC_REAL *from, int64_t n)
+{
+    LC_REAL a = __builtin_inff();
+#pragma omp simd reduction(min:a)
+    for (int64_t k = 0; k < n; k++) a = from[k] < a ? from[k] : a;
+    return a;
+}
+
 LC_CALLED static LC_REAL LC_AS(lc_farthest)(const LC_REAL *from, int64_t n)
 {
     LC_REAL a = -__builtin_inff(), odd = 0;
@@ -184,12 +200,21 @@ LC_CALLED static LC_REAL LC_AS(name##_in)(const LC_REAL *at, int64_t rows, int64
 LC_ROWS(lc_largest, -__builtin_inff(), >)
 LC_ROWS(lc_least, __builtin_inff(), <)
 LC_ROWS(lc_farthest, -__builtin_inff(), >)
+LC_ROWS(lc_largest_number, -__builtin_inff(), >)
+LC_ROWS(lc_least_number, __builtin_inff(), <)
 #undef LC_ROWS
 
 LC_USED static inline void LC_AS(lc_even)(LC_REAL *to, const LC_REAL *from, int64_t n)
 {
 #pragma omp simd
     for (int64_t k = 0; k < n; k++) to[k] = from[2 * k];
+}
+
+LC_USED static inline int64_t LC_AS(lc_first)(const LC_REAL *from, int64_t n, LC_REAL x)
+{
+    for (int64_t k = 0; k < n; k++)
+        if (from[k] == x) return k;
+    return -1;
 }
 
 LC_CALLED static int64_t LC_AS(lc_equal_in)(const LC_REAL *at, int64_t rows, int64_t step, int64_t n, LC_REAL x)
@@ -211,14 +236,15 @@ LC_CALLED static void LC_AS(lc_give_in)(LC_REAL *to, int64_t further, const LC_R
 #endif
 
 #ifdef LC_WHOLE
-/* of: what is compared of an element; neutral: what none of them come to; fill: elements that change nothing. Beside
+/* of: what is compared of an element; neutral: what none of them come to; fill: elements that change nothing; any:
+   whether NaN among them is all that counts. Beside
    the row, `name##_in`: all of a rectangle of rows, `step` elements apart, whose lanes are compared once. */
-#define LC_ROW(how, name, join, of, neutral, fill) \
+#define LC_ROW(how, name, join, of, neutral, fill, any) \
 how static LC_REAL LC_AS(name)(const LC_REAL *from, int64_t n) \
 { \
     LC_BEGIN(neutral, fill) \
     LC_ALONG(join, of) \
-    LC_END(join) \
+    LC_END(join, any) \
 } \
 LC_CALLED static LC_REAL LC_AS(name##_in)(const LC_REAL *at, int64_t rows, int64_t step, int64_t m) \
 { \
@@ -237,7 +263,7 @@ LC_CALLED static LC_REAL LC_AS(name##_in)(const LC_REAL *at, int64_t rows, int64
         int64_t n = m; \
         LC_ALONG(join, of) \
     } \
-    LC_END(join) \
+    LC_END(join, any) \
 }
 #define LC_BEGIN(neutral, fill) \
     const LC_AS(lc_whole) zeros = {0}, none = zeros + (LC_REAL)(fill); \
@@ -256,8 +282,8 @@ LC_CALLED static LC_REAL LC_AS(name##_in)(const LC_REAL *at, int64_t rows, int64
         a = LC_AS(join)(v, a); \
         odd |= LC_AS(LC_ODD)(v); \
     }
-#define LC_END(join) \
-    if (LC_ODD_ANY(odd)) return (LC_REAL)__builtin_nan(""); \
+#define LC_END(join, any) \
+    if (any(odd)) return (LC_REAL)__builtin_nan(""); \
     a = LC_AS(join)(a, b); \
     if (LC_WHOLE > 8) a = LC_AS(join)(a, LC_TURN(a, 8)); \
     if (LC_WHOLE > 4) a = LC_AS(join)(a, LC_TURN(a, 4)); \
@@ -267,9 +293,12 @@ LC_CALLED static LC_REAL LC_AS(name##_in)(const LC_REAL *at, int64_t rows, int64
 #define LC_MAGNITUDE_f32 0x7fffffff
 #define LC_MAGNITUDE_f64 0x7fffffffffffffffll
 #define LC_MAGNITUDE(v) ((LC_AS(lc_whole))((LC_AS(lc_places))(v) & LC_AS(LC_MAGNITUDE)))
-LC_ROW(LC_USED inline, lc_largest, LC_LARGER, LC_PLAIN, -__builtin_inff(), -__builtin_inff())
-LC_ROW(LC_USED inline, lc_least, LC_LESSER, LC_PLAIN, __builtin_inff(), __builtin_inff())
-LC_ROW(LC_CALLED, lc_farthest, LC_LARGER, LC_MAGNITUDE, -__builtin_inff(), 0)
+#define LC_LEFT_OUT(odd) ((void)(odd), 0)
+LC_ROW(LC_USED inline, lc_largest, LC_LARGER, LC_PLAIN, -__builtin_inff(), -__builtin_inff(), LC_ODD_ANY)
+LC_ROW(LC_USED inline, lc_least, LC_LESSER, LC_PLAIN, __builtin_inff(), __builtin_inff(), LC_ODD_ANY)
+LC_ROW(LC_CALLED, lc_farthest, LC_LARGER, LC_MAGNITUDE, -__builtin_inff(), 0, LC_ODD_ANY)
+LC_ROW(LC_USED inline, lc_largest_number, LC_LARGER, LC_PLAIN, -__builtin_inff(), -__builtin_inff(), LC_LEFT_OUT)
+LC_ROW(LC_USED inline, lc_least_number, LC_LESSER, LC_PLAIN, __builtin_inff(), __builtin_inff(), LC_LEFT_OUT)
 
 /* to[k] = from[2 * k]: of two vectors one. Nothing behind the last element is read. */
 LC_USED static inline void LC_AS(lc_even)(LC_REAL *to, const LC_REAL *from, int64_t n)
@@ -285,6 +314,17 @@ LC_USED static inline void LC_AS(lc_even)(LC_REAL *to, const LC_REAL *from, int6
         else
             LC_AS(lc_copy)(to, (const LC_REAL *)&some, n);
     }
+}
+
+/* The first place where a row has x, or -1. */
+LC_USED static inline int64_t LC_AS(lc_first)(const LC_REAL *from, int64_t n, LC_REAL x)
+{
+    const LC_AS(lc_whole) zeros = {0}, none = zeros + (LC_REAL)__builtin_nan(""), sought = zeros + x;
+    for (int64_t k = 0; k < n; k += LC_WHOLE) {
+        const unsigned same = LC_AS(LC_EQUAL)(LC_FETCH(from + k, n - k, none), sought);
+        if (same) return k + __builtin_ctz(same);
+    }
+    return -1;
 }
 
 /* How many elements of a rectangle equal x: 0, if x is NaN. */
@@ -339,4 +379,5 @@ LC_CALLED static void LC_AS(lc_give_in)(LC_REAL *to, int64_t further, const LC_R
 #undef LC_WHOLE
 #undef LC_FETCH
 #undef LC_ODD_ANY
+#undef LC_LEFT_OUT
 #endif

@@ -170,6 +170,8 @@ LC_USED static inline unsigned lc_join(lc_caller caller)
 typedef struct { int32_t code; int64_t info[4]; } lc_fault_t;
 
 LC_USED static inline int64_t lc_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+/* Which place of a row that begins at `lo` has been found, if one has (see lc_first). */
+LC_USED static inline int64_t lc_place(int64_t found, int64_t lo, int64_t none) { return found < 0 ? none : lo + found; }
 
 /* Of a vector: the lane that is so many behind the first, or the nearest. */
 LC_USED static inline int lc_lane_at(int64_t n, int lanes) { return n < 0 ? 0 : n < lanes ? (int)n : lanes; }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from ..dims import ANY, Atom, Dim, Facts, nonnegative
 from ..ir import Buffer, Check, For, Kernel, Load, Stmt, Store
@@ -129,12 +129,10 @@ def directions(a: Access, b: Access, var: str, memory: Memory) -> frozenset[int]
     """The signs that (iteration of a) - (iteration of b) of the loop `var` may have where they touch one
     place."""
     b = _by_itself(a, b)
-    if a.index is None or b.index is None or a.buffer != b.buffer:
-        return EVERY
     facts = _ranges(memory, a.loops, b.loops)
     inner = {loop.var for loop in a.loops + b.loops} - {var}
     signs = EVERY
-    for x, y in zip(a.index, b.index):
+    for x, y in _along(a, b, memory):
         signs &= _axis(x, y, var, inner, facts)
         if len(signs) > 1 and (block := _block(x, a, var, facts)) and block == _block(y, b, var, facts):
             signs &= frozenset({0})
@@ -205,13 +203,23 @@ def _positive(step: Dim, facts: Facts) -> bool:
 def apart(a: Access, b: Access, var: str, memory: Memory) -> bool:
     """Whether two accesses in the body of the loop `var` touch one place in the same iteration of it only, whatever the
     loops inside do: y[j + b] and y[j + b] meet, where b runs inside."""
-    if a.index is None or b.index is None or a.buffer != b.buffer:
-        return False
     inner = {loop.var for loop in (*a.loops, *b.loops)}
-    same = tuple(x for x, y in zip(a.index, b.index) if x == y and not x.symbols() & inner)
+    same = tuple(x for x, y in _along(a, b, memory) if x == y and not x.symbols() & inner)
     if injective(same, var, memory.facts):
         return True
     return directions(a, elsewhere(b), var, memory) <= {0}
+
+
+def _along(a: Access, b: Access, memory: Memory) -> list[tuple[Dim, Dim]]:
+    """The places of both along each axis. Two names of one memory have their outer axes in common, if any: y[b, i, j]
+    and flat[b, n] are of one example b."""
+    if a.index is None or b.index is None:
+        return []
+    pairs = list(zip(a.index, b.index))
+    if a.buffer == b.buffer:
+        return pairs
+    shapes = zip(memory.shape.get(a.buffer, ()), memory.shape.get(b.buffer, ()))
+    return [pair for pair, _ in takewhile(lambda of: of[1][0] == of[1][1], zip(pairs, shapes))]
 
 
 def _by_itself(a: Access, b: Access) -> Access:

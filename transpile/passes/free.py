@@ -101,24 +101,19 @@ def _extreme(stmt: Stmt) -> Stmt:
     out for each step, which others may do side by side, nothing is added up in a row."""
     match stmt:
         case If(Op(op, (a, b)), (Store(m, (), value, None),), ()) if op in _LARGER:
-            (kind, least), other = _LARGER[op], a if _is(b, m, ()) else b
+            kind, other = _LARGER[op], a if _is(b, m, ()) else b
             if not _is(a if other is b else b, m, ()) or other != value or any(e.buffer == m for e in loads(value)):
                 return stmt
             if (dtype := dtype_of(value)) not in FLOATS or not (isinstance(value, Load) and value.index):
                 return stmt
             if other is b:  # m < v
-                kind, least = ("min" if kind == "max" else "max"), -least
-            none = Op("not_equal", (value, value), "bool")
-            return Store(m, (), Op("where", (none, Const(least, dtype), value), dtype), kind)
+                kind = "min" if kind == "max" else "max"
+            name, none = ("above", -math.inf) if kind == "max" else ("below", math.inf)
+            return Store(m, (), Op(name, (value, Const(none, dtype)), dtype), kind)
     return stmt
 
 
-_LARGER = {
-    "greater": ("max", -math.inf),
-    "greater_equal": ("max", -math.inf),
-    "less": ("min", math.inf),
-    "less_equal": ("min", math.inf),
-}
+_LARGER = {"greater": "max", "greater_equal": "max", "less": "min", "less_equal": "min"}
 
 
 def _is(expr: Expr, buffer: str, index: tuple[Dim, ...]) -> bool:

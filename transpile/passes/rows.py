@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..dims import ZERO, Dim, minimum, nonnegative
-from ..ir import FLOATS, Buffer, For, Kernel, Load, Op, Stmt, Store
+from ..ir import FLOATS, Buffer, Const, For, Kernel, Load, Op, Stmt, Store
 from .tree import Body, Names, in_vectors, map_stmts, own_accesses, substitute
 
 STRIP = 1024  # elements
@@ -106,6 +106,8 @@ def extreme_of(stmt: Stmt, loop: For, table: Mapping[str, Buffer]) -> Load | Non
         case Load() as source:
             pass
         case Op("abs", [Load() as source]) if stmt.op == "max":
+            pass
+        case Op("above" | "below", [Load() as source, Const()]):
             pass
         case _:
             return None

@@ -25,16 +25,17 @@ from .tree import Body, accesses, buffers, dim_loads, has, loads, map_all, map_b
 from .work import effort
 
 MOST_ADDED = 100  # flops of what a branch adds: a few functions, which lanes that did not ask for them compute, too
-MOST_CHOSEN = 24  # of a number that is chosen, of many
-FEW = 3  # numbers of a way: what they are made of may be dear
+MOST_INNERMOST = 400  # ... where that makes vectors of a loop, of which sixteen are computed in the time of one or two
 DEAR = 8  # of one operation, and of a number that is told where it is asked for: a quotient, an exponential
 
 _Values = dict[str, Expr]
 
 
 def selected(body: Body, memory: Memory, uses: Counter[str]) -> Body:
-    """The body with choices in place of branches where that is so. `uses`: accesses of each buffer in the kernel."""
-    return tuple(new for stmt in body for new in _stmt(stmt, memory, uses))
+    """The body of a loop with choices in place of branches where that is so. `uses`: accesses of each buffer in the
+    kernel."""
+    most = MOST_ADDED if has(body, For, While) else MOST_INNERMOST
+    return tuple(new for stmt in body for new in _stmt(stmt, memory, uses, most))
 
 
 def select(kernel: Kernel) -> Kernel:
@@ -65,7 +66,7 @@ def _of_loop(stmt: Stmt, memory: Memory, table: dict[str, Buffer], safe: frozens
         body: list[Stmt] = []
         for s in stmt.body:
             begun = frozenset(s.buffer for s in body if isinstance(s, Store) and not s.index)
-            body += masked_adds(s, inside, table, safe, begun)
+            body += masked_adds(s, inside, table, safe, begun, MOST_INNERMOST)
         return replace(stmt, body=tuple(body))
     return map_bodies(stmt, lambda inner: _innermost(inner, inside, table, safe))
 
@@ -76,13 +77,18 @@ def _may_be_masked(store: Store, begun: frozenset[str] = frozenset()) -> bool:
 
 
 def masked_adds(
-    stmt: Stmt, memory: Memory, table: dict[str, Buffer], safe: frozenset[str], begun: frozenset[str]
+    stmt: Stmt,
+    memory: Memory,
+    table: dict[str, Buffer],
+    safe: frozenset[str],
+    begun: frozenset[str],
+    most: int = MOST_ADDED,
 ) -> Iterable[Stmt]:
     """if c: s += a; z[i] = b    ->    s += where(c, a, 0); z[i] = where(c, b, z[i])"""
     if not isinstance(stmt, If):
         return (stmt,)
     then, orelse = (
-        tuple(new for s in way for new in masked_adds(s, memory, table, safe, begun))
+        tuple(new for s in way for new in masked_adds(s, memory, table, safe, begun, most))
         for way in (stmt.then, stmt.orelse)
     )
     stmt = replace(stmt, then=then, orelse=orelse)
@@ -90,7 +96,7 @@ def masked_adds(
     added = [s for s, _ in ways if isinstance(s, Store) and _may_be_masked(s, begun)]
     added = [s for s in added if table[s.buffer].dtype in FLOATS]
     places = [Load(s.buffer, s.index, table[s.buffer].dtype) for s in added if s.index]
-    if len(added) < len(ways) or sum(effort(s.value) for s in added) > MOST_ADDED:
+    if len(added) < len(ways) or sum(effort(s.value) for s in added) > most:
         return (stmt,)
     if len(added) > 1 and {memory.root[s.buffer] for s in added} & {memory.root[e.buffer] for e in loads(stmt.cond)}:
         return (stmt,)
@@ -99,9 +105,10 @@ def masked_adds(
     return tuple(masked(s, cond, table) for s, cond in ways if isinstance(s, Store))
 
 
-def _stmt(stmt: Stmt, memory: Memory, uses: Counter[str]) -> Body:
+def _stmt(stmt: Stmt, memory: Memory, uses: Counter[str], most: int) -> Body:
     own = Counter(a.buffer for a in accesses((stmt,)))
-    stmt = map_bodies(stmt, lambda inner: selected(inner, memory, uses))
+    limit = most if isinstance(stmt, If) else MOST_ADDED
+    stmt = map_bodies(stmt, lambda inner: tuple(new for s in inner for new in _stmt(s, memory, uses, limit)))
     if not isinstance(stmt, If):
         return (stmt,)
     left = Counter(a.buffer for a in accesses((stmt,)))
@@ -109,31 +116,41 @@ def _stmt(stmt: Stmt, memory: Memory, uses: Counter[str]) -> Body:
     then, orelse = (_told_where_used(way, memory, only) for way in (stmt.then, stmt.orelse))
     stmt = replace(stmt, then=then, orelse=orelse)
     local = {name for name in own if uses[name] <= own[name]}
-    chosen = _chosen(stmt, memory, local) or _chosen_before(stmt, memory)
-    if chosen is not None or all(_values(way, memory) is not None for way in (stmt.then, stmt.orelse)):
+    chosen = _chosen(stmt, memory, local, most) or _chosen_before(stmt, memory, most)
+    if chosen is not None or all(map(_is_number, (*then, *orelse))):
         return chosen or (stmt,)
-    return _numbers_before(stmt, memory, only)
+    return _numbers_before(stmt, memory, only, most)
 
 
-def _chosen(stmt: If, memory: Memory, local: Container[str]) -> Body | None:
-    """Choices in place of a branch that only has numbers. `local`: those that nothing else asks for."""
-    ways = _values(stmt.then, memory), _values(stmt.orelse, memory)
-    if ways[0] is None or ways[1] is None or any(n not in local for n in ways[0].keys() ^ ways[1].keys()):
+def _is_number(stmt: Stmt) -> bool:
+    return isinstance(stmt, Store) and not stmt.index and not stmt.op
+
+
+def _chosen(stmt: If, memory: Memory, local: Container[str], most: int) -> Body | None:
+    """Choices in place of a branch that only has numbers: those that one way has for itself stand before it. `local`:
+    those that nothing else asks for."""
+    both = written(stmt.then) & written(stmt.orelse)
+    ways = _numbers(stmt.then, both, memory, most), _numbers(stmt.orelse, both, memory, most)
+    if not both or ways[0] is None or ways[1] is None:
         return None
-    both = [name for name in ways[0] if name in ways[1]]
-    read = [stmt.cond, *ways[0].values(), *ways[1].values()]
-    if {e.buffer for value in read for e in loads(value)} & {*ways[0], *ways[1]}:
+    (first, found), (second, others) = ways
+    own = (*first, *second)
+    if any(s.buffer not in local for s in own):
         return None
-    pairs = [(ways[0][n], ways[1][n]) for n in both]
-    dear = any(_is_dear(value) for value in read[1:])
-    if not both or (dear and sum(effort(value) for pair in pairs for value in pair) > MOST_ADDED):
+    read = [stmt.cond, *found.values(), *others.values()]
+    if {e.buffer for value in read for e in loads(value)} & both or {e.buffer for e in loads(stmt.cond)} & written(own):
         return None
+    dear = any(_is_dear(value) for value in (*(s.value for s in own), *read[1:]))
+    if dear and sum(effort(value) for value in (*(s.value for s in own), *read[1:])) > most:
+        return None
+    pairs = [(found[n], others[n]) for n in found]
     if any(dtype_of(a) != dtype_of(b) for a, b in pairs):
         return None
-    return tuple(Store(n, (), Op("where", (stmt.cond, *p), dtype_of(p[0]))) for n, p in zip(both, pairs, strict=True))
+    chosen = (Op("where", (stmt.cond, *p), dtype_of(p[0])) for p in pairs)
+    return (*own, *(Store(n, (), value) for n, value in zip(found, chosen, strict=True)))
 
 
-def _chosen_before(stmt: If, memory: Memory) -> Body | None:
+def _chosen_before(stmt: If, memory: Memory, most: int) -> Body | None:
     """if c: n = v; else: n = w; s += w    ->    n = where(c, v, w); if not c: s += w"""
     adds = tuple(tuple(s for s in way if _only_adds(s)) for way in (stmt.then, stmt.orelse))
     numbers = tuple(tuple(s for s in way if not _only_adds(s)) for way in (stmt.then, stmt.orelse))
@@ -143,11 +160,11 @@ def _chosen_before(stmt: If, memory: Memory) -> Body | None:
     asked = {memory.root[a.buffer] for way in numbers for a in accesses(way) if a.mode == "r"}
     if changed & asked or made & {a.buffer for way in adds for a in accesses(way)}:
         return None
-    chosen = _chosen(replace(stmt, then=numbers[0], orelse=numbers[1]), memory, ())
+    chosen = _chosen(replace(stmt, then=numbers[0], orelse=numbers[1]), memory, (), most)
     return (*chosen, replace(stmt, then=adds[0], orelse=adds[1])) if chosen is not None else None
 
 
-def _numbers_before(stmt: If, memory: Memory, only: Container[str]) -> Body:
+def _numbers_before(stmt: If, memory: Memory, only: Container[str], most: int) -> Body:
     """if c: n = v; s += n; z[i] = -n    ->    n = v; if c: s += n; z[i] = -n
 
     Where the ways do nothing else than to add and to store, so that they may be masked (`select`)."""
@@ -164,7 +181,7 @@ def _numbers_before(stmt: If, memory: Memory, only: Container[str]) -> Body:
             if changed & {memory.root[e.buffer] for e in loads(s.value)}:
                 return (stmt,)
             numbers.append(s)
-    if len({s.buffer for s in numbers}) < len(numbers) or sum(effort(s.value) for s in numbers) > MOST_ADDED:
+    if len({s.buffer for s in numbers}) < len(numbers) or sum(effort(s.value) for s in numbers) > most:
         return (stmt,)
     if not all(dtype_of(s.value) not in INTEGERS and harmless(s.value, memory) for s in numbers):
         return (stmt,)
@@ -194,19 +211,28 @@ def _told_where_used(body: Body, memory: Memory, only: dict[str, int]) -> Body:
     return body
 
 
-def _values(body: Body, memory: Memory) -> _Values | None:
-    """What a branch leaves in numbers, told by what was there before; None: where it does anything else, or much."""
+def _numbers(body: Body, both: set[str], memory: Memory, most: int) -> tuple[list[Store], _Values] | None:
+    """What a branch has for itself, and what it leaves in the numbers that `both` ways set, told by what was there
+    before; None: where it does anything else, or much."""
+    own: list[Store] = []
     found: _Values = {}
+    asked: set[str] = set()
     for stmt in body:
         if not isinstance(stmt, Store) or stmt.index or stmt.op or not harmless(stmt.value, memory):
             return None
         if any(e.buffer in found for part in loads(stmt.value) for d in part.index for e in dim_loads(d)):
             return None
         value = map_expr(stmt.value, lambda e: _told(e, found))
-        if effort(value) > (MOST_CHOSEN if len(body) > FEW else MOST_ADDED):
-            return None  # of what is told twice in each line there is twice as much after each
-        found[stmt.buffer] = value
-    return found
+        if effort(value) > most:
+            return None
+        asked |= {e.buffer for e in loads(value)}
+        if stmt.buffer in both:
+            found[stmt.buffer] = value
+        elif stmt.buffer in asked or any(s.buffer == stmt.buffer for s in own):
+            return None  # it is another one by then
+        else:
+            own.append(replace(stmt, value=value))
+    return own, found
 
 
 def _told(expr: Expr, found: _Values) -> Expr:

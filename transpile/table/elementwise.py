@@ -88,6 +88,9 @@ add(Row("power_quarters", "", "a, b", "inner", _floating, MISSING, "lc_power_qua
 add(Row("held", "", "a", "inner", _floating, MISSING, "lc_held{f}({0})", flops=5))  # more than a variable: before all loops
 add(Row("at_least", "", "c, a", "inner", _floating, MISSING, "lc_at_least{f}({0}, {1})"))
 add(Row("at_most", "", "c, a", "inner", _floating, MISSING, "lc_at_most{f}({0}, {1})"))
+# A value, or the least that is none: of what branches keep the largest of, which leave out NaN (see passes/free.py).
+add(Row("above", "", "a, c", "inner", _floating, MISSING, "lc_above{f}({0}, {1})"))
+add(Row("below", "", "a, c", "inner", _floating, MISSING, "lc_below{f}({0}, {1})"))
 # A value or 0, in a loop that is vectorised (see passes/bits.py).
 add(Row("or_zero", "", "c, a", "inner", _floating, MISSING, "lc_or_zero{f}({0}, {1})"))
 # A value or what is there.
