@@ -14,9 +14,9 @@ ones is kept, and has all of it:
         if x[j] > top: top = x[j]     ->     for j in range(n): at = min(at, j if x[j] == largest else n - 1)
                                              top = with_derivative(largest, x[at] if largest > top else top)
 
-What is asked whether it is the largest is
-computed a second time for that: it must be the same to the last bit, so that it may be read, added and chosen, not
-multiplied. The few elements of a window, whose extents are known or configuration, stay in registers as they are.
+What is asked whether it is the largest is computed a second time for that, where it is the same to the last bit: read,
+added and chosen, not multiplied. Else the loop leaves it in a row, along which another loop asks. The few elements of a
+window, whose extents are known or configuration, stay in registers as they are.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from math import prod
 
 from ..transpile import construct
 from ..transpile.construct import const
-from ..transpile.dims import Dim
+from ..transpile.dims import ZERO, Dim
 from ..transpile.merge import mentions, merged_block
 from ..transpile.program import (
     FLOATS,
@@ -61,25 +61,21 @@ from ..transpile.program import (
 from ..transpile.renaming import rename_block
 from ..transpile.values import Fresh
 from .blocks import branch, rebound, taken
-from .rooms import most_trips
+from .larger import HINTS, Update, made_by, update_of
+from .rooms import most_rooms, most_trips, room
 
 FEW = 64  # elements of a window
 _EXACT = ("add", "subtract", "negative", "abs", "maximum", "minimum", "where")  # no part of an `a * b + c`
-_HINTS = {"maximum": "largest", "minimum": "smallest"}
-_SIDES = {"greater": 0, "greater_equal": 0, "less": 1, "less_equal": 1}  # of a comparison: the larger one
 
 
 @dataclass(frozen=True)
-class _Update:
-    """What makes a number the larger, or the smaller, of itself and of something else."""
+class _Row:
+    """A loop that leaves what it asks for in a row, with what stands before it, and a loop that asks that."""
 
-    stmt: Assign | If
-    name: str
-    op: str
-    new: Expr
-    type: Type
-    span: Span
-    last: bool | None = None  # of equal ones that a branch asks for, whether the last one is kept; None: they share
+    begun: list[Stmt]
+    filled: For
+    asked: For
+    update: Update
 
 
 def by_ties(function: Function, idle: Set[str]) -> tuple[Function, frozenset[str]]:
@@ -121,26 +117,48 @@ class _Ties:
     def loop(self, loop: For, before: set[str], done: list[Stmt]) -> list[Stmt]:
         starts: list[Stmt] = []
         ends: list[Stmt] = []
-        made = [bind for s in walk_stmts(loop.body) for bind in _made(s)]
+        made = [bind for s in walk_stmts(loop.body) for bind in made_by(s)]
         for bind in [bind for bind in made if bind.name not in self.idle]:
             name, renamed = self.with_one_name(loop, bind)
-            update = _update(renamed, name) if name in before - self.idle else None
+            update = update_of(renamed, name) if name in before - self.idle else None
             if update is None or self.is_window(renamed, update):
                 continue
-            if (needed := _needed(renamed, update, before)) is None:
+            needed, row = _needed(renamed, update, before), None
+            if needed is None and (row := self.in_a_row(renamed, update)) is not None:
+                update, needed = row.update, set()
+            of = row.asked if row else renamed
+            if needed is None or (update.last is not None and not _has_one_place(of, update, needed)):
                 continue
-            loop = renamed
             last = next((s for s in reversed(done) if name in rebound((s,))), None)
             known = last.value if isinstance(last, Assign) and isinstance(last.value, Const) else None
-            if update.last is not None:
-                if not _has_one_place(renamed, update, needed):
-                    continue
-                start, loop, end = self.kept(loop, update, needed, known)
+            start, found, end = (self.shared if update.last is None else self.kept)(of, update, needed, known)
+            if row:
+                loop, ends = row.filled, [*ends, *start, found, *end]
+                starts += row.begun
             else:
-                start, loop, end = self.shared(loop, update, needed, known)
-            starts += start
-            ends += end
+                loop, ends = found, [*ends, *end]
+                starts += start
         return [*starts, replace(loop, body=self.block(loop.body, before | {loop.var})), *ends]
+
+    def in_a_row(self, loop: For, update: Update) -> _Row | None:
+        """The loop with a row for what is asked whether it is the largest, and a loop along that."""
+        count = most_rooms(loop, {}, frozenset())
+        if count is None or abs(loop.step) != 1 or not any(s is update.stmt for s in loop.body):
+            return None
+        row, made = room(self.fresh(f"{update.name}_of"), update.type, [count])
+        place = _way(loop, Name(loop.var, Type("int"), Dim.of(loop.var)))
+        begun, there = [made], [Store(row, (At(place),), update.new, span=update.span)]
+        if isinstance(update.stmt, If) and (len(update.stmt.then) > 1 or update.stmt.orelse):
+            largest = Name(self.fresh(HINTS[update.op]), update.type)  # others ask for it on the way
+            self.found.add(largest.id)
+            begun.append(Assign(largest.id, Name(update.name, update.type), update.span))
+            there += rename_block((update.stmt,), {update.name: largest.id})
+        body = (x for s in loop.body for x in (there if s is update.stmt else (s,)))
+        along = Name(self.fresh(loop.var), Type("int"))
+        along = replace(along, value=Dim.of(along.id))
+        asked = update.asking(construct.index(row, (At(along),)))
+        rest = For(along.id, const(0), _way(loop, loop.stop), 1, (asked.stmt,), loop.span)
+        return _Row(begun, replace(loop, body=tuple(body)), rest, asked)
 
     def with_one_name(self, loop: For, bind: Assign) -> tuple[str, For]:
         """The loop with one name for a running value, that loops in loops and branches hand on under names of their own
@@ -156,17 +174,17 @@ class _Ties:
         (one,) = kept
         return one, replace(loop, body=_without_copies(rename_block(loop.body, dict.fromkeys(same - kept, one))))
 
-    def is_window(self, loop: For, update: _Update) -> bool:
+    def is_window(self, loop: For, update: Update) -> bool:
         around = [s for s in walk_stmts((loop,)) if isinstance(s, For) and _is_in(update.stmt, s.body)]
         trips = [most_trips(s) for s in around]
         known = prod(n.value for n in trips if n is not None and n.value is not None)
         return known <= FEW and all(n is not None and n.symbols() <= self.config for n in trips)
 
-    def begun(self, loop: For, update: _Update, known: Const | None) -> tuple[Name, list[Expr], list[Stmt], Stmt]:
+    def begun(self, loop: For, update: Update, known: Const | None) -> tuple[Name, list[Expr], list[Stmt], Stmt]:
         """A name for the largest, what it may be that was there before the loop, what stands there, and what makes it.
         `known`: what it begins with."""
         old = Name(update.name, update.type)
-        largest = Name(self.fresh(_HINTS[update.op]), update.type)
+        largest = Name(self.fresh(HINTS[update.op]), update.type)
         self.found.add(largest.id)
         start: list[Stmt] = [Assign(largest.id, known or old, update.span)]
         firsts: list[Expr] = []  # what it begins with may be the largest, too
@@ -177,7 +195,7 @@ class _Ties:
         return largest, firsts, start, replace(loop, body=_with(loop.body, update.stmt, found))
 
     def shared(
-        self, loop: For, update: _Update, needed: set[str], known: Const | None
+        self, loop: For, update: Update, needed: set[str], known: Const | None
     ) -> tuple[list[Stmt], Stmt, list[Stmt]]:
         """What is before the loop, the loop, and what is behind it: shares of what was the largest."""
         largest, firsts, start, found = self.begun(loop, update, known)
@@ -192,7 +210,7 @@ class _Ties:
         return start, found, end
 
     def kept(
-        self, loop: For, update: _Update, needed: set[str], known: Const | None
+        self, loop: For, update: Update, needed: set[str], known: Const | None
     ) -> tuple[list[Stmt], Stmt, list[Stmt]]:
         """The same where one of equal ones is kept: where it is."""
         largest, firsts, start, found = self.begun(loop, update, known)
@@ -216,7 +234,14 @@ class _Ties:
         return start, found, [Assign(at.id, none, update.span), search, asked]
 
 
-def _told(update: _Update, largest: Name, of: Expr) -> Assign:
+def _way(loop: For, place: Expr) -> Expr:
+    """How far a place is from where a loop begins."""
+    if loop.step < 0:
+        return construct.call("subtract", loop.start, place)
+    return place if construct.value_of(loop.start) == ZERO else construct.call("subtract", place, loop.start)
+
+
+def _told(update: Update, largest: Name, of: Expr) -> Assign:
     return Assign(update.name, construct.call("with_derivative", largest, of), update.span)
 
 
@@ -230,7 +255,7 @@ def _moved(expr: Expr, var: str, at: Name, own: Mapping[str, str]) -> Expr:
     return moved
 
 
-def _has_one_place(loop: For, update: _Update, needed: set[str]) -> bool:
+def _has_one_place(loop: For, update: Update, needed: set[str]) -> bool:
     """Whether it is found in one iteration of the loop, which a number of one place tells."""
     forward = loop.step == 1 and (not update.last or (construct.number_of(loop.start) or 0) >= 0)
     if update.last and construct.number_of(loop.start) is None:
@@ -254,16 +279,6 @@ def _share(value: Expr, largest: Name, ties: Name) -> Expr:
     return construct.call("share", construct.call("equal", value, largest), construct.call("divide", value, ties))
 
 
-def _made(stmt: Stmt) -> list[Assign]:
-    """What may make a number the larger of itself and of something else."""
-    match stmt:
-        case Assign(value=Call(op="maximum" | "minimum")):
-            return [stmt]
-        case If(cond=Call(op=op, args=args), then=then) if op in _SIDES:
-            return [s for s in then if isinstance(s, Assign) and s.value in args and s.value.type.dtype in FLOATS]
-    return []
-
-
 def _without_copies(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     """Without `v = v`, and branches that did only that."""
     done: list[Stmt] = []
@@ -279,29 +294,7 @@ def _without_copies(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     return tuple(done)
 
 
-def _update(loop: For, name: str) -> _Update | None:
-    """What makes a number the larger of itself and of something else, where the loop does nothing else with it."""
-    stmts = list(walk_stmts(loop.body))
-    reads = sum(isinstance(e, Name) and e.id == name for s in stmts for x in stmt_exprs(s) for e in walk(x))
-    binds = [s for s in stmts if getattr(s, "name", None) == name]
-    match binds:
-        case [Assign(value=value, span=span) as bind] if not value.type.rank and value.type.dtype in FLOATS:
-            old = Name(name, value.type)
-            if reads != 1:
-                return None
-            if isinstance(value, Call) and value.op in _HINTS and old in value.args:
-                (new,) = (a for a in value.args if a != old)
-                return _Update(bind, name, value.op, new, value.type, span)
-            asked = next((s for s in stmts if isinstance(s, If) and any(t is bind for t in s.then)), None)
-            match asked:
-                case If(cond=Call(op=op, args=args)) if op in _SIDES and {*args} == {old, value}:
-                    larger = args[_SIDES[op]]
-                    kind = "maximum" if larger == value else "minimum"
-                    return _Update(asked, name, kind, value, value.type, span, last=op.endswith("equal"))
-    return None
-
-
-def _needed(loop: For, update: _Update, before: set[str]) -> set[str] | None:
+def _needed(loop: For, update: Update, before: set[str]) -> set[str] | None:
     """The names of the loop's own that what is asked for hangs on; None where it cannot be asked again."""
     stmts = list(walk_stmts(loop.body))
     if any(isinstance(s, While) and _is_in(update.stmt, s.body) for s in stmts):
@@ -324,7 +317,7 @@ def _needed(loop: For, update: _Update, before: set[str]) -> set[str] | None:
     return needed
 
 
-def _stays(array: str, expr: Expr, loop: For, update: _Update) -> bool:
+def _stays(array: str, expr: Expr, loop: For, update: Update) -> bool:
     """Whether what is read of an array is, behind the loop, what it was: each iteration has written it before, at a
     place of its own."""
     around = [s.var for s in (loop, *walk_stmts(loop.body)) if isinstance(s, For) and _is_in(update.stmt, s.body)]

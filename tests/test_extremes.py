@@ -220,8 +220,8 @@ def test_the_others_have_no_part_in_it(package):
         ("window", False),
         ("of_a_hundred", True),
         ("in_a_while", False),
-        ("changed", False),
-        ("product", False),
+        ("changed", True),
+        ("product", True),
     ],
 )
 def test_where_it_is_so(tmp_path, name, shares):

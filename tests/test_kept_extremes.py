@@ -94,7 +94,7 @@ def of_sums(a: real["N"], b: real["N"]) -> real["2"]:
 
 @layer
 def of_products(a: real["N"], b: real["N"]) -> real[""]:
-    """What may be rounded otherwise is not asked for."""
+    """What may be rounded otherwise is left in a row."""
     best = -1e30
     for k in range(a.shape[0]):
         v = a[k] * b[k] + 0.1
@@ -104,8 +104,51 @@ def of_products(a: real["N"], b: real["N"]) -> real[""]:
 
 
 @layer
+def nearest(x: real["N D"], book: real["K D"]) -> real["N D"]:
+    """As of a vector quantiser: with the place, of sums of a loop."""
+    y = np.zeros_like(x)
+    for i in range(x.shape[0]):
+        best = 1e30
+        at = 0
+        for k in range(book.shape[0]):
+            d = 0.0
+            for c in range(x.shape[1]):
+                d += (x[i, c] - book[k, c]) ** 2
+            if d < best:
+                best = d
+                at = k
+        for c in range(x.shape[1]):
+            y[i, c] = book[at, c] * best
+    return y
+
+
+@layer
+def chamfer(a: real["N 2"], b: real["M 2"]) -> real[""]:
+    """Equal ones share."""
+    total = 0.0
+    for i in range(len(a)):
+        best = np.inf
+        for j in range(len(b)):
+            best = min(best, (a[i, 0] - b[j, 0]) ** 2 + (a[i, 1] - b[j, 1]) ** 2)
+        total += best
+    return total
+
+
+@layer
+def of_earlier(x: real["N"]) -> real["N"]:
+    """As many as a counter says, backwards, from some place on."""
+    y = np.zeros_like(x)
+    for i in range(2, x.shape[0]):
+        top = x[i]
+        for j in reversed(range(1, i)):
+            top = max(top, x[j] * x[i] - 0.3 * x[j])
+        y[i] = top
+    return y
+
+
+@layer
 def of_pairs(x: real["N M"]) -> real[""]:
-    """One number does not tell where it is: each row has its own."""
+    """One number does not tell where it is."""
     best = -1e30
     for i in range(x.shape[0]):
         for j in range(x.shape[1]):
@@ -159,12 +202,19 @@ SHAPES = {
     "of_some": [(37,)],
     "of_sums": [(33,), (33,)],
     "of_products": [(6,), (6,)],
+    "nearest": [(4, 3), (40, 3)],
+    "chamfer": [(17, 2), (9, 2)],
+    "of_earlier": [(70,)],
     "of_pairs": [(3, 5)],
     "along": [(9,)],
     "backwards": [(7,)],
     "segments": [(12, 5)],
 }
-KEPT = ("rows", "first", "last", "least", "least_last", "of_some", "of_sums", "of_pairs", "segments")
+KEPT = (
+    *("rows", "first", "last", "least", "least_last", "of_some", "of_sums", "segments"),
+    *("of_products", "nearest"),
+)
+IN_A_ROW = ("of_products", "nearest", "chamfer", "of_earlier")
 
 
 @pytest.fixture(scope="module")
@@ -194,6 +244,21 @@ def test_where_it_is_so(tmp_path, name):
     text = gradient_of(tmp_path, TEXT, name)
     assert bool(re.search(r"(at(_\d)?) = np.m\w+\(\1, np.where", text)) == (name in KEPT), text
     assert name not in KEPT or "m_saved" not in text, text
+    assert ("best_of = " in text or "top_of = " in text) == (name in IN_A_ROW), text
+
+
+def test_equal_ones_in_a_row_share(package):
+    a, b = np.zeros((1, 2)), np.array([[1.0, 0.0], [0.0, 1.0], [3.0, 0.0], [0.0, -1.0]])
+    d_a, d_b = _gradient(package.chamfer, a, b)
+    np.testing.assert_allclose(d_b, np.array([[2, 0], [0, 2], [0, 0], [0, -2]]) / 3)
+    np.testing.assert_allclose(d_a, [[-2 / 3, 0]])
+
+
+def test_of_equal_ones_in_a_row_the_first_is_kept(package):
+    x, book = np.zeros((1, 3)), np.array([[2.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0]])
+    d_x, d_book = _gradient(package.nearest, x, book)
+    np.testing.assert_allclose(d_x, [[0, -2, 0]])
+    np.testing.assert_allclose(d_book, [[0, 0, 0], [1, 3, 1], [0, 0, 0], [0, 0, 0]])
 
 
 def _gradient(layer, *values):
