@@ -4,6 +4,8 @@
 
    Every function is a `static inline` without branches, so that gcc vectorises the loop it is inlined into
    (`#pragma omp simd`, -O3, 512-bit vectors), for float and double alike. Exceptions call libm and say "libm".
+   One choice after the other, none by (a) & (b): where gcc knows one of them on some way, it keeps a truth for the
+   other, which it cannot vectorise.
    Infinities, NaN, signed zeros, denormals and overflow follow C99 Annex F, or NumPy where it has a view.
 
    Names: lc_<numpy name>, with an `f` for float. lc__* is private.
@@ -939,7 +941,8 @@ LC_FN double lc_cbrt(double x)
 {
     double a = lc_abs(x), y = lc_exp(lc_log(a) * 0x1.5555555555555p-2);
     y -= (y - a / (y * y)) * 0x1.5555555555555p-2; /* Newton: ln(a) may have lost eight bits */
-    return (a == 0) | (a == LC_INF) ? x : lc_copysign(y, x);
+    y = a == LC_INF ? x : lc_copysign(y, x);
+    return a == 0 ? x : y;
 }
 
 /* No overflow in double; an infinity wins over NaN (C99 F.9.4.3). */
@@ -995,14 +998,16 @@ LC_FN float lc_power_quartersf(float x, float y)
     float a = lc_absf(x), r = lc_sqrtf(a), c = lc_absf(y);
     float p = c == 0.25f ? lc_sqrtf(r) : (c == 0.5f ? r : (c == 0.75f ? lc__power34f(a) : a * r));
     p = y > 0 ? p : (c == 1.5f ? 1.f / a / r : 1.f / p);
-    return (x < 0) & (x > -LC_INFF) ? LC_NANF : p;
+    float of = x > -LC_INFF ? LC_NANF : p;
+    return x < 0 ? of : p;
 }
 LC_FN double lc_power_quarters(double x, double y)
 {
     double a = lc_abs(x), r = lc_sqrt(a), c = lc_abs(y);
     double p = c == 0.25 ? lc_sqrt(r) : (c == 0.5 ? r : (c == 0.75 ? lc__power34(a) : a * r));
     p = y > 0 ? p : (c == 1.5 ? 1. / a / r : 1. / p);
-    return (x < 0) & (x > -LC_INF) ? LC_NAN : p;
+    double of = x > -LC_INF ? LC_NAN : p;
+    return x < 0 ? of : p;
 }
 
 /* ---- division with NumPy's meaning --------------------------------------------------------------------------- */
@@ -1100,7 +1105,8 @@ LC_FN double lc_logit(double p)
 {
     double o = 1. - p, far = lc_log(p / o);
     double near = p < 0.5 ? -lc_log1p((1. - 2. * p) / p) : lc_log1p((2. * p - 1.) / o);
-    return (p > 0.25) & (p < 0.75) ? near : far;
+    near = p > 0.25 ? near : far;
+    return p < 0.75 ? near : far;
 }
 LC_FN float lc_logitf(float p) { double d = p; return (float)lc_log(d / (1. - d)); }
 
