@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ..transpile.construct import value_of
-from ..transpile.dims import Dim
+from ..transpile.dims import Atom, Dim
 from ..transpile.program import NOWHERE, At, Call, Expr, For, Item, Mask, NewAxis, Slice, Span, While
 from .linear import Form, contradictory
 
@@ -45,7 +45,10 @@ def cases(access: Access, side: str) -> list[Case]:
         return linear(dim, side, counters) if dim is not None else None
 
     ranges = bounds(access.loops)
-    held = [tuple(f for f in map(form, [*ranges, *some]) if f is not None) for some in _held(access.guards)]
+    held = [
+        tuple(f for dim in (*ranges, *some) for part in _each(dim) if (f := form(part)) is not None)
+        for some in _held(access.guards)
+    ]
     found = [Case((), around) for around in held if not contradictory(around)]
     items = access.items or ()
     if any(isinstance(i, Mask) for i in items):
@@ -94,6 +97,16 @@ _OPPOSITE = {"less": "greater_equal", "less_equal": "greater", "greater": "less_
 
 
 _MOST = 8  # readings of conditions: beyond, they are taken to say nothing
+
+
+def _each(dim: Dim) -> list[Dim]:
+    """What is >= 0 where this is: both, of the lesser of two."""
+    for monomial, c in dim.terms:
+        match monomial:
+            case (Atom("min" | "max" as kind, (p, q)),) if (c > 0) == (kind == "min"):
+                rest = dim - Dim(((monomial, c),))
+                return [part for one in (p, q) for part in _each(one * c + rest)]
+    return [dim]
 
 
 def _held(guards: Guards) -> list[list[Dim]]:

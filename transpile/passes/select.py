@@ -137,17 +137,23 @@ def _chosen(stmt: If, memory: Memory, local: Container[str], most: int) -> Body 
     own = (*first, *second)
     if any(s.buffer not in local for s in own):
         return None
-    read = [stmt.cond, *found.values(), *others.values()]
-    if {e.buffer for value in read for e in loads(value)} & both or {e.buffer for e in loads(stmt.cond)} & written(own):
+    asked = [_asked((*(s.value for s in way), *told.values())) for way, told in ways]
+    if asked[0] & written(second) or asked[1] & written(first) or _asked((stmt.cond,)) & (both | written(own)):
+        return None  # what another iteration has left
+    if _asked((*found.values(), *others.values())) & both:
         return None
-    dear = any(_is_dear(value) for value in (*(s.value for s in own), *read[1:]))
-    if dear and sum(effort(value) for value in (*(s.value for s in own), *read[1:])) > most:
+    values = [*(s.value for s in own), *found.values(), *others.values()]
+    if any(map(_is_dear, values)) and effort(*values) > most:
         return None
     pairs = [(found[n], others[n]) for n in found]
     if any(dtype_of(a) != dtype_of(b) for a, b in pairs):
         return None
     chosen = (Op("where", (stmt.cond, *p), dtype_of(p[0])) for p in pairs)
     return (*own, *(Store(n, (), value) for n, value in zip(found, chosen, strict=True)))
+
+
+def _asked(values: Iterable[Expr]) -> set[str]:
+    return {e.buffer for value in values for e in loads(value)}
 
 
 def _chosen_before(stmt: If, memory: Memory, most: int) -> Body | None:
