@@ -147,7 +147,8 @@ class _Ties:
             return None
         row, made = room(self.fresh(f"{update.name}_of"), update.type, [count])
         place = _way(loop, Name(loop.var, Type("int"), Dim.of(loop.var)))
-        begun, there = [made], [Store(row, (At(place),), update.new, span=update.span)]
+        begun: list[Stmt] = [made]
+        there: list[Stmt] = [Store(row, (At(place),), update.new, span=update.span)]
         if isinstance(update.stmt, If) and (len(update.stmt.then) > 1 or update.stmt.orelse):
             largest = Name(self.fresh(HINTS[update.op]), update.type)  # others ask for it on the way
             self.found.add(largest.id)
@@ -180,7 +181,7 @@ class _Ties:
         known = prod(n.value for n in trips if n is not None and n.value is not None)
         return known <= FEW and all(n is not None and n.symbols() <= self.config for n in trips)
 
-    def begun(self, loop: For, update: Update, known: Const | None) -> tuple[Name, list[Expr], list[Stmt], Stmt]:
+    def begun(self, loop: For, update: Update, known: Const | None) -> tuple[Name, list[Expr], list[Stmt], For]:
         """A name for the largest, what it may be that was there before the loop, what stands there, and what makes it.
         `known`: what it begins with."""
         old = Name(update.name, update.type)
@@ -196,7 +197,7 @@ class _Ties:
 
     def shared(
         self, loop: For, update: Update, needed: set[str], known: Const | None
-    ) -> tuple[list[Stmt], Stmt, list[Stmt]]:
+    ) -> tuple[list[Stmt], For, list[Stmt]]:
         """What is before the loop, the loop, and what is behind it: shares of what was the largest."""
         largest, firsts, start, found = self.begun(loop, update, known)
         ties, shares = (Name(self.fresh(hint), update.type) for hint in ("ties", update.name))
@@ -211,7 +212,7 @@ class _Ties:
 
     def kept(
         self, loop: For, update: Update, needed: set[str], known: Const | None
-    ) -> tuple[list[Stmt], Stmt, list[Stmt]]:
+    ) -> tuple[list[Stmt], For, list[Stmt]]:
         """The same where one of equal ones is kept: where it is."""
         largest, firsts, start, found = self.begun(loop, update, known)
         at, counter = Name(self.fresh("at"), Type("int")), Name(loop.var, Type("int"), Dim.of(loop.var))

@@ -130,14 +130,14 @@ def _chosen(stmt: If, memory: Memory, local: Container[str], most: int) -> Body 
     """Choices in place of a branch that only has numbers: those that one way has for itself stand before it. `local`:
     those that nothing else asks for."""
     both = written(stmt.then) & written(stmt.orelse)
-    ways = _numbers(stmt.then, both, memory, most), _numbers(stmt.orelse, both, memory, most)
-    if not both or ways[0] is None or ways[1] is None:
+    way, other = (_numbers(body, both, memory, most) for body in (stmt.then, stmt.orelse))
+    if not both or way is None or other is None:
         return None
-    (first, found), (second, others) = ways
+    (first, found), (second, others) = way, other
     own = (*first, *second)
     if any(s.buffer not in local for s in own):
         return None
-    asked = [_asked((*(s.value for s in way), *told.values())) for way, told in ways]
+    asked = [_asked((*(s.value for s in made), *told.values())) for made, told in (way, other)]
     if asked[0] & written(second) or asked[1] & written(first) or _asked((stmt.cond,)) & (both | written(own)):
         return None  # what another iteration has left
     if _asked((*found.values(), *others.values())) & both:
