@@ -107,7 +107,7 @@ class _State:
             return None
         phases = [phase for phase in phases if phase]
         crossing = sorted(n for n in private if sum(n in touched(phase) for phase in phases) > 1)
-        gang = self.size(loop, phases, set(crossing))
+        gang = self.size(loop, phases, set(crossing), memory.root)
         if loop.var in gang.symbols().union(*(d.symbols() for n in crossing for d in self.table[n].shape)):
             return None  # rows of different lengths
         kept = {n: replace(self.table[n], name=self.names.fresh(f"{n}_of")) for n in crossing}
@@ -192,8 +192,9 @@ class _State:
             return stmt.buffer in private
         return not stmt.op and any(d == Dim.of(var) for d in stmt.index)
 
-    def size(self, loop: For, phases: Sequence[Body], crossing: set[str]) -> Dim:
-        """How many rows a gang has: those of which the first cache holds what loops of a later phase go along again."""
+    def size(self, loop: For, phases: Sequence[Body], crossing: set[str], root: Mapping[str, str]) -> Dim:
+        """How many rows a gang has: those of which the first cache holds what loops of a later phase go along again, by
+        whatever name."""
         seen: dict[Place, set[int]] = {}
         sizes: dict[Place, Dim] = {}
         for k, phase in enumerate(phases):
@@ -201,7 +202,7 @@ class _State:
                 if a.index and a.loops and (a.buffer in crossing or any(loop.var in d.symbols() for d in a.index)):
                     inner = {x.var for x in a.loops}
                     along = [bool(d.symbols() & inner) for d in a.index]
-                    place = a.buffer, tuple(d for d, moves in zip(a.index, along) if not moves)
+                    place = root[a.buffer], tuple(d for d, moves in zip(a.index, along) if not moves)
                     size = product(n for n, moves in zip(self.table[a.buffer].shape, along) if moves)
                     seen.setdefault(place, set()).add(k)
                     sizes[place] = maximum(sizes.get(place, size), size)
