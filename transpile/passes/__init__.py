@@ -48,6 +48,7 @@ from .lanes import lanes
 from .layout import layout
 from .linear import linear
 from .lives import lives
+from .looked import looked
 from .lulls import lulls
 from .narrow import narrow
 from .natural import natural
@@ -72,6 +73,7 @@ from .scatter import scatter
 from .sections import sections
 from .select import select
 from .separable import separable
+from .settled import settled
 from .share import share
 from .slabs import slabs
 from .spans import spans
@@ -89,6 +91,7 @@ from .tally import tally
 from .terms import terms
 from .tidy import tidy
 from .triangles import triangles
+from .trusted import trusted
 from .turn import turn
 from .unroll import steps, unroll
 from .usual import Versions
@@ -115,6 +118,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("wrapped", wrapped),  # an index that wraps is a place around its axis
     ("ends", ends),  # what fails from some step on ends the loop there
     ("steady", steady),  # what is asked of an index that a loop does not change is asked before it
+    ("settled", settled),  # ... and what all examples ask alike, before the loop over them
     ("aside", aside),  # what a loop adds at one place of what it goes along is added up beside it
     ("chosen", chosen),  # what two ways compute alike is computed once, of an argument that is chosen
     ("free", free),  # user loops with independent iterations are maps
@@ -129,6 +133,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("narrow", narrow),  # what is the same all along an axis has no such axis
     ("terms", terms),  # a product that is added beside something else is added on its own
     ("once", once),  # what no example changes is made before the loop over them
+    ("looked", looked),  # ... and what is looked up where no example changes it
     ("summed", summed),  # what is linear in what each example leaves is made of the sum
     ("recur", recur),  # what a loop carries is alone in it, where the rest are products of matrices
     ("within", within),  # what is summed where windows are goes there only, a product of matrices
@@ -179,6 +184,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("sections", sections),  # what chooses by its place along a row is a loop for each choice
     ("carry", carry),  # sums of short rows are carried over many of them
     ("lulls", lulls),  # a number that seldom changes stands still for a few steps
+    ("trusted", trusted),  # whether all places that a row looks up are there is asked before it
     ("accumulate", accumulate),  # sums run in registers, and in blocks
     ("select", select),  # what a branch adds is chosen
     ("ease", ease),  # tanh(log1p(v)) is a quotient

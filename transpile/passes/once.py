@@ -91,7 +91,7 @@ class Examples:
     def may_move(self, stmt: Stmt) -> bool:
         """Whether it asks nothing of an example, and does no harm where there is none."""
         alike = asks_nothing_of(self.loop.var, stmt)
-        return alike and written((stmt,)) <= self.own and _is_harmless(stmt, self.memory)
+        return alike and written((stmt,)) <= self.own and is_harmless(stmt, self.memory)
 
     def chosen(self, steady: set[int]) -> set[int]:
         """Those that are worth it, what they need, and what reads between two of them."""
@@ -159,17 +159,17 @@ def asks_nothing_of(var: str, stmt: Stmt) -> bool:
     return var not in dims and not any(var in symbols(e) for s in walk((stmt,)) for e in own_exprs(s))
 
 
-def _is_harmless(stmt: Stmt, memory: Memory) -> bool:
+def is_harmless(stmt: Stmt, memory: Memory) -> bool:
     match stmt:
         case Comment():
             return True
         case Store(buffer, index, value):
             return harmless(value, memory) and is_within(buffer, index, memory, ())
         case For(body=body):
-            return all(_is_harmless(s, memory.inside(stmt)) for s in body)
+            return all(is_harmless(s, memory.inside(stmt)) for s in body)
         case If(cond, then, orelse):
-            return harmless(cond, memory) and all(_is_harmless(s, memory) for s in (*then, *orelse))
+            return harmless(cond, memory) and all(is_harmless(s, memory) for s in (*then, *orelse))
     return False
 
 
-__all__ = ["Examples", "asks_nothing_of", "once", "own_temporaries"]
+__all__ = ["Examples", "asks_nothing_of", "is_harmless", "once", "own_temporaries"]
