@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from ..dims import Atom, Dim, minimum
 from ..ir import (
@@ -54,6 +55,7 @@ MANY_LANES = 64
 NONE = Const(0, "i64")
 # What counts the turns of a loop -> those of each lane, what it began with, and the mask of lanes that count.
 Turns = dict[str, tuple[str, Const, Expr | None]]
+FEWEST = 6  # statements of something dear
 NARROW = 32  # a loop known to be this short fills few vectors, and what comes before and after it costs as much
 
 
@@ -327,6 +329,23 @@ def is_recurrence(stmt: Stmt) -> bool:
 def asks_of_some(stmt: Stmt) -> bool:
     """Whether it is a branch with a check, which no choice of values can be."""
     return isinstance(stmt, If) and has((stmt,), Check)
+
+
+def over(loop: For) -> Load | None:
+    """A truth by which a loop does something dear, or next to nothing: a variable that nothing sets in the loop but to
+    say no, or an array of which each turn has one."""
+    for stmt in loop.body:
+        match stmt:
+            case If(Load(name, index) as flag, then) if sum(1 for _ in walk(then)) >= FEWEST:
+                stores = [s for s in walk(loop.body) if isinstance(s, Store) and s.buffer == name]
+                told = all(s.value == Const(False, "bool") and not index and not s.op for s in stores)
+                steady = not any(True for d in index for _ in dim_loads(d)) and name not in in_dims(loop)
+                return flag if told and steady and {x for d in index for x in d.symbols()} <= {loop.var} else None
+    return None
+
+
+def asks(stmt: Stmt, flag: Load) -> TypeGuard[If]:
+    return isinstance(stmt, If) and stmt.cond == flag
 
 
 def _chain(lists: tuple[Body, ...]) -> bool:

@@ -36,11 +36,13 @@ from .alike import LANES, MANY_LANES, NARROW, asks_of_some, is_recurrence
 from .asking import asking
 from .depend import Memory
 from .flatten import flat_elements
+from .in_hand import in_hand
 from .products import step
 from .side_by_side import Mixed
 from .together import Together
 from .tree import (
     Body,
+    Index,
     Names,
     accesses,
     bodies,
@@ -57,6 +59,7 @@ from .tree import (
 )
 from .work import work
 
+FEW_APART = 16  # numbers of an element: its neighbour's lie behind them
 FEWEST = 4  # examples of a group: fewer go one by one
 MOST_TERMS = 64  # a lane adds one by one: more would round worse than NumPy's sums in pairs
 MOST_BYTES = 2**26  # of a thread's arrays with an axis of lanes
@@ -163,6 +166,12 @@ def _along_elements(
     in memory, where there are as many; else what `batched` is."""
     table = {b.name: b for b in kernel.buffers}
     found = list(_elements(nest, (), table))
+    others: Body = (nest,) if batched is None else tuple(batched[0])
+    kernel = kernel if batched is None else batched[1]
+    if not found and (held := in_hand(nest, kernel)) is not None:
+        nest, kernel = held
+        table = {b.name: b for b in kernel.buffers}
+        found = list(_elements(nest, (), table))
     if (
         not found
         or (batched is not None and found[0][0] is nest and not _is_along_memory(nest, table))
@@ -180,10 +189,7 @@ def _along_elements(
     if terms.symbols() & variables or (terms.value or 0) > MOST_TERMS:
         return None  # what a counter says is not known before its loop
     both = batched is not None and extent.value is None and found[0][0] is not nest
-    others: Body = (nest,)
     if both or terms.value is None:
-        if batched is not None:
-            kernel, others = batched[1], tuple(batched[0])
         apart = Together(kernel, nest)
         nest = apart.alone(nest)
         kernel = replace(kernel, buffers=(*kernel.buffers, *apart.made), body=(*others, nest))
@@ -248,10 +254,18 @@ def _terms(loops: Iterable[For], kernel: Kernel) -> Dim:
 
 
 def _is_along_memory(loop: For, table: Mapping[str, Buffer]) -> bool:
-    """Whether each iteration reads and writes beside the one before, wherever it does so in places of its own."""
-    places = [(a.index, table[a.buffer].shape) for a in accesses(loop.body) if a.index]
-    own = [(i, s) for i, s in places if any(loop.var in d.symbols() for d in i)]
-    return bool(own) and all(step(i, s, loop.var) == 1 for i, s in own)
+    """Whether each iteration reads and writes beside the one before, wherever it does so in places of its own; what is
+    done once may be some places further."""
+    steps = [(step(i, table[n].shape, loop.var) or MANY_LANES, often) for n, i, often in _own_places(loop)]
+    return bool(steps) and all(s == 1 or (not often and 0 < s <= FEW_APART) for s, often in steps)
+
+
+def _own_places(loop: For) -> Iterator[tuple[str, Index, bool]]:
+    """Of an iteration, and whether each turn of a recurrence goes there."""
+    for stmt in loop.body:
+        for a in accesses((stmt,)):
+            if a.index and any(loop.var in d.symbols() for d in a.index):
+                yield a.buffer, a.index, is_recurrence(stmt)
 
 
 def _in_place_of(loop: For, new: Body, body: Body) -> Body:

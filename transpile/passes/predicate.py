@@ -33,6 +33,16 @@ def only_within(name: str, inside: Body, loop: For) -> bool:
     return len(own) == uses and bool(own) and _first_stores(inside, name)
 
 
+def stays_within(name: str, inside: Body, loop: For) -> bool:
+    """The same, but that branches and loops in the body may read it, too."""
+    uses = sum(a.buffer == name for a in accesses(loop.body))
+    mine = [a for a in accesses(inside) if a.buffer == name]
+    stores = [s for s in inside if isinstance(s, Store) and s.buffer == name]
+    if not mine or len(mine) != uses or len({a.index for a in mine}) > 1:
+        return False
+    return sum(a.writes for a in mine) == len(stores) and _first_stores(inside, name)
+
+
 def made_each_turn(name: str, inside: Body, loop: For) -> bool:
     """Stored by a plain store on each way through the body before it is read there, then used in it only."""
     uses = sum(a.buffer == name for a in accesses(loop.body))
@@ -92,4 +102,4 @@ def _is_safe(dim: Dim, safe: Collection[str]) -> bool:
     return False
 
 
-__all__ = ["conjunction", "harmless", "is_within", "masked", "may_trap", "only_within"]
+__all__ = ["conjunction", "harmless", "is_within", "masked", "may_trap", "only_within", "stays_within"]

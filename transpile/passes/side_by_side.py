@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..dims import Dim, minimum, product
-from ..ir import Buffer, Cast, Expr, For, If, Int, Load, Op, Stmt, Store
-from .alike import LANES, Alike
+from ..ir import Buffer, Cast, Const, Expr, For, If, Int, Load, Op, Stmt, Store
+from .alike import LANES, Alike, names_in
 from .predicate import conjunction
 from .share import dtype_of
-from .tree import Access, Body, accesses, map_all, map_bodies, substitute, walk
+from .tree import Access, Body, accesses, map_all, map_bodies, substitute, touched, walk, written
 
 
 class Mixed(Exception):
@@ -166,6 +166,47 @@ class SideBySide(Alike):
 
         body = substitute((stmt,), {self.loop.var: self.number(lane, valid), self.position: lane})
         return store(map_all(body, load)[0])
+
+    # -- one loop for many statements --------------------------------------------------------------------------
+    def joined(self, body: Body) -> Body:
+        """Neighbouring lane loops are one; what is only set between them is set before, and what all lanes add up there
+        is added behind."""
+        found: list[Stmt] = []
+        for stmt in body:
+            behind: list[Stmt] = []
+            while found and self._is_lane(stmt) and self._may_wait(found[-1], stmt):
+                behind.insert(0, found.pop())
+            last = found[-1] if found else None
+            if self._is_lane(last) and self._is_set(stmt) and not written((stmt,)) & touched(found[-1:]):
+                found.insert(-1, stmt)
+            elif self._is_lane(stmt) and self._is_lane(last):
+                assert isinstance(stmt, For)
+                assert isinstance(last, For)
+                found[-1] = replace(last, body=last.body + substitute(stmt.body, {stmt.var: Dim.of(last.var)}))
+            else:
+                found.append(stmt)
+            found += behind
+        return tuple(found)
+
+    def _may_wait(self, sums: Stmt, lane: Stmt) -> bool:
+        """Whether it adds up numbers of lanes, with which a loop over them that follows has nothing to do."""
+        if not isinstance(sums, For) or sums.hi != self.extent or self._is_lane(sums):
+            return False
+        if not all(isinstance(s, Store) and s.op and s.index and s.buffer not in self.wide for s in sums.body):
+            return False
+        roots = self.memory.roots
+        apart = roots(written((sums,))).isdisjoint(roots(touched((lane,))))
+        return apart and roots(written((lane,))).isdisjoint(roots(touched((sums,))))
+
+    def _is_set(self, stmt: Stmt) -> bool:
+        if not isinstance(stmt, Store) or stmt.index or stmt.op:
+            return False
+        return isinstance(stmt.value, Const) or stmt.buffer in self.same
+
+    def _is_lane(self, stmt: Stmt | None) -> bool:
+        if not isinstance(stmt, For) or stmt.hi != self.extent or stmt.kind != "map":
+            return False
+        return all(isinstance(s, Store) and (not s.index or names_in(s.index, stmt.var)) for s in stmt.body)
 
 
 def _map(var: Dim, extent: Dim | int, stmt: Stmt) -> For:

@@ -27,6 +27,7 @@ from .work import effort
 
 EMPTY: Mapping[str, Expr] = MappingProxyType({})
 LONGEST = 200  # parts of an expression that is told in full
+LONG = 8  # iterations
 DEAR = 10  # flops: a function of the mathematical library
 
 
@@ -113,21 +114,28 @@ class _State:
         return _again(found, level) > max(inner, default=0)
 
     def candidates(
-        self, body: Body, loops: tuple[For, ...], level: int, changed: set[str], told: Mapping[str, Expr] = EMPTY
+        self,
+        body: Body,
+        loops: tuple[For, ...],
+        level: int,
+        changed: set[str],
+        told: Mapping[str, Expr] = EMPTY,
+        seldom: bool = False,
     ) -> Iterator[_Candidate]:
         """The dear expressions of a nest that the loops from `level` inwards name in places only, of what it does not
-        change. `told`: variables that stand for such, too."""
+        change. `told`: variables that stand for such, too. `seldom`: perhaps not asked for each time; still, where
+        whole grids come to one place, asking costs more than its value does."""
         told = dict(told)
         for k, stmt in enumerate(body):
             if isinstance(stmt, Store):
-                yield from self.of_expr(stmt.value, loops, level, changed, told)
+                found = self.of_expr(stmt.value, loops, level, changed, told)
+                yield from (c for c in found if not seldom or _of_a_grid(c, level))
                 if self.is_own(stmt, body[k:]) and _may_be_told(full := _in_full(stmt.value, told)):
                     told[stmt.buffer] = full
-            if isinstance(stmt, If) and any(True for _ in loads(stmt.cond)):
-                continue  # perhaps seldom asked for
+            some = seldom or (isinstance(stmt, If) and any(True for _ in loads(stmt.cond)))
             inner = (*loops, stmt) if isinstance(stmt, For) else loops
             for block in bodies(stmt):
-                yield from self.candidates(block, inner, level, changed, told)
+                yield from self.candidates(block, inner, level, changed, told, some)
 
     def is_own(self, stmt: Store, rest: Body) -> bool:
         """Whether it sets a variable that is set nowhere else, and nothing reads but what follows it."""
@@ -184,6 +192,13 @@ def _again(found: _Candidate, level: int) -> int:
     if loops[-1].var not in named:
         return 0
     return sum(loop.var not in named for loop in loops) + sum(_overlap(d, loops) for d in found.axes)
+
+
+def _of_a_grid(found: _Candidate, level: int) -> bool:
+    """Whether two loops or more, none known to be short, come to each place again and again."""
+    named = set().union(*(d.symbols() for d in found.axes))
+    others = [loop.hi - loop.lo for loop in found.loops[level:] if loop.var not in named and loop.kind == "map"]
+    return sum(n.value is None or n.value >= LONG for n in others) >= 2
 
 
 def _overlap(place: Dim, loops: Sequence[For]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..dims import Atom, Dim
+from ..dims import Atom, Dim, minimum
 from ..ir import (
     FLOATS,
     Cast,
@@ -26,23 +26,25 @@ from ..ir import (
     Store,
     While,
 )
-from .alike import NONE, Turns, is_recurrence, names_in
-from .predicate import conjunction, made_each_turn, masked, only_within
+from .alike import LANES, NONE, Turns, asks, is_recurrence, over
+from .predicate import conjunction, made_each_turn, masked, stays_within
 from .side_by_side import SideBySide
 from .tree import (
     Body,
     Index,
     accesses,
+    anew,
     dim_loads,
     map_all,
     map_dim,
     rename_buffers,
-    substitute,
     symbols_of,
     touched,
     walk,
     written,
 )
+
+STRIP = 16  # turns
 
 
 class Together(SideBySide):
@@ -150,7 +152,8 @@ class Together(SideBySide):
                 self.maps -= 1
                 return (replace(stmt, body=inside),)
             case For(body=inside):
-                return (replace(stmt, body=self.body(inside, mask)),)
+                flag = over(stmt) if mask is None and self.lanes > LANES else None
+                return self.in_strips(stmt, flag) if flag else (replace(stmt, body=self.body(inside, mask)),)
             case If(cond, then, orelse) if self.same_for_all(cond):
                 return (If(cond, self.body(then, mask), self.body(orelse, mask)),)
             case While(before, cond, inside) if self.same_for_all(cond):
@@ -166,7 +169,7 @@ class Together(SideBySide):
 
     def turns_begin(self, body: Body, running: Expr) -> None:
         """What a loop's turns make anew."""
-        self.free |= {n for n in self.wide if only_within(n, body, self.loop)}
+        self.free |= {n for n in self.wide if stays_within(n, body, self.loop)}
         numbers = {n for n in self.wide if not self.table[n].shape}
         self.each_turn |= {n: running for n in numbers if made_each_turn(n, body, self.loop)}
         self.taken[running] = {running: None}
@@ -192,7 +195,7 @@ class Together(SideBySide):
         for known in self.taken.values():
             if around is not None and around in known:
                 known[mask] = conjunction(known[around], asked)
-        self.free |= {n for n in self.wide if only_within(n, body, self.loop)}
+        self.free |= {n for n in self.wide if stays_within(n, body, self.loop)}
         places = self.places(body)
         read = {load.buffer for a in accesses(body) for d in a.index or () for load in dim_loads(d)}
         if not places & read:
@@ -281,6 +284,25 @@ class Together(SideBySide):
                     return Op("less", (Cast(Int(turn), "i32"), Load(turns, (), "i32")), "bool")
         return Op("less", (Int(turn), Int(times)), "bool")
 
+    def in_strips(self, loop: For, flag: Load) -> Body:
+        """A loop that elements leave by a truth that is kept: where all of them have, its turns do nothing. That is
+        asked before a few turns at once."""
+        strip, dtype = self.names.fresh("strip"), "i32"
+        lo = loop.lo + Dim.of(strip) * STRIP
+        some, turns = self.add("some", dtype, ()), replace(loop, lo=lo, hi=minimum(loop.hi, lo + STRIP))
+        asked: Stmt = Store(some, (), Cast(flag, dtype), "max")
+        asked = self.all_lanes(asked)
+        if flag.index:
+            asked = anew(replace(turns, body=(asked,)), self.names)
+        others = tuple(s for stmt in loop.body for s in (stmt.orelse if asks(stmt, flag) else (stmt,)))
+        turned = replace(turns, body=self.body(loop.body, None))
+        idle = anew(replace(turns, body=others), self.names)
+        idle = replace(idle, body=self.body(idle.body, None))
+        any_left = Op("greater", (Load(some, (), dtype), Const(0, dtype)), "bool")
+        if_any = If(any_left, (turned,), (idle,) if others else ())
+        count = (loop.hi - loop.lo + (STRIP - 1)) // STRIP
+        return (For(strip, Dim.of(0), count, (Store(some, (), Const(0, dtype)), asked, if_any), "seq"),)
+
     def end(self, stack: str) -> str:
         return next(load.buffer for load in dim_loads(self.table[stack].shape[0]))
 
@@ -316,34 +338,9 @@ class Together(SideBySide):
         name = self.add("some", "i64", ())
         return (Store(name, (), start), self.lane(Store(name, (), value, op))), Load(name, (), "i64")
 
-    def joined(self, body: Body) -> Body:
-        """Neighbouring lane loops are one; what is only set between them is set before."""
-        found: list[Stmt] = []
-        for stmt in body:
-            last = found[-1] if found else None
-            if self._is_lane(last) and self._is_set(stmt) and not written((stmt,)) & touched(found[-1:]):
-                found.insert(-1, stmt)
-            elif self._is_lane(stmt) and self._is_lane(last):
-                assert isinstance(stmt, For)
-                assert isinstance(last, For)
-                found[-1] = replace(last, body=last.body + substitute(stmt.body, {stmt.var: Dim.of(last.var)}))
-            else:
-                found.append(stmt)
-        return tuple(found)
-
-    def _is_set(self, stmt: Stmt) -> bool:
-        if not isinstance(stmt, Store) or stmt.index or stmt.op:
-            return False
-        return isinstance(stmt.value, Const) or stmt.buffer in self.same
-
     def is_looked_up(self, index: Index) -> bool:
         """Whether it is another place for each lane."""
         return any(load.buffer not in self.same for d in index for load in dim_loads(d))
-
-    def _is_lane(self, stmt: Stmt | None) -> bool:
-        if not isinstance(stmt, For) or stmt.hi != self.extent or stmt.kind != "map":
-            return False
-        return all(isinstance(s, Store) and (not s.index or names_in(s.index, stmt.var)) for s in stmt.body)
 
 
 def _has_turns(known: Turns, times: Dim, end: str, mask: Expr | None) -> bool:

@@ -1,0 +1,160 @@
+"""What a loop of an element goes back to at each turn, it has in hand: the few numbers of a pixel's channels.
+
+    for j:                                               for j:
+        for g seq:                                           y_0 = y[j,0]; y_1 = y[j,1]
+            ...                                  ->          for g seq: ...; y_0 += t * c[g,0]; y_1 += t * c[g,1]
+            for k in 0..2: y[j,k] += t * c[g,k]              y[j,0] = y_0; y[j,1] = y_1
+
+Elements that walk through such loops together (`lanes`) then have a vector for each of the numbers, and go to memory,
+where those of a neighbour are some places further, once before the loop and once behind it. Nothing is added in another
+order. The short loops of such an element are written out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from ..dims import ZERO, Dim, product
+from ..ir import Buffer, For, Kernel, Load, Stmt, Store
+from .alike import is_recurrence
+from .depend import Memory
+from .elements import MOST, elements
+from .guards import guards
+from .once import own_temporaries
+from .predicate import is_within
+from .tree import Access, Body, Index, Names, accesses, dim_loads, map_bodies, map_places, substitute, walk
+
+MOST_STATEMENTS = 128  # of an element, with its short loops written out
+
+
+def in_hand(nest: For, kernel: Kernel) -> tuple[For, Kernel] | None:
+    """A nest of the kernel's with such elements, and the kernel with it; None where there are none."""
+    state = _State(kernel)
+    made = state.inward(nest, state.memory, ())
+    if made == nest:
+        return None
+    kernel = replace(kernel, buffers=(*kernel.buffers, *state.made))
+    mine = own_temporaries(replace(kernel, body=tuple(made if s is nest else s for s in kernel.body)), made)
+    shown = tuple(replace(b, kind="out") if b.kind == "temp" and b.name not in mine else b for b in kernel.buffers)
+    apart = elements(guards(replace(kernel, body=(made,), buffers=shown), (ZERO,)))
+    known = {b.name for b in kernel.buffers}
+    more = tuple(b for b in apart.buffers if b.name not in known)
+    body = tuple(new for s in kernel.body for new in (apart.body if s is nest else (s,)))
+    match apart.body:
+        case (For() as found,):
+            return found, replace(kernel, body=body, buffers=(*kernel.buffers, *more))
+    return None
+
+
+@dataclass
+class _State:
+    kernel: Kernel
+    made: list[Buffer] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.names, self.memory = Names.of(self.kernel), Memory.of(self.kernel)
+        self.table = {b.name: b for b in self.kernel.buffers}
+
+    def inward(self, nest: For, memory: Memory, around: tuple[str, ...]) -> For:
+        if nest.kind != "map":
+            return nest
+        memory, around = memory.inside(nest), (*around, nest.var)
+        if any(map(is_recurrence, nest.body)):
+            return self.element(nest, memory, around)
+        inside = (self.inward(s, memory, around) if isinstance(s, For) else s for s in nest.body)
+        return replace(nest, body=tuple(inside))
+
+    def element(self, loop: For, memory: Memory, around: tuple[str, ...]) -> For:
+        body = tuple(new for s in loop.body for new in (self.held(s, memory, around) if is_recurrence(s) else (s,)))
+        written = _written_out(body)
+        return replace(loop, body=body if written is None else written)
+
+    def held(self, walked: Stmt, memory: Memory, around: tuple[str, ...]) -> Body:
+        """A loop, with what it goes back to in numbers, those fetched before and left behind."""
+        before, behind = list[Stmt](), list[Stmt]()
+        mine = list(accesses((walked,)))
+        for name in sorted({a.buffer for a in mine}):
+            found = [a for a in mine if memory.root[a.buffer] == memory.root[name]]
+            places = self.places(name, found, memory, around)
+            if places is None:
+                continue
+            index, axes = places
+            own = Buffer(self.names.fresh(name), self.table[name].dtype, tuple(axes.values()), "temp")
+            self.made.append(own)
+            self.table[own.name] = own
+            (walked,) = map_places((walked,), partial(_moved, name, own.name, tuple(axes)))
+            changed = any(a.writes for a in found)
+            for here, there in self.every(index, axes):
+                before.append(Store(own.name, here, Load(name, there, own.dtype)))
+                behind += [Store(name, there, Load(own.name, here, own.dtype))] if changed else []
+        return (*before, walked, *behind)
+
+    def places(
+        self, name: str, found: list[Access], memory: Memory, around: tuple[str, ...]
+    ) -> tuple[Index, dict[int, Dim]] | None:
+        """The element's own place that a loop goes to at each turn; and the axes, of known lengths, along which it goes
+        to some few."""
+        shape, index = self.table[name].shape, found[0].index
+        if not index or any(a.buffer != name or a.index is None for a in found) or self.table[name].kind == "list":
+            return None
+        inside = {loop.var: loop for a in found for loop in a.loops}
+        named = {v for a in found for d in a.index or () for v in d.symbols()} & inside.keys()
+        if any(inside[v].kind == "seq" for v in named) or any(any(dim_loads(d)) for a in found for d in a.index or ()):
+            return None
+        differ = [k for k, d in enumerate(index) if d.symbols() & named or any((a.index or ())[k] != d for a in found)]
+        axes = {k: shape[k] for k in differ}
+        fixed = {k: d for k, d in enumerate(index) if k not in axes}
+        outer = {v for d in fixed.values() for v in d.symbols()}
+        if around[-1] not in outer or not outer <= {*around, *self.kernel.dims, *(s.name for s in self.kernel.scalars)}:
+            return None
+        if _size(axes.values()) > MOST:
+            return None
+        if any(a.writes for a in found) and not _are_own(fixed.values(), around):
+            return None  # others may add there, too
+        there = tuple(fixed.get(k, ZERO) for k in range(len(shape)))
+        return (index, axes) if is_within(name, there, memory, ()) else None
+
+    def every(self, index: Index, axes: dict[int, Dim]) -> Iterator[tuple[Index, Index]]:
+        """Places in the numbers, and those in memory."""
+        here: list[dict[int, Dim]] = [{}]
+        for k, extent in axes.items():
+            here = [{**known, k: Dim.of(n)} for known in here for n in range(extent.value or 0)]
+        for known in here:
+            yield tuple(known.values()), tuple(known.get(k, d) for k, d in enumerate(index))
+
+
+def _moved(name: str, own: str, axes: tuple[int, ...], buffer: str, index: Index) -> tuple[str, Index]:
+    return (own, tuple(index[k] for k in axes)) if buffer == name else (buffer, index)
+
+
+def _size(extents: Iterable[Dim]) -> int:
+    size = product(extents).value
+    return MOST + 1 if size is None else size
+
+
+def _are_own(fixed: Iterable[Dim], around: tuple[str, ...]) -> bool:
+    """Whether each loop around has an axis for its counter alone."""
+    return {str(d.symbol) for d in fixed} >= set(around)
+
+
+def _written_out(body: Body) -> Body | None:
+    """Without short loops of known lengths; None where that is too long."""
+
+    def opened(inner: Body) -> Body:
+        done: list[Stmt] = []
+        for stmt in inner:
+            stmt = map_bodies(stmt, opened)
+            trips = (stmt.hi - stmt.lo).value if isinstance(stmt, For) and stmt.kind == "map" else None
+            if isinstance(stmt, For) and trips is not None and trips <= MOST:
+                done += (s for k in range(trips) for s in substitute(stmt.body, {stmt.var: stmt.lo + k}))
+            else:
+                done.append(stmt)
+        return tuple(done)
+
+    written = opened(body)
+    return written if sum(1 for _ in walk(written)) <= MOST_STATEMENTS else None
+
+
+__all__ = ["in_hand"]
