@@ -25,6 +25,7 @@ from .errors import Mistake, Reporter, Suppressed
 from .exits import LATER_IF_NEW
 from .expressions import Expressions
 from .fold import fold
+from .halting import Halts
 from .inlining import Inlining
 from .iteration import Iteration
 from .joins import Joins
@@ -69,6 +70,7 @@ class FunctionChecker(
     Assignments,
     Lazy,
     Iteration,
+    Halts,
     Carried,
     Joins,
     Choices,
@@ -132,6 +134,7 @@ class FunctionChecker(
         self.appending: set[str] = set()
         self.chosen = set(chosen)
         self.apart = set(apart)
+        self.passed: set[int] = set()  # statements that have been checked with the loop before them
         self.few: set[int] = set()  # loops with a mistake that could be so
         self.undecided: set[str] = set()  # names that would have to be, as far as typing tells
         self.meant: dict[str, str] = {}  # the names of arrays -> what the program calls them
@@ -153,6 +156,9 @@ class FunctionChecker(
     def block(self, nodes: list[Any]) -> None:
         """Checks statements in order, going on after a mistake; leaves a returned value in env[RETURN]."""
         for node in nodes:
+            if id(node) in self.passed:
+                self.passed.discard(id(node))
+                continue
             self.current = node
             self.ask(node)
             try:
@@ -377,6 +383,8 @@ class FunctionChecker(
     def _while(self, node: Any) -> None:
         if node.orelse:
             raise self.fail(node, "statement", "else on a loop is not part of the subset", _ELSE_HELP)
+        if self.halts(node):
+            return
         needs = False
 
         def body() -> tuple[Expr, list[Stmt]]:

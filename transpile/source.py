@@ -13,7 +13,7 @@ from typing import Any
 
 import gast
 
-from . import exits, leftovers
+from . import exits, halting, leftovers
 from .depth import too_deep
 from .errors import Mistake, Reporter, Suppressed, span_of
 from .lines import lines_of
@@ -156,6 +156,7 @@ def _read(path: Path, text: str, reading: Reading) -> Source | None:
             _compiled(text, name)
         leftovers.rewrite(tree)
         exits.rewrite(tree)
+        halting.mark(tree)
     except (SyntaxError, ValueError) as error:  # ValueError: a NUL byte
         reporter.add(_no_python(error, name, text))
         return None

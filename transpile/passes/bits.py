@@ -2,9 +2,10 @@
 
     for i: y[i] = where(x[i] > t, v, 0)        ->        for i: y[i] = or_zero(x[i] > t, v)
     for i: h[i] = where(c[i], v, h[i])         ->        for i: h[i] = either(c[i], v, h[i])
+    for i: b[i] = where(c[i], v > t, b[i])     ->        for i: b[i] = c[i] & (v > t) | ~c[i] & b[i]
 
 So is what is taken or stays as it is: gcc would store it in some lanes only, for which some processors (AMD's, with
-AVX2) take many times as long as for a store.
+AVX2) take many times as long as for a store. A choice between conditions would be a branch, and the loop no vectors.
 
 In loops that are vectorised; elsewhere a comparison and a choice are one instruction each. Last: no other pass need
 know what `or_zero` and `either` are.
@@ -60,8 +61,27 @@ def _by_bits(expr: Expr) -> Expr:
             if _is_zero(other):
                 return Op("or_zero", (asked, taken), dtype)
             if _is_zero(taken):
-                return Op("or_zero", (Op("logical_not", (asked,), "bool"), other), dtype)
+                return Op("or_zero", (_not(asked), other), dtype)
+        case Op("where", (asked, taken, other), "bool"):
+            return _any(_all(asked, taken), _all(_not(asked), other))
     return expr
+
+
+def _not(a: Expr) -> Expr:
+    return Op("logical_not", (a,), "bool")
+
+
+def _all(a: Expr, b: Expr) -> Expr:
+    if isinstance(b, Const):
+        return a if b.value else b
+    return Op("logical_and", (a, b), "bool")
+
+
+def _any(a: Expr, b: Expr) -> Expr:
+    for one, other in ((a, b), (b, a)):
+        if isinstance(one, Const):
+            return one if one.value else other
+    return Op("logical_or", (a, b), "bool")
 
 
 def _is_zero(expr: Expr) -> bool:
