@@ -222,8 +222,8 @@ class _Ties:
         search = replace(loop, body=_with(loop.body, update.stmt, Assign(at.id, nearer, update.span), needed))
         own = {n: self.fresh(n) for n in needed}
         makers = [s for s in loop.body if isinstance(s, Assign) and s.name in needed]
-        there: list[Stmt] = [Assign(own[s.name], _moved(s.value, loop.var, at, own), s.span) for s in makers]
-        there.append(_told(update, largest, _moved(update.new, loop.var, at, own)))
+        there: list[Stmt] = [Assign(own[s.name], moved(s.value, loop.var, at, own), s.span) for s in makers]
+        there.append(_told(update, largest, moved(update.new, loop.var, at, own)))
         before = _told(update, largest, firsts[0] if firsts else largest)
         first = firsts[0] if firsts else known
         assert first is not None
@@ -246,14 +246,17 @@ def _told(update: Update, largest: Name, of: Expr) -> Assign:
     return Assign(update.name, construct.call("with_derivative", largest, of), update.span)
 
 
-def _moved(expr: Expr, var: str, at: Name, own: Mapping[str, str]) -> Expr:
+def moved(expr: Expr, var: str, at: Name, own: Mapping[str, str]) -> Expr:
     """What an expression is in the iteration `at` of the loop `var`."""
     if isinstance(expr, Name):
-        return at if expr.id == var else replace(expr, id=own.get(expr.id, expr.id))
-    moved = map_children(expr, lambda e: _moved(e, var, at, own))
-    if isinstance(moved, Call) and moved is not expr:  # with another symbolic value, or none
-        return construct.call(moved.op, *moved.args, span=moved.span, **dict(moved.static))
-    return moved
+        if expr.id == var:
+            return at
+        stale = expr.value is not None and var in expr.value.symbols()
+        return replace(expr, id=own.get(expr.id, expr.id), value=None if stale else expr.value)
+    there = map_children(expr, lambda e: moved(e, var, at, own))
+    if isinstance(there, Call) and there is not expr:  # with another symbolic value, or none
+        return construct.call(there.op, *there.args, span=there.span, **dict(there.static))
+    return there
 
 
 def _has_one_place(loop: For, update: Update, needed: set[str]) -> bool:
@@ -371,4 +374,4 @@ def _with(body: Sequence[Stmt], update: Stmt, new: Stmt, needed: set[str] | None
     return tuple(done)
 
 
-__all__ = ["by_ties", "is_exact"]
+__all__ = ["by_ties", "is_exact", "moved"]

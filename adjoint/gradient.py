@@ -55,6 +55,7 @@ from .cotangents import Cotangents
 from .early import without_saved
 from .extremes import by_ties
 from .finality import LASTING, final_when_read, settled_stores, written_once
+from .found import by_places
 from .keep import Kept, keep
 from .leftover import with_lengths
 from .operands import by_operands
@@ -154,10 +155,12 @@ def _settled(
 
 
 def _without_extremes(function: Function, idle: Set[str]) -> tuple[Function, Set[str]]:
-    """Where no derivative flows through what is only the largest so far; and the names through which none does."""
+    """Where no derivative flows through what is only the largest so far, or kept among the largest; and the names
+    through which none does."""
     function, shifts = without_shifts(function)
     function, extremes = by_ties(function, idle | shifts)
-    return function, idle | shifts | extremes
+    function, kept = by_places(function, idle | shifts | extremes)
+    return function, idle | shifts | extremes | kept
 
 
 def _unmarked(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
