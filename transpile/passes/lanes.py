@@ -37,6 +37,7 @@ from .asking import asking
 from .depend import Memory
 from .flatten import flat_elements
 from .in_hand import in_hand
+from .once import own_temporaries
 from .products import step
 from .side_by_side import Mixed
 from .together import Together
@@ -165,13 +166,13 @@ def _along_elements(
     """The nest with lanes along the loops over elements in it that have a `while` or a recurrence for each: neighbours
     in memory, where there are as many; else what `batched` is."""
     table = {b.name: b for b in kernel.buffers}
-    found = list(_elements(nest, (), table))
+    found = list(_elements(nest, (), kernel))
     others: Body = (nest,) if batched is None else tuple(batched[0])
     kernel = kernel if batched is None else batched[1]
     if not found and (held := in_hand(nest, kernel)) is not None:
         nest, kernel = held
         table = {b.name: b for b in kernel.buffers}
-        found = list(_elements(nest, (), table))
+        found = list(_elements(nest, (), kernel))
     if (
         not found
         or (batched is not None and found[0][0] is nest and not _is_along_memory(nest, table))
@@ -193,7 +194,7 @@ def _along_elements(
         apart = Together(kernel, nest)
         nest = apart.alone(nest)
         kernel = replace(kernel, buffers=(*kernel.buffers, *apart.made), body=(*others, nest))
-        found = list(_elements(nest, (), {b.name: b for b in kernel.buffers}))
+        found = list(_elements(nest, (), kernel))
     body: Body = (nest,)
     for loop, around in found:
         groups: list[For] = []
@@ -217,25 +218,29 @@ def _up(extent: Dim, lanes: int) -> Dim:
     return (extent + (lanes - 1)) // lanes
 
 
-def _elements(nest: For, around: tuple[For, ...], table: Mapping[str, Buffer]) -> Iterator[tuple[For, tuple[For, ...]]]:
+def _elements(nest: For, around: tuple[For, ...], kernel: Kernel) -> Iterator[tuple[For, tuple[For, ...]]]:
     """The map loops inside a nest of them that have a `while` for each iteration, or a recurrence along whose elements
     memory lies, and no map loop inside, but for those over what all of them ask; with those around."""
     inside = [s for s in walk(nest.body) if isinstance(s, For) and s.kind == "map"]
-    if all(_is_asked_by_all(s, nest) for s in inside) and nest.lo == Dim.of(0):
+    own = own_temporaries(kernel, nest) if inside else set()
+    if all(_is_asked_by_all(s, nest, own) for s in inside) and nest.lo == Dim.of(0):
+        table = {b.name: b for b in kernel.buffers}
         apart = any(is_recurrence(s) or asks_of_some(s) for s in nest.body) and _is_along_memory(nest, table)
         if apart or any(isinstance(s, While) for s in nest.body):
             yield nest, around
     for stmt in nest.body:
         if isinstance(stmt, For) and stmt.kind == "map":
-            yield from _elements(stmt, (*around, nest), table)
+            yield from _elements(stmt, (*around, nest), kernel)
 
 
-def _is_asked_by_all(loop: For, nest: For) -> bool:
-    """Whether it reads, and adds to, memory that iterations of the nest share, and sets none but their numbers."""
+def _is_asked_by_all(loop: For, nest: For, own: Collection[str]) -> bool:
+    """Whether it reads, and adds to, memory that iterations of the nest share, and sets none but what is their `own`:
+    numbers, and rows."""
     along = [a for a in accesses((loop,)) if any(loop.var in d.symbols() for d in a.index or ())]
     shared = not any(nest.var in d.symbols() or any(dim_loads(d)) for a in along for d in a.index or ())
     alone = not any(isinstance(s, For) for s in walk(loop.body)) and not any(dim_loads(loop.hi))
-    return alone and shared and nest.var not in loop.hi.symbols() and all(a.mode in ("r", "add") for a in along)
+    sets = any(a.mode not in ("r", "add") for a in along if a.buffer not in own)
+    return alone and shared and nest.var not in loop.hi.symbols() and not sets
 
 
 def _terms(loops: Iterable[For], kernel: Kernel) -> Dim:
