@@ -78,8 +78,8 @@ def _sunk(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         if not isinstance(stmt, Assign) or not _is_empty(stmt):
             continue
         using = [j for j, other in enumerate(done) if j != k and stmt.name in _mentioned((other,))]
-        if len(using) == 1 and using[0] > k and isinstance(done[using[0]], For):
-            loop = done[using[0]]
+        loop = done[using[0]] if len(using) == 1 and using[0] > k else None
+        if isinstance(loop, For):
             bounds = names(loop.start) | names(loop.stop)
             first = next((s for s in loop.body if stmt.name in _mentioned((s,))), None)
             if first is not None and stmt.name not in bounds and _fills(first, stmt.name, stmt.value.type):
@@ -307,15 +307,14 @@ def _beside(body: Sequence[Stmt], array: Name, places: Name, var: str) -> tuple[
         if isinstance(stmt, (For, While)):
             stmt = replace(stmt, body=_beside(stmt.body, array, places, var))
         elif isinstance(stmt, If):
-            ways = (_beside(way, array, places, var) for way in (stmt.then, stmt.orelse))
-            stmt = replace(stmt, **dict(zip(("then", "orelse"), ways, strict=True)))
+            then, orelse = (_beside(way, array, places, var) for way in (stmt.then, stmt.orelse))
+            stmt = replace(stmt, then=then, orelse=orelse)
         done.append(stmt)
         if isinstance(stmt, Store) and stmt.base.id == array.id:
-            if _is_move(stmt):
+            at: Expr = const(0)
+            if isinstance(stmt.value, Index) and _is_move(stmt):
                 at = construct.index(places, stmt.value.items)
-            elif not names(stmt.value):
-                at = const(0)
-            else:
+            elif names(stmt.value):
                 counter = Name(var, Type("int"), Dim.of(var))
                 at = construct.cast(construct.call("add", counter, const(1)), "i64")
             done.append(Store(places, stmt.items, at, span=stmt.span))

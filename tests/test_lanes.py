@@ -397,3 +397,29 @@ def test_lanes_of_matrices_and_numbers(tmp_path, batch):
         np.testing.assert_allclose(y[b], one[0], rtol=1e-13, atol=1e-13)
         for gradient, own in zip(given, back(dy[b : b + 1])):
             np.testing.assert_allclose(gradient[b], own[0], rtol=1e-11, atol=1e-12)
+
+
+SELDOM = """
+@layer
+def seldom(x: real["T"], t: Param[real["K"]]) -> real[""]:
+    h = 0.0
+    for i in range(x.shape[0]):
+        h = 0.9 * h + x[i]
+        if h > 100:
+            h = h * t[0]
+    return h
+"""
+
+
+def test_what_no_lane_asks_for_need_not_be_there(tmp_path):
+    """A place that only a branch reads is asked for where somebody takes it, forwards and backwards."""
+    (tmp_path / "seldom.py").write_text(HEAD + SELDOM)
+    package = load_package(build(tmp_path / "seldom.py"), "seldom")
+    x = np.random.default_rng(3).random((32, 20))
+    y, pullback = package.seldom.vjp(x, np.zeros(0))
+    d_x, d_t = pullback(np.ones(32))
+    np.testing.assert_allclose(d_x, np.broadcast_to(0.9 ** np.arange(20)[::-1], (32, 20)))
+    assert d_t.shape == (0,)
+    x[7, 3] = 200
+    with pytest.raises(IndexError, match="index 0 is out of range for axis 0 with size 0"):
+        package.seldom.vjp(x, np.zeros(0))[1](np.ones(32))

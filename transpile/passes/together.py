@@ -35,6 +35,7 @@ from .tree import (
     accesses,
     anew,
     dim_loads,
+    has,
     map_all,
     map_dim,
     rename_buffers,
@@ -190,7 +191,7 @@ class Together(SideBySide):
 
     def way(self, body: Body, around: Expr | None, asked: Expr) -> Body:
         """What some examples do. With places that are read from memory it is done if there are any: then an array has
-        a place 0, where the others look."""
+        a place 0, where the others look. So is what is asked of all alike: it may fail where nobody comes."""
         mask = conjunction(around, asked)
         for known in self.taken.values():
             if around is not None and around in known:
@@ -198,7 +199,7 @@ class Together(SideBySide):
         self.free |= {n for n in self.wide if stays_within(n, body, self.loop)}
         places = self.places(body)
         read = {load.buffer for a in accesses(body) for d in a.index or () for load in dim_loads(d)}
-        if not places & read:
+        if not places & read and not has(body, Check):
             return self.body(body, mask)
         self.zero |= places
         before, some = self.extreme(Cast(mask, "i64"), "max", Const(0, "i64"))

@@ -9,7 +9,8 @@
                                                                          y[c] = where(x[c] < 0, 0, t[c,k])
 
 A check is a way out of the loop, and a branch around it a choice that must be made, so the loop would be scalar. Where
-some check fails, the loop as it was finds the first. Places that nobody asks for are 0, so there must be one.
+some check fails, the loop as it was finds the first. Places that nobody asks for are 0, so there must be one. What has
+been found there, and may be rounded otherwise in the second loop, is held at the end of the array.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
-from ..dims import Dim
+from ..dims import Dim, minimum
 from ..ir import (
     FLOATS,
     Buffer,
@@ -29,6 +31,7 @@ from ..ir import (
     For,
     Grow,
     If,
+    Int,
     Kernel,
     Load,
     Op,
@@ -305,7 +308,7 @@ class _Flat:
         dtype = self.state.table[stmt.buffer].dtype
         who = mask if there is None else conjunction(mask, there)
         if stmt.buffer in self.own:
-            self.done.append(self.own_number(stmt, body, mask, who, memory.known != self.known))
+            self.done.append(self.own_number(stmt, body, mask, there, memory.known != self.known))
             return
         if mask is not None and dtype not in FLOATS:
             raise _Stays
@@ -319,8 +322,9 @@ class _Flat:
             raise _Stays
         self.done.append(masked(self.alone(stmt, mask), mask, self.state.table))
 
-    def own_number(self, stmt: Store, body: Body, mask: Expr | None, who: Expr | None, told: bool) -> Store:
+    def own_number(self, stmt: Store, body: Body, mask: Expr | None, there: Expr | None, told: bool) -> Store:
         dtype = self.state.table[stmt.buffer].dtype
+        who = mask if there is None else conjunction(mask, there)
         within = made_each_turn(stmt.buffer, body, self.loop)
         if stmt.buffer in self.places:
             if not within or dtype != "i64":
@@ -328,9 +332,12 @@ class _Flat:
             self.safe.add(stmt.buffer)
             if told and self.is_same_for_all(stmt.value):
                 return stmt  # it is there, whoever reads it: gathered under a mask, what lies in steps is no vector
-            if who is None:
+            if mask is None and there is None:
                 raise _Stays
-            return replace(stmt, value=Op("where", (who, stmt.value, Const(0, "i64")), "i64"))
+            place = stmt.value
+            if there is not None and self.may_be_fused(place):
+                place, who = Op("where", (there, place, self.last(stmt.buffer)), "i64"), mask
+            return replace(stmt, value=place if who is None else Op("where", (who, place, Const(0, "i64")), "i64"))
         if within or stmt.buffer not in self.begun:
             self.begun.add(stmt.buffer)
             return stmt
@@ -338,6 +345,34 @@ class _Flat:
             return stmt
         stmt = self.alone(stmt, mask)
         return replace(stmt, value=Op("where", (mask, stmt.value, Load(stmt.buffer, (), dtype)), dtype))
+
+    def may_be_fused(self, value: Expr) -> bool:
+        """Whether a product and a sum in it may be rounded together in one loop, and apart in another."""
+        for part in parts(value):
+            match part:
+                case Op("add" | "subtract", args, dtype) if dtype in FLOATS:
+                    if any(isinstance(self.full(a), Op) for a in args):
+                        return True
+                case Load() if (full := self.full(part)) != part and self.may_be_fused(full):
+                    return True
+        return False
+
+    def full(self, value: Expr) -> Expr:
+        """What a number of the iteration's own is."""
+        if not isinstance(value, Load) or value.index or value.buffer not in self.own:
+            return value
+        made = [s.value for s in self.done if s.buffer == value.buffer]
+        return self.full(made[0]) if len(made) == 1 else value
+
+    def last(self, name: str) -> Expr:
+        """The last place of the arrays where a number is one."""
+        extents = dict.fromkeys(
+            extent
+            for a in accesses(self.loop.body)
+            for d, extent in zip(a.index or (), self.state.table[a.buffer].shape)
+            if any(x.buffer == name for x in dim_loads(d))
+        )
+        return Int(reduce(minimum, extents) - 1)
 
     def alone(self, stmt: Store, mask: Expr | None) -> Store:
         """With a number for what is chosen: gcc would read memory only where it is chosen, one by one."""
