@@ -131,7 +131,8 @@ class _Ties:
                 continue
             last = next((s for s in reversed(done) if name in rebound((s,))), None)
             known = last.value if isinstance(last, Assign) and isinstance(last.value, Const) else None
-            start, found, end = (self.shared if update.last is None else self.kept)(of, update, needed, known)
+            way = self.shared if update.last is None else self.kept_in_a_row if row else self.kept
+            start, found, end = way(of, update, needed, known)
             if row:
                 loop, ends = row.filled, [*ends, *start, found, *end]
                 starts += row.begun
@@ -146,7 +147,7 @@ class _Ties:
         if count is None or abs(loop.step) != 1 or not any(s is update.stmt for s in loop.body):
             return None
         row, made = room(self.fresh(f"{update.name}_of"), update.type, [count])
-        place = _way(loop, Name(loop.var, Type("int"), Dim.of(loop.var)))
+        place = _way(loop, _counter(loop))
         begun: list[Stmt] = [made]
         there: list[Stmt] = [Store(row, (At(place),), update.new, span=update.span)]
         if isinstance(update.stmt, If) and (len(update.stmt.then) > 1 or update.stmt.orelse):
@@ -215,24 +216,56 @@ class _Ties:
     ) -> tuple[list[Stmt], For, list[Stmt]]:
         """The same where one of equal ones is kept: where it is."""
         largest, firsts, start, found = self.begun(loop, update, known)
-        at, counter = Name(self.fresh("at"), Type("int")), Name(loop.var, Type("int"), Dim.of(loop.var))
         none: Expr = const(-1) if update.last else construct.call("subtract", loop.stop, const(1))
-        here = construct.call("where", construct.call("equal", update.new, largest), counter, none)
-        nearer = construct.call("maximum" if update.last else "minimum", at, here)
-        search = replace(loop, body=_with(loop.body, update.stmt, Assign(at.id, nearer, update.span), needed))
+        at, search = self.searched(loop, update, needed, largest, none)
         own = {n: self.fresh(n) for n in needed}
         makers = [s for s in loop.body if isinstance(s, Assign) and s.name in needed]
         there: list[Stmt] = [Assign(own[s.name], moved(s.value, loop.var, at, own), s.span) for s in makers]
         there.append(_told(update, largest, moved(update.new, loop.var, at, own)))
         before = _told(update, largest, firsts[0] if firsts else largest)
-        first = firsts[0] if firsts else known
-        assert first is not None
-        if update.last:
-            is_there = construct.call("greater_equal", at, const(0))
-        else:
-            is_there = construct.call("greater" if update.op == "maximum" else "less", largest, first)
-        asked = If(is_there, tuple(there), (before,), update.span)
-        return start, found, [Assign(at.id, none, update.span), search, asked]
+        is_there = _is_there(update, at, largest, firsts[0] if firsts else known)
+        return start, found, [*search, If(is_there, tuple(there), (before,), update.span)]
+
+    def kept_in_a_row(
+        self, loop: For, update: Update, needed: set[str], known: Const | None
+    ) -> tuple[list[Stmt], For, list[Stmt]]:
+        """The same of a row, whose reverse goes along it anyway: each place asks whether it is the one, so that
+        neighbours may do that side by side."""
+        largest, firsts, start, found = self.begun(loop, update, known)
+        none: Expr = const(-1) if update.last else loop.stop
+        at, end = self.searched(loop, update, needed, largest, none)
+        if not update.last:
+            is_there = _is_there(update, at, largest, firsts[0] if firsts else known)
+            end.append(Assign(at.id, construct.call("where", is_there, at, none), update.span))
+        shares = Name(self.fresh(update.name), update.type)
+        end.append(Assign(shares.id, construct.zeros(update.type), update.span))
+        for first in firsts:
+            end.append(_added(shares, construct.call("share", construct.call("equal", at, none), first), update.span))
+        here = construct.call("share", construct.call("equal", _counter(loop), at), update.new)
+        end.append(replace(loop, body=_with(loop.body, update.stmt, _added(shares, here, update.span), needed)))
+        return start, found, [*end, _told(update, largest, shares)]
+
+    def searched(
+        self, loop: For, update: Update, needed: set[str], largest: Name, none: Expr
+    ) -> tuple[Name, list[Stmt]]:
+        """The place of the one that is kept, if one is, else `none` or any; and what finds it."""
+        at = Name(self.fresh("at"), Type("int"))
+        here = construct.call("where", construct.call("equal", update.new, largest), _counter(loop), none)
+        nearer = construct.call("maximum" if update.last else "minimum", at, here)
+        search = replace(loop, body=_with(loop.body, update.stmt, Assign(at.id, nearer, update.span), needed))
+        return at, [Assign(at.id, none, update.span), search]
+
+
+def _counter(loop: For) -> Name:
+    return Name(loop.var, Type("int"), Dim.of(loop.var))
+
+
+def _is_there(update: Update, at: Name, largest: Name, first: Expr | None) -> Expr:
+    """Whether the loop has found one."""
+    if update.last:
+        return construct.call("greater_equal", at, const(0))
+    assert first is not None
+    return construct.call("greater" if update.op == "maximum" else "less", largest, first)
 
 
 def _way(loop: For, place: Expr) -> Expr:

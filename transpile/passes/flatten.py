@@ -4,8 +4,8 @@
         for s in 0..S: y[b,s] = f(x[b,s])    ->       y_flat[n] = f(x_flat[n])
 
 So an elementwise kernel is one long vector loop, whether there are many short examples or a single long
-one. `x_flat` is the memory of `x`, in another shape. Loops over elements that have a recurrence each become one
-before they get lanes (`flat_elements`): rows of an image are not as long as all of it.
+one. `x_flat` is the memory of `x`, in another shape. Loops over elements that have a recurrence each, or a row, become
+one before they get lanes (`flat_elements`): rows of an image are not as long as all of it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import replace
 from ..dims import Dim, product
 from ..ir import Buffer, Check, For, Grow, Int, Kernel, Product, Stmt
 from .alike import is_recurrence
+from .once import own_temporaries
 from .order import perfect, rebuild, stores
 from .tree import (
     Body,
@@ -42,15 +43,26 @@ def flatten(kernel: Kernel) -> Kernel:
 
 
 def flat_elements(kernel: Kernel) -> Kernel:
-    """Of nests around recurrences; the loop over examples stays."""
+    """Of nests around recurrences and rows; the loop over examples stays."""
 
     def recurring(stmt: Stmt) -> Nest:
         if not isinstance(stmt, For) or stmt.kind != "map" or stmt.hi.symbol == kernel.batch:
             return None
         loops, inside = perfect(stmt)
-        return (loops, inside) if any(is_recurrence(s) for s in inside) else None
+        have_lanes = any(is_recurrence(s) for s in inside) or _go_along_rows(loops, inside, kernel)
+        return (loops, inside) if have_lanes else None
 
     return flat(kernel, recurring)
+
+
+def _go_along_rows(loops: Sequence[For], inside: Body, kernel: Kernel) -> bool:
+    """Whether loops inside go along rows of an element's own, and along nothing else that hangs on which it is."""
+    inner = [s for s in walk(inside) if isinstance(s, For)]
+    own = own_temporaries(kernel, loops[0]) if inner else set()
+    outer = {loop.var for loop in loops}
+    along = [a for s in inner for a in accesses((s,)) if any(s.var in d.symbols() for d in a.index or ())]
+    shared = all(a.buffer in own or not any(d.symbols() & outer for d in a.index or ()) for a in along)
+    return shared and any(a.buffer in own for a in along)
 
 
 def flat(kernel: Kernel, nests: Callable[[Stmt], Nest]) -> Kernel:

@@ -219,13 +219,15 @@ def _up(extent: Dim, lanes: int) -> Dim:
 
 
 def _elements(nest: For, around: tuple[For, ...], kernel: Kernel) -> Iterator[tuple[For, tuple[For, ...]]]:
-    """The map loops inside a nest of them that have a `while` for each iteration, or a recurrence along whose elements
-    memory lies, and no map loop inside, but for those over what all of them ask; with those around."""
+    """The map loops inside a nest of them that have a `while` for each iteration, or a recurrence, or a row, along
+    whose elements memory lies, and no map loop inside, but for those over what all of them ask; with those around."""
     inside = [s for s in walk(nest.body) if isinstance(s, For) and s.kind == "map"]
     own = own_temporaries(kernel, nest) if inside else set()
     if all(_is_asked_by_all(s, nest, own) for s in inside) and nest.lo == Dim.of(0):
         table = {b.name: b for b in kernel.buffers}
-        apart = any(is_recurrence(s) or asks_of_some(s) for s in nest.body) and _is_along_memory(nest, table)
+        rows = any(a.index and a.buffer in own for a in accesses(inside))
+        apart = rows or any(is_recurrence(s) or asks_of_some(s) for s in nest.body)
+        apart = apart and _is_along_memory(nest, table)
         if apart or any(isinstance(s, While) for s in nest.body):
             yield nest, around
     for stmt in nest.body:
