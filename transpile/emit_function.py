@@ -11,7 +11,7 @@ from .emit_storage import Region, Storage, plan, stored_first
 from .emit_text import C_OPS, Speller, bare, extreme
 from .emit_vectors import Mask
 from .emit_zeros import never_minus_zero
-from .ir import Buffer, Check, Comment, Expr, For, Grow, If, Kernel, Load, Op, Product, Stmt, Store, While
+from .ir import Buffer, Check, Comment, Const, Expr, For, Grow, If, Kernel, Load, Op, Product, Stmt, Store, While
 from .passes.products import stride
 from .passes.tree import Names, own_accesses, parts, roots, walk
 from .passes.triangles import asked_between
@@ -290,7 +290,7 @@ class Function:
             self.put(f"{place} += {added};")
             return
         if stmt.op in ("max", "min"):
-            value = f"{extreme(stmt.op, self.spell.ctype(buffer.dtype))}({place}, {value})"
+            value = self.larger(stmt, place, value, self.spell.ctype(buffer.dtype))
         elif mask and stmt.op:
             value = f"{place} {C_OPS[stmt.op].rstrip('=')} ({value})"
         if mask:  # taken or left as a whole: a product stays fused with its sum
@@ -308,6 +308,13 @@ class Function:
     def either(self, value: str, place: str, mask: Mask, ctype: str) -> str:
         name = {"float": "lc_eitherf", "double": "lc_either"}.get(ctype)
         return f"{name}({mask.lanes}, {value}, {place})" if name else f"{mask.lanes} ? {value} : {place}"
+
+    def larger(self, stmt: Store, place: str, value: str, ctype: str) -> str:
+        """What accumulates a largest or a least; what leaves out NaN is one comparison."""
+        match stmt.value:
+            case Op("above" | "below" as name, (of, Const())):
+                return f"lc_{name}{'f' if ctype == 'float' else ''}({bare(self.spell.expr(of))}, {place})"
+        return f"{extreme(stmt.op or '', ctype)}({place}, {value})"
 
     def or_zero(self, value: Expr, mask: Mask) -> str:
         """A value that is 0 where the mask does not hold: an element that is, or a product, which stays fused with its
