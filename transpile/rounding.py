@@ -7,6 +7,8 @@ numbers, and leaves matrix products to `product.h`, has the same bits with its s
 
 from __future__ import annotations
 
+import re
+
 from .ir import Kernel, Op, Stmt, Store
 from .passes.tree import buffers, own_exprs, parts, walk
 
@@ -23,9 +25,10 @@ _INTEGERS = ("bool", "i32", "i64")
 
 def in_one_way(kernel: Kernel, text: str) -> bool:
     """`text`: the kernel's C."""
-    if "reduction(" in text:
-        return False
     dtypes = {n: b.dtype for n, b in buffers(kernel).items()}
+    summed = {n.strip() for names in re.findall(r"reduction\([^:)]*:([^)]*)\)", text) for n in names.split(",")}
+    if any(dtypes.get(n) not in _INTEGERS for n in summed):
+        return False
     used = {name for stmt in walk(kernel.body) for name in _arithmetic(stmt, dtypes)} - _EXACT
     return used <= _SUMS or used <= _PRODUCTS
 

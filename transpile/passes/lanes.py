@@ -175,7 +175,7 @@ def _along_elements(
         found = list(_elements(nest, (), kernel))
     if (
         not found
-        or (batched is not None and found[0][0] is nest and not _is_along_memory(nest, table))
+        or (batched is not None and found[0][0] is nest and not _is_along_memory(nest, table, 1))
         or sum(_recurrences(loop) for loop, _ in found) != _recurrences(nest)
     ):
         return None
@@ -260,11 +260,11 @@ def _terms(loops: Iterable[For], kernel: Kernel) -> Dim:
     return most
 
 
-def _is_along_memory(loop: For, table: Mapping[str, Buffer]) -> bool:
+def _is_along_memory(loop: For, table: Mapping[str, Buffer], most: int = FEW_APART) -> bool:
     """Whether each iteration reads and writes beside the one before, wherever it does so in places of its own; what is
     done once may be some places further."""
     steps = [(step(i, table[n].shape, loop.var) or MANY_LANES, often) for n, i, often in _own_places(loop)]
-    return bool(steps) and all(s == 1 or (not often and 0 < s <= FEW_APART) for s, often in steps)
+    return bool(steps) and all(s == 1 or (not often and 0 < s <= most) for s, often in steps)
 
 
 def _own_places(loop: For) -> Iterator[tuple[str, Index, bool]]:
