@@ -208,8 +208,7 @@ class _Ties:
             end += [_added(total, value(first, largest), update.span) for first in firsts]
             added = _added(total, value(update.new, largest), update.span)
             end.append(replace(loop, body=_with(loop.body, update.stmt, added, needed)))
-        end.append(Assign(update.name, construct.call("with_derivative", largest, shares), update.span))
-        return start, found, end
+        return start, found, [*end, _told(update, largest, shares)]
 
     def kept(
         self, loop: For, update: Update, needed: set[str], known: Const | None
@@ -294,9 +293,8 @@ def moved(expr: Expr, var: str, at: Name, own: Mapping[str, str]) -> Expr:
 
 def _has_one_place(loop: For, update: Update, needed: set[str]) -> bool:
     """Whether it is found in one iteration of the loop, which a number of one place tells."""
-    forward = loop.step == 1 and (not update.last or (construct.number_of(loop.start) or 0) >= 0)
-    if update.last and construct.number_of(loop.start) is None:
-        return False
+    start = construct.number_of(loop.start)
+    forward = loop.step == 1 and (not update.last or (start is not None and start >= 0))
     around = [s for s in walk_stmts(loop.body) if isinstance(s, For) and _is_in(update.stmt, s.body)]
     makers = {s.name: s.value for s in loop.body if isinstance(s, Assign)}
     exprs = [update.new, *(makers[n] for n in needed if n in makers)]

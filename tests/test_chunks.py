@@ -353,3 +353,29 @@ def test_copies_of_a_table_pay_or_are_not_made(tmp_path):
         found = on_threads(lambda at=at, x=x, rows=rows: layer(at, x, rows=rows))
         np.testing.assert_allclose(found[0], layer.reference(at, x, rows=rows), 1e-10, 1e-10)
         assert same_bits(found)
+
+
+def test_examples_of_memory_by_two_names_are_shared_out(tmp_path):
+    """A gradient that adds to single places of each example, and to all of them as one axis."""
+    source = """
+        import numpy as np
+        from layerc import i64, layer, real
+
+        @layer
+        def scored(x: real["T V"], label: i64["T"]) -> real[""]:
+            total = 0.0
+            for t in range(1, x.shape[0]):
+                total = np.tanh(total + x[t - 1, label[t]]) * x[t, 0]
+            return total + np.sum(np.exp(x) * x)
+        """
+    layer = built_from(tmp_path, "by_two_names", source).scored
+    kernel = kernels_in(tmp_path / "by_two_names.py")["scored", "backward"]
+    outside = [s for s in walk(kernel.body) if isinstance(s, For) and s.parallel]
+    names = {b.name for b in kernel.buffers if b.name == "d_x" or b.alias == "d_x"}
+    assert len(names) > 1, names
+    assert any({a.buffer for a in accesses((s,)) if a.writes} >= names for s in outside)
+    rng = np.random.default_rng(0)
+    x, label = rng.standard_normal((9, 40, 7)), rng.integers(0, 7, (9, 40))
+    whole = layer.vjp(x, label)[1](np.ones(9))[0]
+    for b in range(9):
+        np.testing.assert_array_equal(layer.vjp(x[b : b + 1], label[b : b + 1])[1](np.ones(1))[0][0], whole[b])

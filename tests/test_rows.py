@@ -107,6 +107,25 @@ def seconds(x: real["H N"]) -> tuple[real["H (N+1)//2"], real["H N//2"]]:
 
 
 @layer
+def top_kept(x: real["N"], start: real) -> real:
+    """The largest that a branch keeps, from the second element on."""
+    top = start
+    for i in range(1, x.shape[0]):
+        if x[i] > top:
+            top = x[i]
+    return top
+
+
+@layer
+def low_kept(x: real["N"], start: real) -> real:
+    low = start
+    for i in range(1, x.shape[0]):
+        if x[i] < low:
+            low = x[i]
+    return low
+
+
+@layer
 def softmax(x: real["K"]) -> real["K"]:
     e = np.exp(x - np.max(x))
     return e / np.sum(e)
@@ -183,6 +202,28 @@ def test_sums_of_every_length(built, real):
                 found, want = layers.sums(y, real(-100)), (np.sum(y[1:]), np.max(y[1:]), np.min(y[1:]))
             np.testing.assert_array_equal(found[1:], np.maximum(want[1:], [-100, -np.inf]))
             assert np.isnan(found[0]) == np.isnan(want[0])
+
+
+@pytest.mark.parametrize("real", [np.float32, np.float64])
+def test_what_is_kept_of_every_length(built, real):
+    """NaN is left out, wherever in a vector; the derivative goes to the first of equal ones, behind the last whole
+    vector, too, or to what was there before."""
+    layers, text = built
+    for verb in ("lc_largest_number", "lc_least_number", "lc_first"):
+        assert all(f"{verb}_{t}(" in text for t in ("f32", "f64")), verb
+    rng = np.random.default_rng(0)
+    for length in [*range(70), 127, 128, 129, 1025]:
+        x = np.append(1e9, rng.integers(-3, 4, length)).astype(real)  # one farther before the row
+        x[1:][rng.random(length) < 0.2] = np.nan
+        given = np.append(real(-1), x[1:][~np.isnan(x[1:])])
+        for layer, best in ((layers.top_kept, given.max()), (layers.low_kept, given.min())):
+            y, pullback = layer.vjp(x, real(-1))
+            d_x, d_start = pullback(np.asarray(1, real))
+            want = np.zeros(length + 1, real)
+            if best != -1:
+                want[1 + np.flatnonzero(x[1:] == best)[0]] = 1
+            assert (y, d_start) == (best, best == -1)
+            np.testing.assert_array_equal(d_x, want)
 
 
 @pytest.mark.parametrize("real", [np.float32, np.float64])

@@ -313,6 +313,21 @@ def pinball(x: real["D"], y: real["D"], *, tau: float = 0.3) -> real[""]:
 
 
 @layer
+def asymmetric(x: real["D"], y: real["D"]) -> real[""]:
+    """Powers and logarithms on both ways, and numbers that they have for themselves."""
+    loss = 0.0
+    for i in range(x.shape[0]):
+        p = 1.0 / (1.0 + np.exp(-x[i]))
+        if y[i] > 0:
+            loss -= (1 - p) ** 1.5 * np.log(max(p, 1e-8))
+        else:
+            q = p - 0.05
+            if q > 0:
+                loss -= q**2.5 * np.log(max(1 - q, 1e-8))
+    return loss
+
+
+@layer
 def counted(x: real["D"], kind: i32["D"]) -> real[""]:
     n = 0
     total = 0.0
@@ -344,10 +359,11 @@ NAMES = (
     "ranks",
     "softplus",
     "dear_both",
+    "asymmetric",
     "found_largest",
     "places_added",
 )
-IN_VECTORS = ("huber", "wing", "taken_off", "set_both", "dear_both", "found_largest")
+IN_VECTORS = ("huber", "wing", "taken_off", "set_both", "dear_both", "asymmetric", "found_largest")
 
 
 @pytest.fixture(scope="module")
@@ -374,6 +390,7 @@ def draw(package, name: str, examples: int, d: int, dtype: type) -> list[np.ndar
         "whole_numbers",
         "ranks",
         "dear_both",
+        "asymmetric",
     ):
         values.append(rng.standard_normal((examples, d)).astype(dtype))
     if name == "counted":
@@ -405,7 +422,11 @@ def test_nan_and_infinities(package, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [*((n, "predict") for n in IN_VECTORS), ("huber", "backward"), ("dear_both", "backward")]
+    ("name", "kind"),
+    [
+        *((n, "predict") for n in IN_VECTORS),
+        *((n, "backward") for n in ("huber", "dear_both", "asymmetric")),
+    ],
 )
 def test_loops_have_no_branches(folder, package, name, kind):
     kernel = kernels_in(folder / "select_of.py")[name, kind]

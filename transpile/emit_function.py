@@ -290,7 +290,7 @@ class Function:
             self.put(f"{place} += {added};")
             return
         if stmt.op in ("max", "min"):
-            value = self.larger(stmt, place, value, self.spell.ctype(buffer.dtype))
+            value = self.larger(stmt.op, stmt.value, place, self.spell.ctype(buffer.dtype))
         elif mask and stmt.op:
             value = f"{place} {C_OPS[stmt.op].rstrip('=')} ({value})"
         if mask:  # taken or left as a whole: a product stays fused with its sum
@@ -309,12 +309,12 @@ class Function:
         name = {"float": "lc_eitherf", "double": "lc_either"}.get(ctype)
         return f"{name}({mask.lanes}, {value}, {place})" if name else f"{mask.lanes} ? {value} : {place}"
 
-    def larger(self, stmt: Store, place: str, value: str, ctype: str) -> str:
+    def larger(self, op: str, value: Expr, place: str, ctype: str) -> str:
         """What accumulates a largest or a least; what leaves out NaN is one comparison."""
-        match stmt.value:
+        match value:
             case Op("above" | "below" as name, (of, Const())):
                 return f"lc_{name}{'f' if ctype == 'float' else ''}({bare(self.spell.expr(of))}, {place})"
-        return f"{extreme(stmt.op or '', ctype)}({place}, {value})"
+        return f"{extreme(op, ctype)}({place}, {bare(self.spell.expr(value))})"
 
     def or_zero(self, value: Expr, mask: Mask) -> str:
         """A value that is 0 where the mask does not hold: an element that is, or a product, which stays fused with its

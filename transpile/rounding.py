@@ -15,7 +15,7 @@ from .passes.tree import buffers, own_exprs, parts, walk
 MARK = "/* Rounds in one way, whatever is known of its sizes. */\n"  # before such a function
 
 _EXACT = frozenset(
-    "negative positive abs sign maximum minimum fmax fmin where or_zero either copysign".split()
+    "negative positive abs sign maximum minimum fmax fmin where or_zero either above below copysign".split()
     + "rint floor ceil trunc sqrt divide".split()
 )
 _PRODUCTS = frozenset(("multiply", "square"))

@@ -33,6 +33,7 @@ UNSUPPORTED = {
     "np.correlate": f"{_ELSE} -- for k in range(w.shape[0]): y += w[k] * x[k : k + n]",
     "np.kron": f"{_ELSE} -- a[:, None, :, None] * b[None, :, None, :], reshaped",
     "np.cross": f"{_ELSE} -- np.stack([a[1] * b[2] - a[2] * b[1], ...])",
+    "np.logaddexp.reduce": f"{_ELSE} -- from scipy import special; special.logsumexp(x)",
     "np.partition": f"{_ELSE} -- np.sort(x)",
     "np.argpartition": f"{_ELSE} -- np.argsort(x)",
     "np.piecewise": f"{_ELSE} -- np.where(a, x, np.where(b, y, z))",

@@ -55,7 +55,7 @@ MANY_LANES = 64
 NONE = Const(0, "i64")
 # What counts the turns of a loop -> those of each lane, what it began with, and the mask of lanes that count.
 Turns = dict[str, tuple[str, Const, Expr | None]]
-FEWEST = 6  # statements of something dear
+MUCH = 6  # statements, and more: something dear
 NARROW = 32  # a loop known to be this short fills few vectors, and what comes before and after it costs as much
 
 
@@ -336,7 +336,7 @@ def over(loop: For) -> Load | None:
     say no, or an array of which each turn has one."""
     for stmt in loop.body:
         match stmt:
-            case If(Load(name, index) as flag, then) if sum(1 for _ in walk(then)) >= FEWEST:
+            case If(Load(name, index) as flag, then) if sum(1 for _ in walk(then)) >= MUCH:
                 stores = [s for s in walk(loop.body) if isinstance(s, Store) and s.buffer == name]
                 told = all(s.value == Const(False, "bool") and not index and not s.op for s in stores)
                 steady = not any(True for d in index for _ in dim_loads(d)) and name not in in_dims(loop)
