@@ -49,7 +49,8 @@ def tail_of(loop: For, table: Mapping[str, Buffer], root: Mapping[str, str], rea
     size = (loop.hi - loop.lo).value
     if size is not None and (size < LANES or size % LANES == 0):
         return None
-    part = part_of(loop, table, root, real, FARTHEST, frozenset(truths_of(loop, table)))
+    truths = frozenset(truths_of(loop, table))
+    part = part_of(loop, table, root, real, FARTHEST, truths)
     if part is None:
         return None
     picked = sum(step_of(place.index, table[place.buffer].shape, loop.var) != 1 for place in part.places)
@@ -58,7 +59,7 @@ def tail_of(loop: For, table: Mapping[str, Buffer], root: Mapping[str, str], rea
     sums = any(
         isinstance(s, Store) and s.op == "add" and not s.index and table[s.buffer].dtype in FLOATS for s in loop.body
     )
-    return part if part.cost >= WORTH or sums else None
+    return part if part.cost >= WORTH or sums or truths else None
 
 
 def _adds_up(loop: For) -> bool:

@@ -79,11 +79,16 @@ class Vectors:
         self.lo = self.spell.dim(self.loop.lo)
 
     def are_worth(self) -> bool:
-        """Whether the loop is written so: where it ends in a part of a vector, or adds up."""
+        """Whether the loop is written so: where it ends in a part of a vector, adds up, or reads truths."""
         if self.tail:
             return not self.tail.long or sums_up(self.loop, self.sums, self.spell.table)
         flat = all(isinstance(s, Store) for s in self.loop.body) and not is_long(self.loop.hi)
-        return flat and bool(self.sums) and self.can_join()
+        return flat and ((bool(self.sums) and self.can_join()) or self.by_words())
+
+    def by_words(self) -> bool:
+        """Whether it adds nothing up, but reads truths: gcc takes as many numbers at a time as there are bytes in a
+        vector, and would take the rest, of up to 63, one by one."""
+        return not self.sums and bool(truths_of(self.loop, self.spell.table))
 
     def has_blocks(self) -> bool:
         """Whether it can be written with something to do between blocks."""
@@ -101,7 +106,7 @@ class Vectors:
         if self.blocks:
             to.put(vectors)
             self.in_vectors(count, whole, own)
-        elif own:
+        elif own or self.by_words():
             to.put("#if LC_LANES")
             to.put(vectors)
             self.in_vectors(count, whole, own)
@@ -121,17 +126,22 @@ class Vectors:
         del spell.facts[loop.var], spell.facts[whole]
 
     def in_vectors(self, count: str, whole: str, own: Own) -> None:
-        """All of it, accumulated in lanes that are joined at the end."""
+        """All of it, accumulated in lanes that are joined at the end; what only reads truths, from where gcc's own
+        vectors end."""
         to, tail = self.to, self.tail
         self.begin(self.new(own), 1)
         if self.blocks:
             self.block = self.name(f"{self.loop.var}_block")
             to.put(f"int64_t {self.block} = {self.behind(str(BLOCK))};")
+        first = self.lo
         if abreast := tail is not None and sums_up(self.loop, self.sums, self.spell.table):
             first = self.abreast(count, own, waits(tail))
         else:
-            first = self.lo
             to.fetch_all(self.loop)
+        if self.by_words():
+            first = self.name(f"{self.loop.var}_bytes")
+            to.put(f"const int64_t {first} = {self.behind(f'({count} & -(int64_t)sizeof(lc_part_{to.dtype}))')};")
+            self.by_element(self.lo, first, self.line)
         at = self.name(f"{self.loop.var}_at")
         to.put(f"for (int64_t {at} = {first}; {at} < {whole}; {at} += {self.lanes}) {{")
         to.depth += 1

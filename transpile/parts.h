@@ -109,17 +109,24 @@ LC_USED static inline void LC_AS(lc_lay)(void *to, const void *from, int64_t ste
 typedef LC_AS(LC_WORD) LC_AS(lc_word);
 LC_USED static inline void LC_AS(lc_truths)(LC_AS(lc_word) *to, const uint8_t *from, int n)
 {
-    uint8_t each[LC_AS(lc_wide)] = {0};
-    memcpy(each, from, (size_t)n);
 #if LC_LANES
     typedef int8_t bytes __attribute__((vector_size(LC_AS(lc_wide)), may_alias));
     typedef LC_AS(lc_word) words __attribute__((vector_size(LC_AS(lc_wide) * sizeof(LC_REAL)), may_alias));
-    bytes all;
-    memcpy(&all, each, sizeof all);
+    bytes all = {0};
+    if (n == LC_AS(lc_wide)) memcpy(&all, from, sizeof all);
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+    else {
+        typedef char masked __attribute__((vector_size(16), may_alias));
+        const masked some = __builtin_ia32_loaddquqi128_mask((const char *)from, (masked){0}, (1u << n) - 1);
+        memcpy(&all, &some, sizeof all);
+    }
+#else
+    else memcpy(&all, from, (size_t)n);
+#endif
     const words told = __builtin_convertvector(all != 0, words) & 1;
     memcpy(to, &told, sizeof told);
 #else
-    for (int l = 0; l < LC_AS(lc_wide); l++) to[l] = each[l] != 0;
+    for (int l = 0; l < n; l++) to[l] = from[l] != 0;
 #endif
 }
 #undef LC_WORD_f32

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
-from ..dims import Atom, Dim, minimum
+from ..dims import Atom, Dim, largest, minimum
 from ..ir import (
     Buffer,
     Check,
@@ -187,7 +187,7 @@ class Alike:
                     return False
                 case For(lo=lo, hi=hi):
                     for_each = any(dim_loads(hi))
-                    long = (hi - lo).value is None and not for_each
+                    long = not for_each and _most(hi - lo, memory) is None
                     rare = few or (masked and self.lanes == LANES)  # long loops of examples are vectors already
                     if (rare and long) or self.loop.var in lo.symbols() | hi.symbols():
                         return False
@@ -316,6 +316,14 @@ class Alike:
         """Whether it only stores to places that no example has for itself: the states that the first one leaves."""
         stores = (*stmt.then, *stmt.orelse)
         return all(isinstance(s, Store) and s.op is None and self.is_shared(s) for s in stores)
+
+
+def _most(turns: Dim, memory: Memory) -> int | None:
+    """Of a loop, if that is a number."""
+    try:
+        return largest(turns, memory.facts).value
+    except ValueError:
+        return None
 
 
 def is_recurrence(stmt: Stmt) -> bool:

@@ -48,7 +48,7 @@ Key = tuple[Expr, tuple[tuple[Dim, Dim, bool], ...]]  # of a sum: its term, and 
 def common(kernel: Kernel) -> Kernel:
     if not kernel.flush:
         return kernel
-    state = _Common(kernel)
+    state = Common(kernel)
     body = state.body(kernel.body)
     return replace(kernel, body=body, buffers=tuple(state.table.values()))
 
@@ -70,7 +70,9 @@ class _Part:
         return _ordered(subst_expr(self.term, numbered)), spaces
 
 
-class _Common:
+class Common:
+    """What the statements of a kernel's bodies are made of; `table` gets the sums that are new."""
+
     def __init__(self, kernel: Kernel) -> None:
         self.table, self.root, self.names = buffers(kernel), roots(kernel), Names.of(kernel)
         self.exact = deciding(kernel)

@@ -74,7 +74,7 @@ class _Nest:
         sums = 0
         for stmt in self.inside:
             assert isinstance(stmt, Store)
-            value = _with(stmt.value, known)
+            value = with_values(stmt.value, known)
             if stmt.buffer in self.variables:
                 if self.is_steady(value) and effort(value) >= DEAR:
                     value = rows[stmt.buffer] = self.row(value, found)
@@ -83,7 +83,7 @@ class _Nest:
                 kept.append(term)
                 sums += 1
                 continue
-            kept.append(Store(stmt.buffer, stmt.index, _with(stmt.value, rows), stmt.op))
+            kept.append(Store(stmt.buffer, stmt.index, with_values(stmt.value, rows), stmt.op))
         if not sums:
             return None
         found.nest = rebuild(self.loops, needed(kept, self.variables))
@@ -161,5 +161,5 @@ class _Nest:
         return rebuild(loops, substitute(body, {v: Dim.of(n) for v, n in fresh.items()}))
 
 
-def _with(expr: Expr, known: Mapping[str, Expr]) -> Expr:
+def with_values(expr: Expr, known: Mapping[str, Expr]) -> Expr:
     return map_expr(expr, lambda e: known.get(e.buffer, e) if isinstance(e, Load) else e)

@@ -20,6 +20,8 @@ from math import prod
 
 from ..dims import ZERO, Dim, product
 from ..ir import FLOATS, Buffer, Check, Expr, For, Grow, If, Kernel, Load, Op, Stmt, Store, While
+from .addends import addends
+from .common import Common
 from .distribute import sums
 from .factor import Around, Factored, factored
 from .like_given import like_given
@@ -47,7 +49,7 @@ from .tree import (
 
 
 def fission(kernel: Kernel) -> Kernel:
-    for done in (_Factored, _Parted) if kernel.flush else (_Parted,):
+    for done in (_Addends, _Factored, _Parted) if kernel.flush else (_Parted,):
         state = done(kernel)
         body = state.body(kernel.body, ())
         kernel = replace(kernel, body=body, buffers=tuple(state.table.values()))
@@ -138,6 +140,30 @@ class State:
         much."""
         shape = self.table[name].shape
         return not shape or fits((loop.hi, *shape), self.rooms)
+
+
+class _Addends(State):
+    """Parts what a nest adds to several places (see addends)."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(kernel)
+        self.common = Common(kernel)
+
+    def stmt(self, stmt: Stmt, around: tuple[For, ...]) -> Body:
+        found = addends(stmt, self.private(stmt), self.names) if isinstance(stmt, For) and around else None
+        if found is None:
+            return super().stmt(stmt, around)
+        made = self.common.body(found)
+        wide = widened(made, [(x, self.own(x) - self.sums) for x in around])
+        if not any(axes_of(around, s) for s in wide):
+            return (stmt,)
+        new = self.common.table.keys() - self.table.keys()
+        self.table |= {name: self.common.table[name] for name in new}
+        self.root |= dict(zip(new, new, strict=True))
+        return made
+
+    def done(self, loop: For, around: tuple[For, ...]) -> Body:
+        return (loop,)
 
 
 class _Factored(State):
