@@ -8,7 +8,7 @@ integer, a loop variable) or an opaque operation on dims (`floordiv`, `mod`, `mi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Union
 
 from .node import node, remembered
@@ -403,7 +403,12 @@ MOST_ASKED = 1000  # questions of a proof: those that are found ask some hundred
 
 def nonnegative(dim: Dim, facts: Facts | None = None) -> bool:
     """Whether dim >= 0 can be proven. False means only: not proven."""
-    return _Proof(facts or {}).holds(dim)
+    return _proven(dim, tuple((facts or {}).items()))
+
+
+@lru_cache(maxsize=2**16)  # a helper that is called often asks the same of each call
+def _proven(dim: Dim, facts: tuple[tuple[str, tuple[Dim, Dim]], ...]) -> bool:
+    return _Proof(dict(facts)).holds(dim)
 
 
 class _Proof:

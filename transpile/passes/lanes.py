@@ -127,13 +127,24 @@ def _split(loop: For, kernel: Kernel) -> tuple[list[Stmt], Kernel] | None:
         return None
     groups = (batch + (LANES - FEWEST if state.last is not None else 0)) // LANES
     pair: list[Stmt] = [For(state.group, Dim.of(0), groups, body, "map"), replace(loop, lo=groups * LANES)]
-    if mixed:
+    if mixed or _has_rows_beside(loop.body):
         worth = _worth(state)
         if worth is None or worth.value == 0:
             return None
         if worth.value is None:  # told by the extents of a call
             pair = [If(Op("greater", (Int(worth), Const(0, "i64")), "bool"), tuple(pair), (state.alone(loop),))]
     return pair, replace(kernel, buffers=(*kernel.buffers, *state.made))
+
+
+def _has_rows_beside(body: Body) -> bool:
+    """Whether iterations of a map loop each have a recurrence and rows besides: those are vectors as they are, which
+    lanes would pick from sixteen examples number by number."""
+    for stmt in (s for s in body if isinstance(s, For) and s.kind == "map"):
+        recurs = [any(map(is_recurrence, walk((s,)))) for s in stmt.body]
+        rows = any(isinstance(s, For) and s.kind == "map" and not r for s, r in zip(stmt.body, recurs, strict=True))
+        if (rows and any(recurs)) or _has_rows_beside(stmt.body):
+            return True
+    return False
 
 
 def _opened(loop: For, recurrences: list[Stmt], names: Names) -> For:
