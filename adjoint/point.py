@@ -28,6 +28,7 @@ from ..transpile.templates import definition
 from .activity import flows
 from .cotangents import Cotangents
 from .extremes import is_exact
+from .nested import Nested
 from .own_backward import written_out
 from .rules import count_dy, defined, differentiable, mentions, pullback, shared, unbroadcast
 from .simplify import simplify
@@ -227,6 +228,11 @@ class Point:
         scatter = any(isinstance(i, Gather) for i in items)
         if isinstance(expr.base, Name):
             self.cots.add_part(expr.base.id, items, cotangent, scatter)
+            return
+        nested = Nested(self.reverser.facts, self.reverser.new, self.cots.emit, self.span)
+        inner = nested.inner(replace(expr, items=items), cotangent)
+        if inner is not None:
+            self._pull(*inner)
             return
         part = self.reverser.new(f"d_{hint(expr.base)}", expr.base.type)
         self.cots.emit(Assign(part.id, construct.call("zeros", shape=part.type.shape, dtype=part.type.dtype)))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence, Set
 from ..transpile import construct
 from ..transpile.construct import const, value_of
 from ..transpile.cut import Window, windows
-from ..transpile.dims import ZERO, Dim, Facts, largest, maximum, nonnegative
+from ..transpile.dims import ZERO, Dim, Facts, largest, maximum, nonnegative, unclamped
 from ..transpile.program import (
     Assign,
     At,
@@ -25,9 +25,12 @@ from ..transpile.program import (
 from .places import of_axes
 
 
-def position(stmt: For) -> Expr:
-    """The number of the iteration, from 0; of a window that a border cuts off, where in the window it is."""
+def position(stmt: For, rooms: Dim | None = None) -> Expr:
+    """The number of the iteration, from 0; of a window that a border cuts off, where in the window it is. `rooms`: of
+    so many, those of a loop that counts down lie as what it counts does, so that it goes one way along both."""
     counter = Name(stmt.var, Type("int"), Dim.of(stmt.var))
+    if rooms is not None and stmt.step == -1 and (first := value_of(stmt.start)) is not None:
+        return construct.dim(unclamped(rooms) - 1 - first + Dim.of(stmt.var))
     if window := _window(stmt):
         return construct.call("subtract", counter, construct.dim(window.first))
     start = value_of(stmt.start)

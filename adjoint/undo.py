@@ -93,8 +93,8 @@ class Undo:
             counters = {s.var for s in walk_stmts((stmt,)) if isinstance(s, For)}
             self.nest = Nest(inside=rebound([stmt]) | counters)
         nest = self.nest
-        nest.positions.append(position(stmt))
         nest.counts.append(self._most(stmt))
+        nest.positions.append(position(stmt, nest.counts[-1]))
         self.quote(stmt.span, cots.out, len(cots.out), always=True)
         flowing = {n for n in carried & self.active if self._flows_in(n, inside, cots)}
         inner = self._inner(cots, inside, carried, flowing, touched)

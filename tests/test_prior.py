@@ -37,6 +37,46 @@ def hard(value: real["N"], weight: i64["N"], cap: int = 9) -> real["cap+1"]:
 
 
 @layer
+def best(value: real["N"], weight: i64["N"], cap: int = 9) -> real["cap+1"]:
+    """A branch keeps the better one."""
+    V = np.zeros(cap + 1)
+    for n in range(value.shape[0]):
+        for c in range(cap, weight[n] - 1, -1):
+            new = V[c - weight[n]] + value[n]
+            if new > V[c]:
+                V[c] = new
+    return V
+
+
+@layer
+def ways(value: real["N"], weight: i64["N"], cap: int = 9) -> real["cap+1"]:
+    """Two ways, each with a number of its own, and one inside; what one of them counts, and what stays from before."""
+    V = np.zeros(cap + 1)
+    times = 0.0
+    last = 1.0
+    for n in range(value.shape[0]):
+        w = weight[n]
+        for c in range(cap, w - 1, -1):
+            new = V[c - w] + value[n]
+            if new > 1.25 * V[c]:
+                gain = new - V[c]
+                times += gain
+                if gain > 0.5:
+                    V[c] = new * value[n]
+                else:
+                    V[c] = V[c] + gain * gain
+            else:
+                V[c] *= 0.75
+    for n in range(value.shape[0]):
+        w = weight[n]
+        for c in range(cap, w - 1, -1):
+            if V[c - w] > 1.0:
+                last = V[c - w]
+            V[c] = V[c] + np.tanh(last)
+    return V + times
+
+
+@layer
 def again(value: real["N"], weight: i64["N"], cap: int = 9) -> real["cap+1"]:
     """As many of each item as there is room for: in order, from below."""
     V = np.zeros(cap + 1)
@@ -122,6 +162,8 @@ def test_items(package, n, batch, least):
     values = items(n, batch, least)
     agrees(package.soft, [*values, np.array(0.7)], rng, 1e-10, 1e-5)
     agrees(package.hard, values, rng, 1e-10, 1e-5)
+    agrees(package.best, values, rng, 1e-10, 1e-5)
+    agrees(package.ways, values, rng, 1e-10, 1e-5)
     agrees(package.again, items(n, batch), rng, 1e-10, 1e-5)
 
 
@@ -130,13 +172,14 @@ def test_of_other_sizes(package, cap):
     values = items(5, 3)
     agrees(package.soft, [*values, np.array(0.7)], np.random.default_rng(1), 1e-10, 1e-5, cap=cap)
     agrees(package.hard, values, np.random.default_rng(1), 1e-10, 1e-5, cap=cap)
+    agrees(package.best, values, np.random.default_rng(1), 1e-10, 1e-5, cap=cap)
 
 
 def test_a_weight_that_counts_from_the_end_is_an_error_where_it_is_numpys(package):
     value, weight = items(2, 1)
     for heavy in (10, 11, 12, -9, -10, -11, -12, -25):
         weight[0] = heavy, 2
-        for layer, more in ((package.soft, (np.array(0.7),)), (package.hard, ())):
+        for layer, more in ((package.soft, (np.array(0.7),)), (package.hard, ()), (package.best, ())):
             try:
                 want = layer.reference(value, weight, *more)
             except IndexError:
@@ -168,17 +211,21 @@ def test_what_is_no_number(package):
         with np.errstate(all="ignore"):
             want = package.soft.reference(value, weight, np.array(0.7))
             other = package.hard.reference(value, weight)
+            kept = package.best.reference(value, weight)
         np.testing.assert_allclose(package.soft(value, weight, np.array(0.7)), want, 1e-10)
         np.testing.assert_array_equal(package.hard(value, weight), other)
+        np.testing.assert_array_equal(package.best(value, weight), kept)
 
 
 def test_none_at_all(package):
     assert np.array_equal(package.soft(np.ones((2, 0)), np.ones((2, 0), int), np.array(0.7)), np.zeros(2))
+    assert np.array_equal(package.best(np.ones((2, 0)), np.ones((2, 0), int), cap=3), np.zeros((2, 4)))
     assert package.next_one(np.ones((3, 0))).shape == (3, 0)
 
 
 def test_bits_do_not_hang_on_threads(package):
     same_bits(package.soft, [*items(6, 33), np.array(0.7)])
+    same_bits(package.best, items(6, 33))
 
 
 def in_order(kernel, *ops: str) -> list[str]:
@@ -197,6 +244,9 @@ def test_iterations_are_independent(package, folder):
     assert set(in_order(kernels["soft", "backward"], "logaddexp", "exp", "expit")) == {"map"}
     assert "map" in in_order(kernels["hard", "predict"], "maximum", "max")
     assert "map" in in_order(kernels["ahead", "predict"], "exp")
+    assert "map" in in_order(kernels["best", "predict"], "greater")
+    assert any(b.name.startswith("prior") for b in kernels["ways", "predict"].buffers)
+    assert any(b.name.startswith("later") for b in kernels["best", "backward"].buffers)
     for name in ("again", "given", "next_one", "both", "moving"):
         assert not any(b.name.startswith("prior") for b in kernels[name, "predict"].buffers)
 
@@ -204,4 +254,15 @@ def test_iterations_are_independent(package, folder):
 def test_each_write_leaves_one_number(package, folder):
     """Though no extent says how often the loop runs: no row is saved for each of its steps."""
     gradient = (folder / "prior_of_compiled" / "gradients.py").read_text()
-    assert "V_saved[n, cap - c] = V[c]" in gradient
+    assert "V_saved[n, c + cap + 1] = V[c]" in gradient
+
+
+def test_a_branch_is_gone_over_in_vectors(package, folder):
+    """What it asks is a mask, and what it leaves for the reverse lies along memory."""
+    text = "".join(f.read_text() for f in sorted((folder / "prior_of_compiled").glob("*.c")))
+    body = text[text.rindex("int LC_NAME(best_backward_f32)(") :].split("\nint LC_NAME")[0]
+    lines = [line.strip() for line in body.splitlines()]
+    kept = [k for k, line in enumerate(lines) if line.startswith("chosen_saved[") and "weight" in line]
+    loops = [next(k for k in range(at, 0, -1) if lines[k].startswith("for (")) for at in kept]
+    assert kept
+    assert lines[loops[0] - 1].startswith("#pragma omp simd")

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from .dims import Facts
-from .ir import Comment, For, If, Store
+from .dims import ANY, Dim, Facts
+from .ir import Comment, Expr, For, If, Int, Load, Store
 from .passes.depend import injective, neighbours
-from .passes.tree import own_accesses, walk
+from .passes.tree import Index, map_dim, own_accesses, walk, written
 
 # max and min carry NaN, so they are reductions of our own (declared in the prelude); integers have none to
 # carry.
@@ -32,7 +32,8 @@ def pragma(loop: For, outer: Callable[[str], str | None], facts: Facts, root: Ma
         if not isinstance(stmt, Store):
             continue
         if stmt.index:
-            if not injective(stmt.index, loop.var, facts):
+            index, known = _settled(stmt.index, loop, root)
+            if not injective(index, loop.var, {**facts, **known}):
                 return None
         elif outer(stmt.buffer) is not None:
             if stmt.op is None or reductions.setdefault(stmt.buffer, stmt.op) != stmt.op:
@@ -44,6 +45,21 @@ def pragma(loop: For, outer: Callable[[str], str | None], facts: Facts, root: Ma
     for name, op in reductions.items():
         clauses.setdefault(_clause(op, outer(name) or ""), []).append(name)
     return "#pragma omp simd" + "".join(f" reduction({c}:{', '.join(names)})" for c, names in clauses.items())
+
+
+def _settled(index: Index, loop: For, root: Mapping[str, str]) -> tuple[Index, Facts]:
+    """A place with names for the whole numbers in it that are read from memory which the loop does not change."""
+    changed = {root.get(name, name) for name in written(loop.body)}
+    known: dict[str, tuple[Dim, Dim]] = {}
+
+    def number(e: Expr) -> Expr:
+        if not isinstance(e, Load) or root.get(e.buffer, e.buffer) in changed or loop.var in e.free():
+            return e
+        name = f"{e.buffer}{list(map(str, e.index))}'"
+        known[name] = ANY
+        return Int(Dim.of(name))
+
+    return tuple(map_dim(d, number) for d in index), known
 
 
 def _clause(op: str, ctype: str) -> str:

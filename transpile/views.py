@@ -184,16 +184,16 @@ class Views:
         """array[items] op= value as a store into what the view shows; None if it was stored by way of a copy."""
         if isinstance(array, Index):
             items = self._inside(array, items, node)
-            composed = _composed(array, items)
-            if composed is not None:
-                return array.base, composed, value
+            joined = composed(array, items)
+            if joined is not None:
+                return array.base, joined, value
         elif isinstance(array, Call) and array.op in _READ_ONLY:
             why, help = _READ_ONLY[array.op]
             raise self.fail(node, "unsupported", f"what np.{array.op} gives is not written into: {why}", help)
         elif isinstance(array, Call) and self._shows(array):
-            moved = None if scatter else _moved(array, items, value) or _element(array, items, value)
-            if moved is not None:
-                return array.args[0], *moved
+            there = None if scatter else moved(array, items, value) or _element(array, items, value)
+            if there is not None:
+                return array.args[0], *there
         elif isinstance(array, Call) and array.op in ("reshape", "ravel") and root_of(array) is not None:
             why = "this may be a copy: of what does not lie in one piece, or in this order, NumPy reshapes a copy"
             raise self.fail(node, "unsupported", why, "take the copy before: b = b.copy()")
@@ -253,7 +253,7 @@ def _shows_all(part: Index) -> bool:
     return all(construct.is_full(item, extent) for item, extent in zip(part.items, extents, strict=True))
 
 
-def _composed(outer: Index, items: tuple[Item, ...]) -> tuple[Item, ...] | None:
+def composed(outer: Index, items: tuple[Item, ...]) -> tuple[Item, ...] | None:
     """outer.base[outer.items][items] as one subscript of outer.base, if it is one."""
     result: list[Item] = []
     rest = list(items)
@@ -327,7 +327,7 @@ def _left_at_end(item: Slice) -> int | None:
     return -stop.value if stop is not None and stop.value is not None and stop.value < 0 else None
 
 
-def _moved(view: Call, items: tuple[Item, ...], value: Expr) -> tuple[tuple[Item, ...], Expr] | None:
+def moved(view: Call, items: tuple[Item, ...], value: Expr) -> tuple[tuple[Item, ...], Expr] | None:
     """A store into an array whose axes are permuted, or some of extent one left out: the value's axes move along."""
     pull, shown = ROWS[view.op].pull, view.args[0]
     if pull is None or any(not isinstance(i, (At, Slice)) for i in items):
@@ -375,4 +375,4 @@ def _element(view: Call, items: tuple[Item, ...], value: Expr) -> tuple[tuple[It
     return tuple(At(construct.dim(d)) for d in source), value
 
 
-__all__ = ["Views", "root_of", "view_of"]
+__all__ = ["Views", "composed", "moved", "root_of", "view_of"]

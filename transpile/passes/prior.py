@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from ..dims import ANY, Atom, Dim, nonnegative
@@ -32,6 +32,7 @@ from .depend import Memory
 from .fold import simplify
 from .free import accumulations, forwards, independent_iterations
 from .guards import margins
+from .predicate import conjunction, made_each_turn, masked, may_trap
 from .questions import all_of, compared
 from .ranges import conjuncts
 from .split import DEAR
@@ -42,8 +43,10 @@ from .tree import (
     accesses,
     anew,
     another,
+    bodies,
     buffers,
     dim_loads,
+    has,
     map_bodies,
     map_dim,
     map_expr,
@@ -51,6 +54,7 @@ from .tree import (
     parts,
     substitute,
     symbols_of,
+    walk,
     written,
 )
 
@@ -125,7 +129,7 @@ class _Prior:
         return (map_bodies(stmt, lambda inner: self.body(inner, inside, env)),)
 
     def versions(self, loop: For, memory: Memory, env: Env) -> Body:
-        plain, asked = self.without_places(loop, env)
+        plain, asked, truths = self.without_places(loop, env)
         numbers = {load: name for load, name in self.numbers.items() if name in symbols_of((plain,))}
         if any(load.buffer in written(plain.body) or loop.var in load.free() for load in numbers):
             raise _No
@@ -143,46 +147,42 @@ class _Prior:
         if any(nonnegative(-(a + b) - 1, memory.facts) for a in sides for b in sides):
             raise _No  # one before, and one behind
         anywhere = replace(memory, facts={**memory.facts, plain.var: ANY})
-        if not all(_follows(margin, known, anywhere) for margin in asked):
+        sure = [margin for margin in asked if _follows(margin, known, anywhere)]
+        rest = (margin for margin in asked if margin not in sure)
+        if not all(any(_follows(margin - one, known, anywhere) for one in sure) for margin in rest):
             raise _No
-        loops = self.apart(plain, foreign, loop, memory)
-        back = {name: Dim.of(Atom("load", (load,))) for load, name in numbers.items()}
+        loops = self.apart(plain, foreign, loop, memory, truths)
+        told, back = self.told(numbers)
         loops = substitute(loops, back)
         open_ones = [side.subs(back) for side in sides if not nonnegative(side, memory.facts)]
         if not open_ones:
-            return loops
-        return (If(all_of(compared("greater_equal", side, 0) for side in open_ones), loops, (loop,)),)
+            return (*told, *loops)
+        return (*told, If(all_of(compared("greater_equal", side, 0) for side in open_ones), loops, (loop,)))
 
-    def without_places(self, loop: For, env: Env) -> tuple[For, list[Dim]]:
+    def told(self, numbers: dict[Load, str]) -> tuple[Body, dict[str, Dim]]:
+        """What the names of numbers stand for: a number of an array has a variable, as gcc would read it again behind
+        each store of truths, which are bytes."""
+        made: list[Stmt] = []
+        back: dict[str, Dim] = {}
+        for load, name in numbers.items():
+            if load.index:
+                far = Buffer(self.names.fresh(f"{load.buffer}_far"), "i64", (), "temp")
+                self.made.append(far)
+                made.append(Store(far.name, (), load))
+                load = Load(far.name, (), "i64")
+            back[name] = Dim.of(Atom("load", (load,)))
+        return tuple(made), back
+
+    def without_places(self, loop: For, env: Env) -> tuple[For, list[Dim], list[Buffer]]:
         """The loop with its indices in place of variables for them, as if none was out of range or counted from the
-        end; and what must not be negative for that."""
-        asked: list[Dim] = []
-        inside = Counter(a.buffer for a in accesses(loop.body))
+        end, and without branches; what must not be negative for that; and what it asks by."""
         lo, hi = (self.place(d, env) for d in (loop.lo, loop.hi))
-        env, kept = dict(env), []
-        for stmt in loop.body:
-            match self.in_full(stmt, env):
-                case Store(name, (), value, None) if self.is_whole(name):
-                    if inside[name] != self.uses[name] or name in env:
-                        raise _No
-                    env[name] = _place(value, asked)
-                case Check(cond):
-                    for part in conjuncts(cond):
-                        if part != Const(True, "bool"):
-                            found = margins(part)
-                            if not found:
-                                raise _No
-                            asked += found
-                case Store() as store:
-                    kept.append(store)
-                case Comment():
-                    pass
-                case _:
-                    raise _No
-        body = accumulations(tuple(kept), set(), {n: n for n in self.table})
-        if any(dim_loads(d) for d in (lo, hi, *asked)):
+        same = {n: n for n in self.table}
+        flat = _Flat(self, loop, dict(env))
+        body = accumulations(flat.of(accumulations(loop.body, set(), same)), set(), same)
+        if any(dim_loads(d) for d in (lo, hi, *flat.asked)):
             raise _No  # what the loop may change
-        return replace(loop, lo=lo, hi=hi, body=body), asked
+        return replace(loop, lo=lo, hi=hi, body=body), flat.asked, flat.made
 
     def foreign(self, loop: For) -> Iterator[_Foreign]:
         """What is touched of an array elsewhere than where the iteration writes."""
@@ -198,10 +198,13 @@ class _Prior:
                 raise _No
             yield from (_foreign(name, home.copy().pop(), index, mode, loop.var) for index, mode in others)
 
-    def apart(self, loop: For, foreign: list[_Foreign], was: For, memory: Memory) -> Body:
+    def is_used_within(self, name: str, loop: For) -> bool:
+        return sum(a.buffer == name for a in accesses((loop,))) == self.uses[name]
+
+    def apart(self, loop: For, foreign: list[_Foreign], was: For, memory: Memory, truths: list[Buffer]) -> Body:
         before: list[Stmt] = []
         after: list[Stmt] = []
-        made: list[Buffer] = []
+        made = list(truths)
         for f in foreign:
             given = self.table[f.buffer]
             name = self.names.fresh("prior" if f.mode == "r" else "later")
@@ -218,11 +221,75 @@ class _Prior:
         kernel = replace(self.kernel, buffers=(*self.kernel.buffers, *self.made, *made))
         if not independent_iterations(loop, kernel, memory.beside(made).inside(loop), was, False):
             raise _No
-        main, own = another(loop, self.names, self.uses, self.table)
+        mine = Counter(a.buffer for a in accesses((loop,)) if self.is_used_within(a.buffer, was))
+        main, own = another(loop, self.names, mine, self.table)
         self.made += (*made, *own)
         return tuple(
             anew(forwards(replace(x, kind="map")), self.names) for x in (*before, main, *after) if isinstance(x, For)
         )
+
+
+@dataclass
+class _Flat:
+    """The stores of a loop's body, in both ways of its branches."""
+
+    state: _Prior
+    loop: For
+    env: Env
+    asked: list[Dim] = field(default_factory=list)  # what must not be negative
+    made: list[Buffer] = field(default_factory=list)
+    begun: set[str] = field(default_factory=set)
+
+    def of(self, body: Body, mask: Expr | None = None) -> Body:
+        """`mask`: who comes here."""
+        kept: list[Stmt] = []
+        for stmt in body:
+            match self.state.in_full(stmt, self.env):
+                case Store(name, (), value, None) if self.state.is_whole(name):
+                    if not self.state.is_used_within(name, self.loop) or name in self.env:
+                        raise _No
+                    self.env[name] = _place(value, self.asked)
+                case Check(cond):
+                    for part in conjuncts(cond):
+                        if part != Const(True, "bool"):
+                            found = margins(part)
+                            if not found:
+                                raise _No
+                            self.asked += found
+                case Store() as store:
+                    kept.append(self.chosen(store, mask))
+                case If(cond, then, orelse):
+                    if any(map(may_trap, parts(cond))) and mask is not None:
+                        raise _No
+                    taken = Load(self.state.names.fresh("taken"), (), "bool")  # its ways may change what it asks
+                    self.made.append(Buffer(taken.buffer, "bool", (), "temp"))
+                    kept.append(Store(taken.buffer, (), cond))
+                    kept += self.of(then, conjunction(mask, taken))
+                    kept += self.of(orelse, conjunction(mask, Op("logical_not", (taken,), "bool")))
+                case Comment():
+                    pass
+                case _:
+                    raise _No
+        return tuple(kept)
+
+    def chosen(self, store: Store, mask: Expr | None) -> Store:
+        first = store.buffer not in self.begun
+        self.begun.add(store.buffer)
+        if mask is None:
+            return store
+        if any(map(may_trap, parts(store.value))):
+            raise _No
+        if not store.index and not store.op and first and self.is_made_anew(store.buffer):
+            return store  # whoever does not come here stores it, too, or does not read it
+        return masked(store, mask, self.state.table)
+
+    def is_made_anew(self, name: str) -> bool:
+        """Whether each iteration has a number of its own, or one way of it."""
+        if self.state.table[name].kind != "temp" or name in self.state.aliased:
+            return False
+        lists = [self.loop.body, *(inner for s in walk(self.loop.body) for inner in bodies(s))]
+        made = any(made_each_turn(name, inner, self.loop) for inner in lists)
+        return made and self.state.is_used_within(name, self.loop)
 
 
 @dataclass(frozen=True)
@@ -260,10 +327,11 @@ def _later(stmt: Stmt, f: _Foreign, beside: Load) -> Stmt:
 
 def _pays(loop: For) -> bool:
     """Whether it is long, and vectors spare something: what is dear, or a choice."""
-    if (loop.hi - loop.lo).value is not None or not all(isinstance(s, (Store, Check, Comment)) for s in loop.body):
+    stmts = list(walk(loop.body))
+    if (loop.hi - loop.lo).value is not None or not all(isinstance(s, (Store, Check, Comment, If)) for s in stmts):
         return False
-    ops = (p for s in loop.body if isinstance(s, Store) for p in parts(s.value) if isinstance(p, Op))
-    return any(flops(p.op) >= DEAR or p.op in ("maximum", "minimum") for p in ops)
+    ops = (p for s in stmts if isinstance(s, Store) for p in parts(s.value) if isinstance(p, Op))
+    return has(stmts, If) or any(flops(p.op) >= DEAR or p.op in ("maximum", "minimum") for p in ops)
 
 
 def _place(value: Expr, asked: list[Dim]) -> Dim:
