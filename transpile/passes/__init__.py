@@ -23,6 +23,7 @@ from .combed import combed
 from .common import common
 from .contract import contract
 from .counted import counted
+from .cutoff import cutoff
 from .deepen import deepen
 from .direct import direct
 from .distribute import distribute
@@ -115,6 +116,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("recalled", recalled),  # ... and what is looked up there is known where it is told
     ("ranges", ranges),  # where all indices are in range, none is checked
     ("prior", prior),  # what is read before a later step writes there is read from a copy
+    ("cutoff", cutoff),  # what is looked up along a line that is cut off is looked up before it, and along it
     ("wrapped", wrapped),  # an index that wraps is a place around its axis
     ("ends", ends),  # what fails from some step on ends the loop there
     ("steady", steady),  # what is asked of an index that a loop does not change is asked before it
