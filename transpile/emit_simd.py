@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from .dims import ANY, Dim, Facts
 from .ir import Comment, Expr, For, If, Int, Load, Store
 from .passes.depend import injective, neighbours
-from .passes.tree import Index, map_dim, own_accesses, walk, written
+from .passes.tree import Index, dim_loads, map_dim, own_accesses, walk, written
 
 # max and min carry NaN, so they are reductions of our own (declared in the prelude); integers have none to
 # carry.
@@ -54,6 +54,8 @@ def _settled(index: Index, loop: For, root: Mapping[str, str]) -> tuple[Index, F
 
     def number(e: Expr) -> Expr:
         if not isinstance(e, Load) or root.get(e.buffer, e.buffer) in changed or loop.var in e.free():
+            return e
+        if any(dim_loads(d) for d in e.index):  # read at a place that the loop changes
             return e
         name = f"{e.buffer}{list(map(str, e.index))}'"
         known[name] = ANY
