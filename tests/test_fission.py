@@ -397,3 +397,84 @@ def test_a_sum_over_two_axes_is_one_axis_of_a_product(folder, package):
     kernel = kernels_in(folder / "parted_loops.py")["radial", "predict"]
     (product,) = (s for s in walk(kernel.body) if isinstance(s, Product))
     assert product.depth[1].symbols() == {"D"} and product in kernel.body
+
+
+ATTENTION = '''
+import math
+
+import numpy as np
+from layerc import layer, real
+
+
+@layer
+def loops(q: real["T D"], k: real["T D"], v: real["T D"]) -> real["T D"]:
+    """An attention as one writes it in C."""
+    T, D = q.shape
+    y = np.zeros((T, D))
+    for i in range(T):
+        s = np.zeros(T)
+        m = -np.inf
+        for j in range(T):
+            acc = 0.0
+            for d in range(D):
+                acc += q[i, d] * k[j, d]
+            s[j] = acc / math.sqrt(D)
+            m = max(m, s[j])
+        z = 0.0
+        for j in range(T):
+            s[j] = math.exp(s[j] - m)
+            z += s[j]
+        for j in range(T):
+            for d in range(D):
+                y[i, d] += s[j] / z * v[j, d]
+    return y
+
+
+@layer
+def scaled(x: real["N D"], w: real["M D"], g: real["M"]) -> real["N"]:
+    """Its gradient adds to three places, by a number that the innermost loop does not change, and one that it does."""
+    y = np.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        for j in range(w.shape[0]):
+            for d in range(x.shape[1]):
+                y[i] += x[i, d] * w[j, d] * g[j] / (1.0 + g[j] * g[j])
+    return y
+
+
+@layer
+def by_element(x: real["N D"], w: real["D"]) -> real["N D"]:
+    """No products of matrices: what a nest adds to several places stays one nest."""
+    y = np.zeros_like(x)
+    for i in range(x.shape[0]):
+        for d in range(x.shape[1]):
+            y[i, d] += x[i, d] * w[d] / 3.0
+    return y
+'''
+
+
+@pytest.fixture(scope="module")
+def attention(tmp_path_factory):
+    return built_from(tmp_path_factory.mktemp("attention"), "attention", ATTENTION)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (3, 2), (16, 8), (20, 16), (65, 17), (130, 24), (0, 3), (3, 0)])
+def test_attention_in_loops(attention, sizes):
+    rng, (t, d) = np.random.default_rng(1), sizes
+    for dtype, tight, close in ((np.float32, 2e-5, 2e-3), (np.float64, 1e-12, 1e-5)):
+        q, k, v = rng.standard_normal((3, 3, t, d)).astype(dtype)
+        if d:
+            agrees(attention.loops, (q, k, v), rng, tight, close, exact=False)
+        g = rng.standard_normal((3, t)).astype(dtype)
+        agrees(attention.scaled, (q, k, g), rng, tight, close, exact=False)
+    if d:
+        same_bits(attention.loops, (q, k, v))
+
+
+def test_what_a_gradient_adds_in_one_nest_is_products(attention, tmp_path):
+    """Five of them: scores again, and the gradients of weights, values, queries and keys."""
+    path = tmp_path / "attention.py"
+    path.write_text(ATTENTION)
+    kernels = kernels_in(path)
+    products = [s for s in walk(kernels["loops", "pullback"].body) if isinstance(s, Product)]
+    assert len({p.buffer for p in products}) == 5
+    assert not any(isinstance(s, Product) for s in walk(kernels["by_element", "pullback"].body))
