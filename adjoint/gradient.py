@@ -56,6 +56,7 @@ from .early import without_saved
 from .extremes import by_ties
 from .finality import LASTING, final_when_read, settled_stores, written_once
 from .found import by_places
+from .in_hand import with_in_hand
 from .keep import Kept, keep
 from .leftover import with_lengths
 from .operands import by_operands
@@ -145,13 +146,19 @@ def _settled(
         more = _overwritten(function, body, origins) - versioned - undone
         if not more:
             return sweep, _unmarked(body)
-        if not versioned and (phased := by_phases(written, more, fresh)) is not written:
-            written, undone = phased, set()
+        if not versioned and (spelled := _spelled(written, more, fresh)) is not written:
+            written, undone = spelled, set()
             function, still = _without_extremes(written, idle)
         elif versioned:
             versioned |= more
         else:
             undone |= more
+
+
+def _spelled(function: Function, arrays: Set[str], fresh: Fresh) -> Function:
+    """Without having these arrays change, where they can be told in other words."""
+    held = with_in_hand(function, arrays, fresh, _facts(function))
+    return held if held is not function else by_phases(function, arrays, fresh)
 
 
 def _without_extremes(function: Function, idle: Set[str]) -> tuple[Function, Set[str]]:

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
 from ..transpile import construct
+from ..transpile.construct import value_of
+from ..transpile.dims import ZERO, Dim
 from ..transpile.program import (
     Assign,
     At,
@@ -25,6 +27,7 @@ from ..transpile.program import (
     Index,
     Item,
     Name,
+    Slice,
     Stmt,
     Store,
     Type,
@@ -54,7 +57,7 @@ class _Place:
 def by_phases(function: Function, arrays: Set[str], fresh: Callable[[str], str]) -> Function:
     """The function with such names for what these arrays held. The very function where there are none."""
     for array in sorted(arrays):
-        function = _Phases(array, fresh).function(function)
+        function = _Phases(array, fresh, _lasting(function)).function(function)
     return function
 
 
@@ -62,6 +65,7 @@ def by_phases(function: Function, arrays: Set[str], fresh: Callable[[str], str])
 class _Phases:
     array: str
     fresh: Callable[[str], str]
+    lasting: Set[str]
 
     def function(self, function: Function) -> Function:
         body = self.block(function.body, None)
@@ -124,7 +128,7 @@ class _Phases:
             if not self.touches((stmt,)):
                 continue
             if isinstance(stmt, Assign) and stmt.name == self.array:
-                whole = _is_new(stmt.value) and len(last.loops) == len(last.items or ())
+                whole = _is_new(stmt.value) and len(last.loops) == sum(isinstance(i, At) for i in last.items or ())
                 return at if whole and _is_steady(last, done[at + 1 :]) else None
             places = list(self.places(stmt))
             if not places or not all(_alike(p, last) for p in places):
@@ -176,13 +180,20 @@ class _Phases:
                 for e in children(expr):
                     yield from self.reads(e, loops, plain)
 
+    def copied(self, earlier: Sequence[Stmt]) -> Name | None:
+        """What the array begins as a copy of, and is not written until the loop, if that lasts."""
+        match earlier[0]:
+            case Assign(name=self.array, value=Call(op="copy", args=(Name() as source,))) if source.id in self.lasting:
+                return None if self.array in assigned(tuple(earlier[1:])) else source
+        return None
+
     def renamed(self, earlier: Sequence[Stmt], stmt: Stmt, last: _Place, start: str) -> list[Stmt]:
         assert last.write is not None
         base = last.write.base
-        axes = [k for k, item in enumerate(last.write.items) if _variable(item) in {s.var for s in last.loops}]
+        counters = {s.var for s in last.loops}
+        axes = [k for k, i in enumerate(last.write.items) if isinstance(i, Slice) or _variable(i) in counters]
         type = Type(base.type.dtype, tuple(base.type.shape[k] for k in axes))
-        own = Name(self.fresh(self.array), type)
-
+        own = self.copied(earlier) or Name(self.fresh(self.array), type)
         passed = False  # the last write: from there on the array holds what it is called after
 
         def there(expr: Expr) -> Expr:
@@ -205,12 +216,44 @@ class _Phases:
             return inner
 
         make = Assign(own.id, construct.call(start, shape=type.shape, dtype=type.dtype), last.write.span)
-        if isinstance(earlier[0], Assign) and earlier[0].name == self.array:
-            return [earlier[0], replace(earlier[0], name=own.id), *moved(earlier[1:]), one(stmt)]
+        match earlier[0]:
+            case Assign(name=self.array, value=value) as made:
+                before = () if own.id in self.lasting else (replace(made, name=own.id),)
+                blank = value if _is_blank(value) else _left(own, last)
+                return [*before, replace(made, value=blank), *moved(earlier[1:]), one(stmt)]
         return [make, *moved(earlier), one(stmt)]
 
 
 def _is_new(value: Expr) -> bool:
+    return isinstance(value, Call)  # a name may be another's memory
+
+
+def _lasting(function: Function) -> set[str]:
+    """Arguments that mean the same throughout."""
+    return {p.name for p in function.params if p.role in ("input", "param")} - assigned(function.body)
+
+
+def _left(own: Name, last: _Place) -> Expr:
+    """What an array begins with that holds `own` wherever the last loop does not go."""
+    whole = all(
+        loop is None or _covers(loop, extent) for loop, extent in zip(_along(last), own.type.shape, strict=True)
+    )
+    return construct.call("empty", shape=own.type.shape, dtype=own.type.dtype) if whole else construct.call("copy", own)
+
+
+def _along(last: _Place) -> list[For | None]:
+    """The loop along each axis; None where it is meant as a whole."""
+    loops = {loop.var: loop for loop in last.loops}
+    return [loops.get(_variable(item) or "") for item in last.items or ()]
+
+
+def _covers(loop: For, extent: Dim) -> bool:
+    start, stop = value_of(loop.start), value_of(loop.stop)
+    up = loop.step == 1 and start == ZERO and stop == extent
+    return up or (loop.step == -1 and start == extent - 1 and stop == Dim.of(-1))
+
+
+def _is_blank(value: Expr) -> bool:
     return isinstance(value, Call) and value.op in ("zeros", "ones", "full", "empty")
 
 
@@ -256,7 +299,7 @@ def _alike(place: _Place, last: _Place, exactly: bool = False) -> bool:
     return _spelled(place.items, called) is not None and _spelled(place.items, called) == _spelled(last.items or (), {})
 
 
-def _spelled(items: tuple[Item, ...], called: dict[str, str]) -> list[Expr] | None:
+def _spelled(items: tuple[Item, ...], called: dict[str, str]) -> list[Expr | Item] | None:
     """The indices with other names, and without what their values are known to be in the old ones."""
 
     def bare(expr: Expr) -> Expr:
@@ -265,8 +308,12 @@ def _spelled(items: tuple[Item, ...], called: dict[str, str]) -> list[Expr] | No
             return replace(expr, id=called.get(expr.id, expr.id), value=None)
         return replace(expr, value=None) if isinstance(expr, (Call, Index)) else expr
 
-    found = [bare(item.index) for item in items if isinstance(item, At)]
-    return found if len(found) == len(items) else None
+    found: list[Expr | Item] = [bare(item.index) if isinstance(item, At) else item for item in items]
+    return found if all(isinstance(item, At) or _is_whole(item) for item in items) else None
+
+
+def _is_whole(item: Item) -> bool:
+    return isinstance(item, Slice) and item.start is None and item.stop is None and item.step == 1
 
 
 __all__ = ["by_phases"]

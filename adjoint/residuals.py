@@ -6,7 +6,8 @@ before:  for t: top = ...; for j: s += np.exp(x[t, j] - top)         after:  for
          for t: top = ...; for j: s += np.exp(x[t, j] - top)                 for t: s = s_kept[t]
                 d_s = dy[t] / s; ...                                                d_s = dy[t] / s; ...
 
-A row is gone over once or twice less, for a number that takes the place of one element of it.
+A row is gone over once or twice less, for a number that takes the place of one element of it. So it is with a `while`
+that has no derivative, but leaves what has one, or where to look: bisection, and a search in a table.
 """
 
 from __future__ import annotations
@@ -16,8 +17,22 @@ from dataclasses import dataclass, replace
 
 from ..transpile import construct
 from ..transpile.clean import clean
-from ..transpile.program import Assign, At, For, If, Name, Return, Stmt, Store, Type, While, assigned, walk_stmts
-from .blocks import branch
+from ..transpile.program import (
+    Assign,
+    At,
+    For,
+    If,
+    Name,
+    Pop,
+    Return,
+    Stmt,
+    Store,
+    Type,
+    While,
+    assigned,
+    read,
+    walk_stmts,
+)
 from .rooms import most_trips, position, room
 from .versions import name_types
 
@@ -44,23 +59,24 @@ def with_residuals(
         if not isinstance(reverse, For) or len(same) != 1 or (count := most_trips(same[0])) is None:
             continue
         loop = forward.get(id(same[0]), same[0])
-        filled, read = loop.body, reverse.body
-        for name in _numbers(reverse, config):
-            if name not in types or types[name].rank or not types[name].is_float:
+        filled, back_again = loop.body, reverse.body
+        walked = list(_walked(loop, reverse))
+        for name in (*_numbers(reverse, config), *walked):
+            if name not in types or types[name].rank or not (types[name].is_float or name in walked):
                 continue
             if _made(loop.body, name) != _made(reverse.body, name):
                 continue
-            kept, make = room(fresh(f"{name}_kept"), Type(types[name].dtype), [count])
+            kept, make = room(fresh(f"{name}_kept"), Type(_strong(types[name].dtype)), [count])
             made.append((kept, make))
             place = [At(position(loop))]
             store = Store(kept, construct.complete(kept, place), Name(name, types[name]))
             last = max(k for k, s in enumerate(filled) if name in assigned((s,)))
             filled = (*filled[: last + 1], store, *filled[last + 1 :])
-            first = min(k for k, s in enumerate(read) if name in assigned((s,)))
+            last = max(k for k, s in enumerate(back_again) if name in assigned((s,)))
             taken = Assign(name, construct.index(kept, place))
-            read = (*_without(read[:first], name), taken, *_without(read[first:], name))
+            back_again = (*back_again[: last + 1], taken, *back_again[last + 1 :])
         if filled is not loop.body:
-            forward[id(same[0])], back[id(reverse)] = replace(loop, body=filled), replace(reverse, body=read)
+            forward[id(same[0])], back[id(reverse)] = replace(loop, body=filled), replace(reverse, body=back_again)
     if not made:
         return None
     sweep = [*(s for _, s in made), *(forward.get(id(s), s) for s in before)]
@@ -84,6 +100,34 @@ def _numbers(loop: For, config: Set[str]) -> Iterator[str]:
                     yield name
 
 
+def _walked(loop: For, reverse: For) -> Iterator[str]:
+    """Of a `while` of each iteration that the reverse only runs again, what the reverse goes on with: a number that is
+    made of what it leaves, or the one number that it leaves."""
+    popped = {s.name for s in walk_stmts(reverse.body) if isinstance(s, Pop)}
+    for at, stmt in enumerate(reverse.body):
+        behind = reverse.body[at + 1 :]
+        left = assigned((stmt,)) & read(behind) if isinstance(stmt, While) else set()
+        if not left or left & popped or any(_made(loop.body, name) != _made(reverse.body, name) for name in left):
+            continue
+        asking = [s for s in behind if read((s,)) & left]
+        match asking:
+            case [Assign(name=name)] if (
+                name not in popped and _times(name, loop.body) == _times(name, reverse.body) == 1
+            ):
+                yield name
+            case _ if len(left) == 1:
+                yield from left
+
+
+def _times(name: str, body: Sequence[Stmt]) -> int:
+    return sum(isinstance(s, Assign) and s.name == name for s in walk_stmts(tuple(body)))
+
+
+def _strong(dtype: str) -> str:
+    """As what a number is left: a Python float, all of it."""
+    return "f64" if dtype == "float" else dtype
+
+
 def _made(body: Sequence[Stmt], name: str) -> tuple[Stmt, ...]:
     """What makes a number, and the loops and branches that it is made in."""
     found: list[Stmt] = []
@@ -94,23 +138,6 @@ def _made(body: Sequence[Stmt], name: str) -> tuple[Stmt, ...]:
             found.append(replace(stmt, then=_made(stmt.then, name), orelse=_made(stmt.orelse, name)))
         elif isinstance(stmt, Assign) and stmt.name == name:
             found.append(stmt)
-    return tuple(found)
-
-
-def _without(body: Sequence[Stmt], name: str) -> tuple[Stmt, ...]:
-    """A block that does not make a number, nor has loops that did only that."""
-    found: list[Stmt] = []
-    for stmt in body:
-        if isinstance(stmt, (For, While)):
-            stmt = replace(stmt, body=_without(stmt.body, name))
-            if not stmt.body:
-                continue
-        elif isinstance(stmt, If):
-            found += branch(stmt, _without(stmt.then, name), _without(stmt.orelse, name))
-            continue
-        elif isinstance(stmt, Assign) and stmt.name == name:
-            continue
-        found.append(stmt)
     return tuple(found)
 
 
