@@ -1,6 +1,6 @@
 """The cost of a call: tiny layers, where all the time is spent on the way in and out.
 
-    python benchmarks/calls.py [--peers torch,own,compile,jax] [--rounds 30] [--stand-in]
+    python benchmarks/calls.py [--peers torch,own,compile,jax,numba] [--rounds 30] [--stand-in]
 
 Microseconds: the forward alone, and vjp + pullback; the median over the samples of many rounds, a sample
 being the mean of enough calls to fill 50 us. The same workers, guard and rounds as run.py.

@@ -1,6 +1,7 @@
 """The cases of `make bench`, one row each.
 
-A new case is one row here, one twin in twins_torch.py and one in twins_jax.py.
+A new case is one row here, one twin in twins_torch.py, one in twins_jax.py, and two kernels in twins_numba.py,
+rows_numba.py or steps_numba.py.
 `make bench-kinds` has more of them: kinds_cases.py.
 """
 
@@ -31,12 +32,14 @@ SRELU = {
     "layerc": module("SReLU"),
     "torch": ("srelu_where", "srelu_clamp"),
     "jax": ("srelu_where", "srelu_clamp"),
+    "numba": ("srelu", "srelu_serial"),
 }
 MISH = {
     "layerc": function("mish"),
     "torch": ("mish_formula", "mish_softplus"),
     "own": "mish_own",
     "jax": ("mish_formula", "mish_softplus", "mish_own"),
+    "numba": ("mish",),
 }
 
 CASES = {
@@ -52,6 +55,7 @@ CASES = {
             function("rbf"),
             torch=("rbf_broadcast",),
             jax=("rbf_broadcast",),
+            numba=("rbf",),
             outputs=((512, 128),),
         ),
         Case(
@@ -60,6 +64,7 @@ CASES = {
             function("rbf_matmul"),
             torch=("rbf_matmul",),
             jax=("rbf_matmul",),
+            numba=("rbf_matmul",),
             outputs=((512, 128),),
             source=OTHER_WAYS,
         ),
@@ -69,6 +74,7 @@ CASES = {
             function("ema"),
             torch=("ema_loop", "ema_doubling", "ema_chunks"),
             jax=("ema_scan", "ema_scan_unrolled", "ema_associative", "ema_doubling", "ema_chunks"),
+            numba=("ema",),
         ),
         Case(
             "kepler",
@@ -77,6 +83,7 @@ CASES = {
             torch=("kepler_while",),
             compiled=("kepler_compiled_step", "kepler_fixed"),
             jax=("kepler_fixed", "kepler_scan"),
+            numba=("kepler",),
         ),
         Case(
             "kepler_implicit",
@@ -85,6 +92,7 @@ CASES = {
             torch=("kepler_implicit",),
             compiled=("kepler_implicit_compiled_step", "kepler_implicit_fixed"),
             jax=("kepler_implicit", "kepler_implicit_fixed"),
+            numba=("kepler_implicit",),
             source=OTHER_WAYS,
         ),
         Case(
@@ -93,6 +101,7 @@ CASES = {
             function("layer_norm"),
             torch=("layer_norm",),
             jax=("layer_norm",),
+            numba=("layer_norm",),
             own="layer_norm_own",
             source=FAMILIAR,
             traffic=Traffic(2, 5),
@@ -103,6 +112,7 @@ CASES = {
             function("batch_norm"),
             torch=("batch_norm",),
             jax=("batch_norm",),
+            numba=("batch_norm",),
             own="batch_norm_own",
             source=FAMILIAR,
             traffic=Traffic(2, 5),
@@ -113,6 +123,7 @@ CASES = {
             function("cross_entropy"),
             torch=("cross_entropy",),
             jax=("cross_entropy",),
+            numba=("cross_entropy",),
             own="cross_entropy_own",
             outputs=((4096,),),
             source=FAMILIAR,
@@ -129,6 +140,7 @@ CASES = {
             function("gru"),
             torch=("gru",),
             jax=("gru",),
+            numba=("gru",),
             own="gru_own",
             source=FAMILIAR,
         ),
@@ -138,6 +150,7 @@ CASES = {
             function("soft_dtw"),
             torch=("soft_dtw_diagonals",),
             jax=("soft_dtw_diagonals",),
+            numba=("soft_dtw",),
             outputs=((32,),),
             source=FAMILIAR,
         ),
@@ -147,6 +160,7 @@ CASES = {
             function("crf"),
             torch=("crf",),
             jax=("crf",),
+            numba=("crf",),
             outputs=((32,),),
             source=FAMILIAR,
         ),
@@ -156,6 +170,7 @@ CASES = {
             function("warp"),
             torch=("warp_gather",),
             jax=("warp_gather",),
+            numba=("warp",),
             own="warp_own",
             source=FAMILIAR,
         ),

@@ -1,6 +1,7 @@
 """The cases of `make bench-kinds`: what layer authors write.
 
-A new case is one row here, its layer in kinds.py, and twins in kinds_torch.py and kinds_jax.py.
+A new case is one row here, its layer in kinds.py, twins in kinds_torch.py and kinds_jax.py and, where it is loops by
+nature, kernels in kinds_numba.py or kinds_numba_steps.py.
 """
 
 import numpy as np
@@ -21,9 +22,17 @@ def lengths(low: int, high: int, *shape: int) -> Draw:
     return Draw(shape, lambda rng, s: rng.integers(low, high, s).astype(np.int32))
 
 
-def kind(name: str, arguments: dict[str, Draw], torch: str | None = "", jax: str | None = "", **rest) -> Case:
+def kind(
+    name: str,
+    arguments: dict[str, Draw],
+    torch: str | None = "",
+    jax: str | None = "",
+    numba: str | None = None,
+    **rest,
+) -> Case:
     """A row; its twins are called as it is, unless named. None: there is none."""
-    twins = {key: (value or name,) for key, value in (("torch", torch), ("jax", jax)) if value is not None}
+    named = {"torch": torch, "jax": jax, "numba": numba}
+    twins = {key: (value or name,) for key, value in named.items() if value is not None}
     return Case(name, arguments, function(name), **twins, source=SOURCE, suite="kinds", **rest)
 
 
@@ -51,6 +60,7 @@ KINDS = (
     kind(
         "ctc",
         {"x": normal(32, 100, 32), "label": lengths(1, 32, 32, 20)},
+        numba="",
         own="ctc_own",
         compiled=UNROLLED,
         outputs=((32,),),
@@ -58,10 +68,11 @@ KINDS = (
     kind(
         "hmm",
         {"emission": normal(32, 128, 16), "transition": normal(16, 16), "initial": normal(16)},
+        numba="",
         compiled=UNROLLED,
         outputs=((32,),),
     ),
-    kind("biquad", {"x": normal(64, 1024), "b": normal(3), "a": uniform(-0.3, 0.3, 2)}, compiled=UNROLLED),
+    kind("biquad", {"x": normal(64, 1024), "b": normal(3), "a": uniform(-0.3, 0.3, 2)}, numba="", compiled=UNROLLED),
     kind(
         "lstm",
         {
@@ -74,21 +85,23 @@ KINDS = (
         compiled=UNROLLED,
     ),
     kind("linear_attention", {k: normal(32, 128, 32) for k in "qkv"}),
-    kind("cholesky", {"a": positive_definite(4096, 8)}, own="cholesky_own"),
-    kind("gauss_jordan", {"a": positive_definite(4096, 8)}, torch=None, own="inverse_own", jax="inverse"),
+    kind("cholesky", {"a": positive_definite(4096, 8)}, numba="", own="cholesky_own"),
+    kind("gauss_jordan", {"a": positive_definite(4096, 8)}, numba="", torch=None, own="inverse_own", jax="inverse"),
     kind("causal_attention", ATTENTION, own="causal_attention_own"),
     kind(
         "embedding_bag",
         {"index": labels(5000, 256, 20), "table": normal(5000, 64)},
+        numba="",
         own="embedding_bag_own",
         outputs=((256, 64),),
     ),
     kind(
         "neighbour_sum",
         {"x": normal(2000, 64), "source": labels(2000, 20000), "target": labels(2000, 20000)},
+        numba="",
     ),
-    kind("lp_pool", {"x": uniform(0.1, 2, 16, 32, 32, 32)}, own="lp_pool_own", outputs=((16, 32, 30, 30),)),
+    kind("lp_pool", {"x": uniform(0.1, 2, 16, 32, 32, 32)}, numba="", own="lp_pool_own", outputs=((16, 32, 30, 30),)),
     kind("depthwise", {"x": normal(16, 32, 32, 32), "weight": normal(32, 3, 3)}, own="depthwise_own"),
     kind("upsample", {"x": normal(16, 16, 32, 32)}, torch=None, own="upsample_own", outputs=((16, 16, 64, 64),)),
-    kind("lambert_w", {"x": uniform(0, 20, 256, 256)}, compiled=("lambert_w_fixed",)),
+    kind("lambert_w", {"x": uniform(0, 20, 256, 256)}, numba="", compiled=("lambert_w_fixed",)),
 )

@@ -214,6 +214,48 @@ class Jax(Peer):
         return Bound(forward, gradient)
 
 
+class Numba(Peer):
+    """Kernels in loops, the forward and, in one call with it, the gradient that its user works out."""
+
+    title = "numba"
+    MODULES = ("twins_numba", "rows_numba", "steps_numba", "kinds_numba", "kinds_numba_steps")  # in order of imports
+
+    def variants(self, case):
+        return case.numba
+
+    def start(self):
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"  # the threads of a kernel call it each for its own rows
+        numba = require("numba")
+        numba.set_num_threads(THREADS)
+        numba.njit(parallel=True)(_doubled)(np.ones(8, np.float32))  # loads the compiler and the threads
+        self.clear()
+        return {
+            "numba": numba.__version__,
+            "threads": numba.get_num_threads(),
+            "threading": numba.threading_layer(),
+            "vectors of exp, sin, ..": "SVML" if numba.config.USING_SVML else "none",
+        }
+
+    def clear(self):
+        for name in self.MODULES:  # anew: a kernel that another case has compiled would have no first call
+            importlib.reload(importlib.import_module(name))
+        self.twins = _twins(*self.MODULES)
+
+    def bind(self, case, variant):
+        value, both = self.twins[variant], self.twins[f"{variant}_gradient"]
+        arguments = tuple(case.draw().values())
+
+        def gradient(*dy):
+            y, gradients = both(*arguments, *dy)
+            return as_tuple(y), gradients
+
+        return Bound(lambda: value(*arguments), gradient)
+
+
+def _doubled(x):
+    return x + x
+
+
 class Stream(Peer):
     """STREAM's triad of the same footprint as a pass: what memory gives in the same rounds."""
 
@@ -250,9 +292,10 @@ PEERS: dict[str, type[Peer]] = {
     "own": TorchOwn,
     "compile": TorchCompile,
     "jax": Jax,
+    "numba": Numba,
     "stream": Stream,
 }
 WAYS = ("native", "again", "one thread", "portable", "specialised")  # of layerc: ways.py
-ASKABLE = ("torch", "own", "compile", "jax")
+ASKABLE = ("torch", "own", "compile", "jax", "numba")
 
 __all__ = ["ASKABLE", "PEERS", "WAYS", "Absent", "Peer"]

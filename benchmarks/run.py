@@ -1,6 +1,6 @@
-"""`make bench`, `make bench-kinds`: layerc beside PyTorch and JAX, forward and every gradient, in one run.
+"""`make bench`, `make bench-kinds`: layerc beside PyTorch, JAX and Numba, forward and every gradient, in one run.
 
-    python benchmarks/run.py [--suite kinds] [--cases srelu,mish] [--peers torch,own,compile,jax] [--quick]
+    python benchmarks/run.py [--suite kinds] [--cases srelu,mish] [--peers torch,own,compile,jax,numba] [--quick]
 
 Exit status: 0 measured; 1 a peer and layerc disagree, or layerc is absent or failed; 2 usage.
 """

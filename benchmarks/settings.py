@@ -14,13 +14,14 @@ _COUNTED = (
     "MKL_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
     "LAYERC_NUM_THREADS",
     "NPROC",
 )  # NPROC is what XLA's CPU client reads
 
 
 def pin_threads() -> None:
-    """Give this process and its children THREADS threads; call it before numpy, torch or jax is imported.
+    """Give this process and its children THREADS threads; call it before numpy, torch, jax or numba is imported.
 
     The variables do most of it; the affinity mask makes it true also of a pool that asks the machine.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import sys
 from collections.abc import Iterator
@@ -208,6 +209,17 @@ def test_products_beside_another_library(b: Any) -> None:
     assert found.rows[1] == ["float32", "64 x 64 x 64", "8.0 (10.0)", "0.80"]
     assert any("up to 32" in line and "geometric mean 2.00" in line for line in found.lines)
     assert any("larger" in line and "below 0.9 in 1 of 1" in line for line in found.lines)
+
+
+def test_every_numba_twin_has_its_two_kernels(b: Any) -> None:
+    """Where Numba is not installed, too: by their names in the modules that the peer loads."""
+    modules = [ast.parse((BENCHMARKS / f"{name}.py").read_text()) for name in b.peers.Numba.MODULES]
+    found = {n.name for tree in modules for n in tree.body if isinstance(n, ast.FunctionDef)}
+    stored = [n for tree in modules for top in tree.body if isinstance(top, ast.Assign) for n in ast.walk(top)]
+    found |= {n.id for n in stored if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    twins = {name for case in b.cases.CASES.values() for name in case.numba}
+    assert twins | {f"{name}_gradient" for name in twins} <= found
+    assert all(case.numba for case in b.cases.CASES.values() if case.suite == "bench")
 
 
 def test_every_results_file_has_a_place_in_the_docs() -> None:

@@ -1,0 +1,360 @@
+"""The cases as a Numba user would write them, what goes step by step or looks things up: see twins_numba.py."""
+
+import math
+
+import numpy as np
+from numba import get_num_threads, prange
+from twins_numba import ONE, TWO, ZERO, added, kernel, partial, serial, share
+
+
+# -- recurrences --------------------------------------------------------------------------------------------------
+@serial
+def _averaged(x, decay, y):
+    """One example."""
+    for j in range(decay.size):
+        y[0, j] = (ONE - decay[j]) * x[0, j]
+    for t in range(1, x.shape[0]):
+        before, row, put = y[t - 1], x[t], y[t]
+        for j in range(decay.size):
+            put[j] = decay[j] * before[j] + (ONE - decay[j]) * row[j]
+
+
+@kernel
+def ema(x, decay):
+    y = np.empty_like(x)
+    for i in prange(x.shape[0]):
+        _averaged(x[i], decay, y[i])
+    return y
+
+
+@kernel
+def ema_gradient(x, decay, dy):
+    n, steps, width = x.shape
+    y, dx, d_decay = np.empty_like(x), np.empty_like(x), np.zeros((n, width), x.dtype)
+    for i in prange(n):
+        _averaged(x[i], decay, y[i])
+        carried, to_decay = np.zeros(width, x.dtype), d_decay[i]
+        for t in range(steps - 1, 0, -1):
+            row, got, before, to = x[i, t], dy[i, t], y[i, t - 1], dx[i, t]
+            for j in range(width):
+                g = carried[j] + got[j]
+                to[j] = (ONE - decay[j]) * g
+                to_decay[j] += g * (before[j] - row[j])
+                carried[j] = decay[j] * g
+        for j in range(width):
+            g = carried[j] + dy[i, 0, j]
+            dx[i, 0, j] = (ONE - decay[j]) * g
+            to_decay[j] -= g * x[i, 0, j]
+    return y, (dx, added(d_decay))
+
+
+@serial
+def _sigmoid(v):
+    return ONE / (ONE + math.exp(-v))
+
+
+@serial
+def _tanh(v):
+    """By an exponential, which costs a sixth of the C library's tanh."""
+    return ONE - TWO / (ONE + math.exp(TWO * v))
+
+
+@kernel
+def gru(x, w_input, w_hidden, bias):
+    """A thread has its examples, through all steps and products."""
+    (n, steps, inputs), width, parts = x.shape, w_hidden.shape[0], get_num_threads()
+    y = np.empty((n, steps, width), x.dtype)
+    for part in prange(parts):
+        low, high = share(part, parts, n)
+        gates = np.dot(x[low:high].reshape(-1, inputs), w_input).reshape(high - low, steps, -1)
+        h, inner = np.zeros((high - low, width), x.dtype), np.empty((high - low, 3 * width), x.dtype)
+        for t in range(steps):
+            np.dot(h, w_hidden, inner)
+            for i in range(high - low):
+                gate, own, state, put = gates[i, t], inner[i], h[i], y[low + i, t]
+                for j in range(width):
+                    k, l = width + j, 2 * width + j
+                    reset, update = _sigmoid(gate[j] + own[j] + bias[j]), _sigmoid(gate[k] + own[k] + bias[k])
+                    candidate = _tanh(gate[l] + bias[l] + reset * own[l])
+                    state[j] = (ONE - update) * candidate + update * state[j]
+                    put[j] = state[j]
+    return y
+
+
+@serial
+def _gru_forward(gates, w_hidden, bias, h, inner):
+    """All steps of a thread's examples. gates: x @ w_input, then what the gates let through; inner: h @ w_hidden."""
+    width = w_hidden.shape[0]
+    for t in range(inner.shape[0]):
+        np.dot(h[t], w_hidden, inner[t])
+        for i in range(gates.shape[0]):
+            gate, own, state, after = gates[i, t], inner[t, i], h[t, i], h[t + 1, i]
+            for j in range(width):
+                k, l = width + j, 2 * width + j
+                gate[j] = _sigmoid(gate[j] + own[j] + bias[j])
+                gate[k] = _sigmoid(gate[k] + own[k] + bias[k])
+                gate[l] = _tanh(gate[l] + bias[l] + gate[j] * own[l])
+                after[j] = (ONE - gate[k]) * gate[l] + gate[k] * state[j]
+
+
+@serial
+def _gru_backward(gates, w_hidden, h, inner, dy):
+    """Turns `gates` and `inner` into their gradients."""
+    width, w_back = w_hidden.shape[0], np.ascontiguousarray(w_hidden.T)
+    carried, through = np.zeros_like(h[0]), np.empty_like(h[0])
+    for t in range(inner.shape[0] - 1, -1, -1):
+        for i in range(gates.shape[0]):
+            gate, own, state, got, back = gates[i, t], inner[t, i], h[t, i], dy[i, t], carried[i]
+            for j in range(width):
+                k, l = width + j, 2 * width + j
+                reset, update, candidate, g = gate[j], gate[k], gate[l], back[j] + got[j]
+                back[j] = g * update
+                gate[k] = g * (state[j] - candidate) * update * (ONE - update)
+                gate[l] = g * (ONE - update) * (ONE - candidate * candidate)
+                gate[j] = gate[l] * own[l] * reset * (ONE - reset)
+                own[j], own[k], own[l] = gate[j], gate[k], gate[l] * reset
+        np.dot(inner[t], w_back, through)
+        carried += through
+
+
+@kernel
+def gru_gradient(x, w_input, w_hidden, bias, dy):
+    (n, steps, inputs), width = x.shape, w_hidden.shape[0]
+    y, dx = np.empty((n, steps, width), x.dtype), np.empty_like(x)
+    d_input, d_hidden, d_bias = partial(w_input), partial(w_hidden), partial(bias)
+    parts = d_bias.shape[0]
+    for part in prange(parts):
+        low, high = share(part, parts, n)
+        flat = x[low:high].reshape(-1, inputs)
+        gates = np.dot(flat, w_input)
+        h, inner = np.zeros((steps + 1, high - low, width), x.dtype), np.empty((steps, high - low, 3 * width), x.dtype)
+        _gru_forward(gates.reshape(high - low, steps, -1), w_hidden, bias, h, inner)
+        for t in range(steps):
+            y[low:high, t] = h[t + 1]
+        _gru_backward(gates.reshape(high - low, steps, -1), w_hidden, h, inner, dy[low:high])
+        np.dot(gates, w_input.T, dx[low:high].reshape(-1, inputs))
+        np.dot(flat.T, gates, d_input[part])
+        np.dot(h[:steps].reshape(-1, width).T, inner.reshape(-1, 3 * width), d_hidden[part])
+        to_bias = d_bias[part]
+        for row in gates:
+            to_bias += row
+    return y, (dx, added(d_input), added(d_hidden), added(d_bias))
+
+
+# -- dynamic programming ------------------------------------------------------------------------------------------
+@serial
+def _distance(a, b):
+    total = ZERO
+    for k in range(a.size):
+        total += (a[k] - b[k]) * (a[k] - b[k])
+    return total
+
+
+@serial
+def _soft_least(left, up, both):
+    """-log of the sum of e^-way, and the share of each way. (gamma is 1.)"""
+    least = min(left, up, both)
+    of_left, of_up, of_both = math.exp(least - left), math.exp(least - up), math.exp(least - both)
+    total = of_left + of_up + of_both
+    return least - math.log(total), of_left / total, of_up / total, of_both / total
+
+
+@serial
+def _edged(rows, columns, dtype):
+    cost = np.empty((rows + 1, columns + 1), dtype)
+    cost[0], cost[:, 0] = np.inf, np.inf
+    cost[0, 0] = ZERO
+    return cost
+
+
+@kernel
+def soft_dtw(a, b):
+    rows, columns = a.shape[1], b.shape[1]
+    y = np.empty(a.shape[0], a.dtype)
+    for n in prange(a.shape[0]):
+        cost = _edged(rows, columns, a.dtype)
+        for i in range(rows):
+            for j in range(columns):
+                soft = _soft_least(cost[i + 1, j], cost[i, j + 1], cost[i, j])[0]
+                cost[i + 1, j + 1] = _distance(a[n, i], b[n, j]) + soft
+        y[n] = cost[rows, columns]
+    return y
+
+
+@kernel
+def soft_dtw_gradient(a, b, dy):
+    """Forward keeps the share that each way had in a cell; backward goes through the table the other way."""
+    rows, columns, width = a.shape[1], b.shape[1], a.shape[2]
+    y, da, db = np.empty_like(dy), np.zeros_like(a), np.zeros_like(b)
+    for n in prange(a.shape[0]):
+        cost, shares = _edged(rows, columns, a.dtype), np.empty((rows, columns, 3), a.dtype)
+        for i in range(rows):
+            for j in range(columns):
+                soft, left, up, both = _soft_least(cost[i + 1, j], cost[i, j + 1], cost[i, j])
+                cost[i + 1, j + 1] = _distance(a[n, i], b[n, j]) + soft
+                shares[i, j, 0], shares[i, j, 1], shares[i, j, 2] = left, up, both
+        y[n] = cost[rows, columns]
+        weight = np.zeros((rows + 1, columns + 1), a.dtype)  # the gradient of a cell
+        weight[rows, columns] = dy[n]
+        for i in range(rows - 1, -1, -1):
+            for j in range(columns - 1, -1, -1):
+                w = weight[i + 1, j + 1]
+                weight[i + 1, j] += w * shares[i, j, 0]
+                weight[i, j + 1] += w * shares[i, j, 1]
+                weight[i, j] += w * shares[i, j, 2]
+                for k in range(width):
+                    pull = TWO * w * (a[n, i, k] - b[n, j, k])
+                    da[n, i, k] += pull
+                    db[n, j, k] -= pull
+    return y, (da, db)
+
+
+@serial
+def _tops(alpha, transition, top):
+    """The largest path into each state."""
+    top[:] = -np.inf
+    for i in range(alpha.size):
+        row = transition[i]
+        for j in range(alpha.size):
+            path = alpha[i] + row[j]
+            top[j] = path if path > top[j] else top[j]
+
+
+@serial
+def _log_total(alpha):
+    """The logarithm of the sum of e^alpha."""
+    top, total = alpha.max(), ZERO
+    for i in range(alpha.size):
+        total += math.exp(alpha[i] - top)
+    return top + math.log(total)
+
+
+@kernel
+def crf(score, transition):
+    n, steps, states = score.shape
+    y = np.empty(n, score.dtype)
+    for e in prange(n):
+        alpha, top, total = score[e, 0].copy(), np.empty(states, score.dtype), np.empty(states, score.dtype)
+        for t in range(1, steps):
+            _tops(alpha, transition, top)
+            total[:] = ZERO
+            for i in range(states):
+                for j in range(states):
+                    total[j] += math.exp(alpha[i] + transition[i, j] - top[j])
+            for j in range(states):
+                alpha[j] = score[e, t, j] + top[j] + math.log(total[j])
+        y[e] = _log_total(alpha)
+    return y
+
+
+@kernel
+def crf_gradient(score, transition, dy):
+    """Forward keeps the exponentials of all paths: backward takes none of them anew."""
+    y, d_score, d_transition = np.empty_like(dy), np.empty_like(score), partial(transition)
+    (n, steps, states), parts = score.shape, d_transition.shape[0]
+    for part in prange(parts):
+        low, high = share(part, parts, n)
+        path, total = np.empty((steps, states, states), score.dtype), np.empty((steps, states), score.dtype)
+        top, alpha, scaled = np.empty(states, score.dtype), np.empty(states, score.dtype), np.empty(states, score.dtype)
+        to_transition = d_transition[part]
+        for e in range(low, high):
+            alpha[:] = score[e, 0]
+            for t in range(1, steps):
+                _tops(alpha, transition, top)
+                total[t] = ZERO
+                for i in range(states):
+                    for j in range(states):
+                        path[t, i, j] = math.exp(alpha[i] + transition[i, j] - top[j])
+                        total[t, j] += path[t, i, j]
+                for j in range(states):
+                    alpha[j] = score[e, t, j] + top[j] + math.log(total[t, j])
+            y[e] = _log_total(alpha)
+            for j in range(states):
+                d_score[e, steps - 1, j] = dy[e] * math.exp(alpha[j] - y[e])
+            for t in range(steps - 1, 0, -1):
+                for j in range(states):
+                    scaled[j] = d_score[e, t, j] / total[t, j]
+                for i in range(states):
+                    row, to, out = path[t, i], to_transition[i], ZERO
+                    for j in range(states):
+                        went = row[j] * scaled[j]
+                        to[j] += went
+                        out += went
+                    d_score[e, t - 1, i] = out
+    return y, (d_score, added(d_transition))
+
+
+# -- places that are looked up ------------------------------------------------------------------------------------
+@serial
+def _between(v, size):
+    """The place below v, held inside; the steps to the next; how far between; 1 where v was inside."""
+    held = min(max(v, ZERO), np.float32(size - 1))
+    at = math.floor(held)
+    return at, 1 if at < size - 1 else 0, held - np.float32(at), ONE if held == v else ZERO
+
+
+@serial
+def _sources(flow, places, between):
+    """Where every pixel of one example comes from: (place, right, under) and (across, down, and where they move)."""
+    height, width = flow.shape[1:]
+    for i in range(height):
+        for j in range(width):
+            p = i * width + j
+            row, under, down, rows = _between(np.float32(i) + flow[0, i, j], height)
+            column, right, across, columns = _between(np.float32(j) + flow[1, i, j], width)
+            places[0, p], places[1, p], places[2, p] = row * width + column, right, under * width
+            between[0, p], between[1, p], between[2, p], between[3, p] = across, down, columns, rows
+
+
+@kernel
+def warp(image, flow):
+    n, depth, pixels = image.shape[0], image.shape[1], image.shape[2] * image.shape[3]
+    flat, y = image.reshape(n, depth, pixels), np.empty_like(image)
+    out = y.reshape(n, depth, pixels)
+    for e in prange(n):
+        places, between = np.empty((3, pixels), np.uint32), np.empty((4, pixels), image.dtype)
+        _sources(flow[e], places, between)
+        place, right, under, across, down = places[0], places[1], places[2], between[0], between[1]
+        for c in range(depth):
+            plane, put = flat[e, c], out[e, c]
+            for p in range(pixels):
+                at = place[p]
+                low, u, v = at + under[p], across[p], down[p]
+                upper = (ONE - u) * plane[at] + u * plane[at + right[p]]
+                lower = (ONE - u) * plane[low] + u * plane[low + right[p]]
+                put[p] = (ONE - v) * upper + v * lower
+    return y
+
+
+@kernel
+def warp_gradient(image, flow, dy):
+    n, depth, pixels = image.shape[0], image.shape[1], image.shape[2] * image.shape[3]
+    y, d_image, d_flow = np.empty_like(image), np.zeros_like(image), np.empty_like(flow)
+    flat, given = image.reshape(n, depth, pixels), dy.reshape(n, depth, pixels)
+    out = y.reshape(n, depth, pixels)
+    back = d_image.reshape(n, depth, pixels)
+    moved = d_flow.reshape(n, 2, pixels)
+    for e in prange(n):
+        places, between = np.empty((3, pixels), np.uint32), np.empty((4, pixels), image.dtype)
+        _sources(flow[e], places, between)
+        place, right, under, across, down = places[0], places[1], places[2], between[0], between[1]
+        by_row, by_column = moved[e, 0], moved[e, 1]
+        by_row[:], by_column[:] = ZERO, ZERO
+        for c in range(depth):
+            plane, got, put, to = flat[e, c], given[e, c], out[e, c], back[e, c]
+            for p in range(pixels):
+                at, u, v, g = place[p], across[p], down[p], got[p]
+                low, beside, across_low = at + under[p], at + right[p], at + under[p] + right[p]
+                upper = (ONE - u) * plane[at] + u * plane[beside]
+                lower = (ONE - u) * plane[low] + u * plane[across_low]
+                put[p] = (ONE - v) * upper + v * lower
+                by_row[p] += g * (lower - upper)
+                by_column[p] += g * ((ONE - v) * (plane[beside] - plane[at]) + v * (plane[across_low] - plane[low]))
+                to[at] += g * (ONE - v) * (ONE - u)
+                to[beside] += g * (ONE - v) * u
+                to[low] += g * v * (ONE - u)
+                to[across_low] += g * v * u
+        for p in range(pixels):
+            by_column[p] *= between[2, p]
+            by_row[p] *= between[3, p]
+    return y, (d_image, d_flow)
