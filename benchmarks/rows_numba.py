@@ -58,12 +58,13 @@ def layer_norm_gradient(x, weight, bias, dy):
             mean, scale = _moments(row)
             total, along = ZERO, ZERO
             for j in range(width):
-                normal, g = (row[j] - mean) * scale, got[j]
-                put[j] = normal * weight[j] + bias[j]
-                to_weight[j] += g * normal
-                to_bias[j] += g
-                total += g * weight[j]
-                along += g * weight[j] * normal
+                put[j] = (row[j] - mean) * scale * weight[j] + bias[j]
+            for j in range(width):
+                to_weight[j] += got[j] * (row[j] - mean) * scale
+                to_bias[j] += got[j]
+            for j in range(width):
+                total += got[j] * weight[j]
+                along += got[j] * weight[j] * (row[j] - mean) * scale
             total, along = total / size, along / size
             for j in range(width):
                 to[j] = scale * (got[j] * weight[j] - total - (row[j] - mean) * scale * along)

@@ -33,18 +33,18 @@ def ema_gradient(x, decay, dy):
     y, dx, d_decay = np.empty_like(x), np.empty_like(x), np.zeros((n, width), x.dtype)
     for i in prange(n):
         _averaged(x[i], decay, y[i])
-        carried, to_decay = np.zeros(width, x.dtype), d_decay[i]
-        for t in range(steps - 1, 0, -1):
-            row, got, before, to = x[i, t], dy[i, t], y[i, t - 1], dx[i, t]
+        g, to_decay = np.zeros(width, x.dtype), d_decay[i]
+        for t in range(steps - 1, -1, -1):
+            row, got, before, to = x[i, t], dy[i, t], y[i, max(t - 1, 0)], dx[i, t]
             for j in range(width):
-                g = carried[j] + got[j]
-                to[j] = (ONE - decay[j]) * g
-                to_decay[j] += g * (before[j] - row[j])
-                carried[j] = decay[j] * g
-        for j in range(width):
-            g = carried[j] + dy[i, 0, j]
-            dx[i, 0, j] = (ONE - decay[j]) * g
-            to_decay[j] -= g * x[i, 0, j]
+                g[j] = decay[j] * g[j] + got[j]
+            for j in range(width):
+                to[j] = (ONE - decay[j]) * g[j]
+            if t > 0:
+                for j in range(width):
+                    to_decay[j] += g[j] * before[j]
+            for j in range(width):
+                to_decay[j] -= g[j] * row[j]
     return y, (dx, added(d_decay))
 
 

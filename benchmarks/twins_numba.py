@@ -5,7 +5,8 @@ A twin is two kernels: `name(*arguments)` returns y, `name_gradient(*arguments, 
 arguments, the derivative worked out by hand: Numba has none. What both need is computed once, in one pass where it can
 be. Parameters that all examples share get their gradient in one part a thread, the parts added in order: the same bits
 at each call. float32 needs its constants in float32: beside a plain 1.0 a kernel counts in float64. Views of what a
-kernel writes have a line each: of those that a tuple names, Numba 0.68 can lose what is written through them.
+kernel writes have a line each: of those that a tuple names, Numba 0.68 can lose what is written through them. A loop
+stores to one or two arrays: of more, the compiler does not ask whether they overlap, and makes no vectors.
 """
 
 import math
