@@ -130,7 +130,7 @@ class Case:
     layerc: Callable  # (package, arguments) -> Bound
     torch: tuple[str, ...] = ()
     jax: tuple[str, ...] = ()
-    numba: tuple[str, ...] = ()  # of each the forward; its gradient is `name_gradient`
+    numba: tuple[str, ...] = ()  # of each the forward; beside it are `name_backward` and, if need be, `name_forward`
     compiled: tuple[str, ...] | None = None  # for torch.compile, where not those of eager torch
     own: str | None = None  # torch's own kernel
     outputs: tuple[tuple[int, ...], ...] | None = None  # shapes, where not one like the first argument

@@ -1,7 +1,7 @@
 """The cases of `make bench`, one row each.
 
-A new case is one row here, one twin in twins_torch.py, one in twins_jax.py, and two kernels in twins_numba.py,
-rows_numba.py or steps_numba.py.
+A new case is one row here, one twin in twins_torch.py, one in twins_jax.py, and a forward and a backward in
+twins_numba.py, rows_numba.py or steps_numba.py.
 `make bench-kinds` has more of them: kinds_cases.py.
 """
 

@@ -33,12 +33,11 @@ def cholesky(a):
 
 
 @kernel
-def cholesky_gradient(a, dy):
+def cholesky_backward(y, dy):
     """The loops of the factorisation backward."""
-    n, y, da = a.shape[1], np.zeros_like(a), np.zeros_like(a)
-    for e in prange(a.shape[0]):
+    n, da = y.shape[1], np.zeros_like(y)
+    for e in prange(y.shape[0]):
         l, g, to = y[e], dy[e].copy(), da[e]
-        _factor(a[e], l)
         for i in range(n - 1, -1, -1):
             for j in range(i, -1, -1):
                 s = g[i, j] / l[j, j]
@@ -50,7 +49,7 @@ def cholesky_gradient(a, dy):
                 for k in range(j):
                     g[i, k] -= s * l[j, k]
                     g[j, k] -= s * l[i, k]
-    return y, (da,)
+    return (da,)
 
 
 @serial
@@ -80,13 +79,11 @@ def gauss_jordan(a):
 
 
 @kernel
-def gauss_jordan_gradient(a, dy):
+def gauss_jordan_backward(y, dy):
     """Of the inverse Y: -Y^T dY Y^T."""
-    n, y, da = a.shape[1], np.empty_like(a), np.zeros_like(a)
-    for e in prange(a.shape[0]):
-        y[e] = a[e]
-        _invert(y[e])
-        inverse, got, to, half = y[e], dy[e], da[e], np.zeros_like(a[e])
+    n, da = y.shape[1], np.zeros_like(y)
+    for e in prange(y.shape[0]):
+        inverse, got, to, half = y[e], dy[e], da[e], np.zeros_like(y[e])
         for i in range(n):
             for k in range(n):
                 for j in range(n):
@@ -97,7 +94,7 @@ def gauss_jordan_gradient(a, dy):
                 for j in range(n):
                     total += half[i, j] * inverse[k, j]
                 to[i, k] = total
-    return y, (da,)
+    return (da,)
 
 
 # -- gather and scatter: a thread owns rows of what is added to, and looks for those that are its own ---------------
@@ -121,13 +118,10 @@ def embedding_bag(index, table):
 
 
 @kernel
-def embedding_bag_gradient(index, table, dy):
-    (n, count), y, d_table = index.shape, np.empty_like(dy), np.empty_like(table)
+def embedding_bag_backward(index, table, dy):
+    (n, count), d_table = index.shape, np.empty_like(table)
     scale, parts = ONE / np.float32(count), get_num_threads()
     for part in prange(parts):
-        low, high = share(part, parts, n)
-        for e in range(low, high):
-            _gathered(index[e], table, y[e])
         low, high = share(part, parts, table.shape[0])
         d_table[low:high] = ZERO
         for e in range(n):
@@ -137,7 +131,7 @@ def embedding_bag_gradient(index, table, dy):
                     to = d_table[index[e, i]]
                     for j in range(got.size):
                         to[j] += scale * got[j]
-    return y, (None, d_table)
+    return None, d_table
 
 
 @serial
@@ -161,13 +155,12 @@ def neighbour_sum(x, source, target):
 
 
 @kernel
-def neighbour_sum_gradient(x, source, target, dy):
-    y, dx, parts = np.empty_like(x), np.empty_like(x), get_num_threads()
+def neighbour_sum_backward(source, target, dy):
+    dx, parts = np.empty_like(dy), get_num_threads()
     for part in prange(parts):
-        low, high = share(part, parts, x.shape[0])
-        _scattered(x, source, target, low, high, y)
+        low, high = share(part, parts, dy.shape[0])
         _scattered(dy, target, source, low, high, dx)
-    return y, (dx, None, None)
+    return dx, None, None
 
 
 # -- windows ------------------------------------------------------------------------------------------------------
@@ -197,29 +190,27 @@ def lp_pool(x):
 
 
 @kernel
-def lp_pool_gradient(x, dy):
-    """dx = x^2 times the sum over its windows of dy s^(-2/3), where s^(-2/3) = y / s."""
+def lp_pool_backward(x, y, dy):
+    """dx = x^2 times the sum over its windows of dy s^(-2/3), where s^(1/3) = y."""
     n, c, h, w = x.shape
-    y, dx = np.empty_like(dy), np.zeros_like(x)
+    dx = np.zeros_like(x)
     for e in prange(n):
-        sums = np.empty(w - 2, x.dtype)
+        g = np.empty(w - 2, x.dtype)
         for k in range(c):
             plane, to = x[e, k], dx[e, k]
             for i in range(h - 2):
-                put, got = y[e, k, i], dy[e, k, i]
-                _cubes(plane, i, sums)
+                out, got = y[e, k, i], dy[e, k, i]
                 for j in range(w - 2):
-                    put[j] = sums[j] ** THIRD
-                    sums[j] = got[j] * put[j] / sums[j]
+                    g[j] = got[j] / (out[j] * out[j])
                 for a in range(3):
                     row = to[i + a]
                     for b in range(3):
                         for j in range(w - 2):
-                            row[j + b] += sums[j]
+                            row[j + b] += g[j]
             for i in range(h):
                 for j in range(w):
                     to[i, j] *= plane[i, j] * plane[i, j]
-    return y, (dx,)
+    return (dx,)
 
 
 # -- an iteration for each element --------------------------------------------------------------------------------
@@ -251,10 +242,14 @@ def _lambert_w(x):
 
 
 @kernel
-def lambert_w_gradient(x, dy):
-    flat, given = x.reshape(-1), dy.reshape(-1)
-    y, dx = np.empty_like(flat), np.empty_like(flat)
+def lambert_w_forward(x):
+    flat = x.reshape(-1)
+    y, slope = np.empty_like(flat), np.empty_like(flat)
     for i in prange(flat.size):
-        w, slope = _lambert_w(flat[i])
-        y[i], dx[i] = w, given[i] * slope
-    return y.reshape(x.shape), (dx.reshape(x.shape),)
+        y[i], slope[i] = _lambert_w(flat[i])
+    return y.reshape(x.shape), (slope.reshape(x.shape),)
+
+
+@kernel
+def lambert_w_backward(slope, dy):
+    return (slope * dy,)

@@ -12,14 +12,17 @@ IMPOSSIBLE = np.float32(-1e30)  # the logarithm of ctc's zeros
 
 # -- dynamic programming ------------------------------------------------------------------------------------------
 @serial
-def _log_softmax(x, log_p):
+def _log_softmax(x, log_p, p):
+    """And the softmax itself."""
     for t in range(x.shape[0]):
         top, total = largest(x[t]), ZERO
         for k in range(x.shape[1]):
-            total += math.exp(x[t, k] - top)
+            p[t, k] = math.exp(x[t, k] - top)
+            total += p[t, k]
         top += math.log(total)
         for k in range(x.shape[1]):
             log_p[t, k] = x[t, k] - top
+            p[t, k] /= total
 
 
 @serial
@@ -62,40 +65,47 @@ def ctc(x, label):
     n, steps, states = x.shape[0], x.shape[1], 2 * label.shape[1] + 1
     y = np.empty(n, x.dtype)
     for e in prange(n):
-        log_p, shares = np.empty_like(x[e]), np.empty((steps, states, 3), x.dtype)
-        _log_softmax(x[e], log_p)
+        log_p, p, shares = np.empty_like(x[e]), np.empty_like(x[e]), np.empty((steps, states, 3), x.dtype)
+        _log_softmax(x[e], log_p, p)
         y[e] = _ctc_paths(log_p, label[e], shares)
     return y
 
 
 @kernel
-def ctc_gradient(x, label, dy):
-    """A step's gradient: the softmax less the share of all paths that are in a class then."""
-    n, steps, classes = x.shape
-    states = 2 * label.shape[1] + 1
-    y, dx = np.empty_like(dy), np.empty_like(x)
+def ctc_forward(x, label):
+    """Kept: the softmax, and the share of each of three states in the next."""
+    n, steps, states = x.shape[0], x.shape[1], 2 * label.shape[1] + 1
+    y, p, shares = np.empty(n, x.dtype), np.empty_like(x), np.empty((n, steps, states, 3), x.dtype)
     for e in prange(n):
-        log_p, shares = np.empty_like(x[e]), np.empty((steps, states, 3), x.dtype)
-        _log_softmax(x[e], log_p)
-        y[e] = _ctc_paths(log_p, label[e], shares)
-        weight, before = np.zeros(states, x.dtype), np.empty(states, x.dtype)
-        weight[states - 1], weight[states - 2] = shares[0, 0, 0], shares[0, 0, 1]
+        log_p = np.empty_like(x[e])
+        _log_softmax(x[e], log_p, p[e])
+        y[e] = _ctc_paths(log_p, label[e], shares[e])
+    return y, (p, shares)
+
+
+@kernel
+def ctc_backward(label, p, shares, dy):
+    """A step's gradient: the softmax less the share of all paths that are in a class then."""
+    (n, steps, classes), states, dx = p.shape, shares.shape[2], np.empty_like(p)
+    for e in prange(n):
+        weight, before, ways = np.zeros(states, p.dtype), np.empty(states, p.dtype), shares[e]
+        weight[states - 1], weight[states - 2] = ways[0, 0, 0], ways[0, 0, 1]
         for t in range(steps - 1, -1, -1):
             to = dx[e, t]
             for k in range(classes):
-                to[k] = dy[e] * math.exp(log_p[t, k])
+                to[k] = dy[e] * p[e, t, k]
             for s in range(states):
                 to[_state(label[e], s)[0]] -= dy[e] * weight[s]
             if t > 0:
                 before[:] = ZERO
                 for s in range(states):
-                    before[s] += weight[s] * shares[t, s, 0]
+                    before[s] += weight[s] * ways[t, s, 0]
                     if s >= 1:
-                        before[s - 1] += weight[s] * shares[t, s, 1]
+                        before[s - 1] += weight[s] * ways[t, s, 1]
                     if s >= 2:
-                        before[s - 2] += weight[s] * shares[t, s, 2]
+                        before[s - 2] += weight[s] * ways[t, s, 2]
                 weight[:] = before
-    return y, (dx, None)
+    return dx, None
 
 
 @serial
@@ -142,30 +152,36 @@ def hmm(emission, transition, initial):
 
 
 @kernel
-def hmm_gradient(emission, transition, initial, dy):
-    (n, steps, states), step = emission.shape, np.exp(transition)
-    y, d_emission, d_transition, d_initial = np.empty_like(dy), np.empty_like(emission), partial(step), partial(initial)
-    parts = d_initial.shape[0]
+def hmm_forward(emission, transition, initial):
+    """Kept: alpha, e^emission and the totals of all steps, and e^transition."""
+    y, step = np.empty(emission.shape[0], emission.dtype), np.exp(transition)
+    alpha, emitted = np.empty_like(emission), np.empty_like(emission)
+    totals = np.empty(emission.shape[:2], emission.dtype)
+    for e in prange(emission.shape[0]):
+        y[e] = _hmm_steps(emission[e], step, initial, alpha[e], emitted[e], totals[e])
+    return y, (step, alpha, emitted, totals)
+
+
+@kernel
+def hmm_backward(step, alpha, emitted, totals, dy):
+    (n, steps, states), d_emission, d_step = alpha.shape, np.empty_like(alpha), partial(step)
+    parts = d_step.shape[0]
     for part in prange(parts):
         low, high = share(part, parts, n)
-        alpha, emitted = np.empty((steps, states), step.dtype), np.empty((steps, states), step.dtype)
-        totals, g, to_step = np.empty(steps, step.dtype), np.empty(states, step.dtype), d_transition[part]
+        g, to_step = np.empty(states, step.dtype), d_step[part]
         for e in range(low, high):
-            y[e] = _hmm_steps(emission[e], step, initial, alpha, emitted, totals)
             g[:] = ZERO
             for t in range(steps - 1, -1, -1):
-                to, along = d_emission[e, t], dy[e]
+                to, now, given, along = d_emission[e, t], alpha[e, t], emitted[e, t], dy[e]
                 for j in range(states):
-                    along -= g[j] * alpha[t, j]
+                    along -= g[j] * now[j]
                 for j in range(states):
-                    to[j] = (along + g[j]) * alpha[t, j]
+                    to[j] = (along + g[j]) * now[j]
                 if t > 0:
                     for j in range(states):
-                        g[j] = (along + g[j]) * emitted[t, j] / totals[t]
-                    _through(step, alpha[t - 1], g, to_step)
-            for j in range(states):
-                d_initial[part, j] += d_emission[e, 0, j]
-    return y, (d_emission, added(d_transition) * step, added(d_initial))
+                        g[j] = (along + g[j]) * given[j] / totals[e, t]
+                    _through(step, alpha[e, t - 1], g, to_step)
+    return d_emission, added(d_step) * step, added(d_emission[:, 0])
 
 
 @serial
@@ -200,13 +216,12 @@ def biquad(x, b, a):
 
 
 @kernel
-def biquad_gradient(x, b, a, dy):
+def biquad_backward(x, b, a, y, dy):
     """The same filter, backward in time."""
-    (n, steps), y, dx = x.shape, np.empty_like(x), np.empty_like(x)
+    (n, steps), dx = x.shape, np.empty_like(x)
     d_b, d_a = np.empty((n, 3), x.dtype), np.empty((n, 2), x.dtype)
     for e in prange(n):
         row, out, got, to = x[e], y[e], dy[e], dx[e]
-        _filtered(row, b, a, out)
         v1, v2, by_0, by_1, by_2, of_1, of_2 = ZERO, ZERO, ZERO, ZERO, ZERO, ZERO, ZERO
         for t in range(steps - 1, -1, -1):
             v = got[t] - a[0] * v1 - a[1] * v2
@@ -218,4 +233,4 @@ def biquad_gradient(x, b, a, dy):
             of_2 -= v2 * out[t]
             v1, v2 = v, v1
         d_b[e, 0], d_b[e, 1], d_b[e, 2], d_a[e, 0], d_a[e, 1] = by_0, by_1, by_2, of_1, of_2
-    return y, (dx, added(d_b), added(d_a))
+    return dx, added(d_b), added(d_a)

@@ -1,6 +1,7 @@
 """The peers: how each binds a case's twin to its own arrays. One class a peer; all run in worker processes."""
 
 import importlib
+import inspect
 import os
 import shutil
 import subprocess
@@ -8,7 +9,7 @@ import weakref
 from types import FunctionType
 
 import numpy as np
-from case import Block, Bound, as_tuple, left
+from case import Block, Bound, as_tuple, block, left
 from cases import COMPILES_ITSELF
 from layerc_peers import Again, Layerc, Native, OneThread, Portable, Specialised, StandIn
 from peer import Absent, Peer, require
@@ -215,7 +216,8 @@ class Jax(Peer):
 
 
 class Numba(Peer):
-    """Kernels in loops, the forward and, in one call with it, the gradient that its user works out."""
+    """Kernels in loops, as one hands them to a framework: a forward, which returns before dy is known, then a backward
+    of what it has kept, worked out by hand."""
 
     title = "numba"
     MODULES = ("twins_numba", "rows_numba", "steps_numba", "kinds_numba", "kinds_numba_steps")  # in order of imports
@@ -242,14 +244,24 @@ class Numba(Peer):
         self.twins = _twins(*self.MODULES)
 
     def bind(self, case, variant):
-        value, both = self.twins[variant], self.twins[f"{variant}_gradient"]
-        arguments = tuple(case.draw().values())
+        value, backward = self.twins[variant], self.twins[f"{variant}_backward"]
+        keeping, named = self.twins.get(f"{variant}_forward"), case.draw()
+        arguments, read = tuple(named.values()), inspect.signature(backward.py_func).parameters
+        reads, reads_y = tuple(a for name, a in named.items() if name in read), "y" in read
+
+        def forward():
+            y, kept = keeping(*arguments) if keeping else (value(*arguments), ())
+            return y, (*reads, y, *kept) if reads_y else (*reads, *kept)
 
         def gradient(*dy):
-            y, gradients = both(*arguments, *dy)
-            return as_tuple(y), gradients
+            y, held = forward()
+            return as_tuple(y), backward(*held, *dy)
 
-        return Bound(lambda: value(*arguments), gradient)
+        def kept():
+            y, held = forward()
+            return left(map(block, held), map(block, (*arguments, *as_tuple(y))))
+
+        return Bound(lambda: value(*arguments), gradient, kept)
 
 
 def _doubled(x):

@@ -36,39 +36,40 @@ def _moments(row):
 
 
 @kernel
-def layer_norm(x, weight, bias):
-    y = np.empty_like(x)
+def layer_norm_forward(x, weight, bias):
+    y, mean, scale = np.empty_like(x), np.empty(x.shape[0], x.dtype), np.empty(x.shape[0], x.dtype)
     for i in prange(x.shape[0]):
         row, put = x[i], y[i]
-        mean, scale = _moments(row)
+        m, s = _moments(row)
         for j in range(row.size):
-            put[j] = (row[j] - mean) * scale * weight[j] + bias[j]
-    return y
+            put[j] = (row[j] - m) * s * weight[j] + bias[j]
+        mean[i], scale[i] = m, s
+    return y, (mean, scale)
+
+
+@serial
+def layer_norm(x, weight, bias):
+    return layer_norm_forward(x, weight, bias)[0]
 
 
 @kernel
-def layer_norm_gradient(x, weight, bias, dy):
-    y, dx, d_weight, d_bias = np.empty_like(x), np.empty_like(x), partial(weight), partial(bias)
+def layer_norm_backward(x, weight, mean, scale, dy):
+    dx, d_weight, d_bias = np.empty_like(x), partial(weight), partial(weight)
     (n, width), parts, size = x.shape, d_bias.shape[0], np.float32(x.shape[1])
     for part in prange(parts):
         low, high = share(part, parts, n)
         to_weight, to_bias = d_weight[part], d_bias[part]
         for i in range(low, high):
-            row, got, put, to = x[i], dy[i], y[i], dx[i]
-            mean, scale = _moments(row)
-            total, along = ZERO, ZERO
+            row, got, to, m, s, total, along = x[i], dy[i], dx[i], mean[i], scale[i], ZERO, ZERO
             for j in range(width):
-                put[j] = (row[j] - mean) * scale * weight[j] + bias[j]
-            for j in range(width):
-                to_weight[j] += got[j] * (row[j] - mean) * scale
+                to_weight[j] += got[j] * (row[j] - m) * s
                 to_bias[j] += got[j]
-            for j in range(width):
                 total += got[j] * weight[j]
-                along += got[j] * weight[j] * (row[j] - mean) * scale
-            total, along = total / size, along / size
+                along += got[j] * weight[j] * (row[j] - m)
+            total, along = total / size, along * s * s / size
             for j in range(width):
-                to[j] = scale * (got[j] * weight[j] - total - (row[j] - mean) * scale * along)
-    return y, (dx, added(d_weight), added(d_bias))
+                to[j] = s * (got[j] * weight[j] - total - (row[j] - m) * along)
+    return dx, added(d_weight), added(d_bias)
 
 
 @serial
@@ -85,45 +86,47 @@ def _channel_moments(flat, c):
 
 
 @kernel
-def batch_norm(x, weight, bias):
+def batch_norm_forward(x, weight, bias):
     n, channels = x.shape[:2]
     flat, y = x.reshape(n, channels, -1), np.empty_like(x)
     out = y.reshape(n, channels, -1)
+    mean, scale = np.empty_like(weight), np.empty_like(weight)
     for c in prange(channels):
-        mean, scale = _channel_moments(flat, c)
-        scale *= weight[c]
+        m, s = _channel_moments(flat, c)
+        by, b = s * weight[c], bias[c]
         for k in range(n):
             row, put = flat[k, c], out[k, c]
             for i in range(row.size):
-                put[i] = (row[i] - mean) * scale + bias[c]
-    return y
+                put[i] = (row[i] - m) * by + b
+        mean[c], scale[c] = m, s
+    return y, (mean, scale)
+
+
+@serial
+def batch_norm(x, weight, bias):
+    return batch_norm_forward(x, weight, bias)[0]
 
 
 @kernel
-def batch_norm_gradient(x, weight, bias, dy):
+def batch_norm_backward(x, weight, mean, scale, dy):
     n, channels = x.shape[:2]
-    y, dx = np.empty_like(x), np.empty_like(x)
+    dx, d_weight, d_bias = np.empty_like(x), np.empty_like(weight), np.empty_like(weight)
     flat, given = x.reshape(n, channels, -1), dy.reshape(n, channels, -1)
-    out = y.reshape(n, channels, -1)
-    back = dx.reshape(n, channels, -1)
-    d_weight, d_bias, size = np.empty_like(weight), np.empty_like(bias), np.float32(n * flat.shape[2])
+    back, size = dx.reshape(n, channels, -1), np.float32(n * flat.shape[2])
     for c in prange(channels):
-        mean, scale = _channel_moments(flat, c)
-        w, b, total, along = weight[c], bias[c], ZERO, ZERO
+        m, s, total, along = mean[c], scale[c], ZERO, ZERO
         for k in range(n):
-            row, got, put = flat[k, c], given[k, c], out[k, c]
+            row, got = flat[k, c], given[k, c]
             for i in range(row.size):
-                normal = (row[i] - mean) * scale
-                put[i] = normal * w + b
                 total += got[i]
-                along += got[i] * normal
-        d_weight[c], d_bias[c] = along, total
-        total, along = total / size, along / size
+                along += got[i] * (row[i] - m)
+        d_weight[c], d_bias[c] = along * s, total
+        by, total, along = weight[c] * s, total / size, along * s * s / size
         for k in range(n):
             row, got, to = flat[k, c], given[k, c], back[k, c]
             for i in range(row.size):
-                to[i] = w * scale * (got[i] - total - (row[i] - mean) * scale * along)
-    return y, (dx, d_weight, d_bias)
+                to[i] = by * (got[i] - total - (row[i] - m) * along)
+    return dx, d_weight, d_bias
 
 
 # -- losses -------------------------------------------------------------------------------------------------------
@@ -155,17 +158,24 @@ def cross_entropy(x, label):
 
 
 @kernel
-def cross_entropy_gradient(x, label, dy):
-    y, dx = np.empty_like(dy), np.empty_like(x)
+def cross_entropy_forward(x, label):
+    y, power, total = np.empty(x.shape[0], x.dtype), np.empty_like(x), np.empty(x.shape[0], x.dtype)
     for i in prange(x.shape[0]):
-        row, to = x[i], dx[i]
-        top, total = largest(row), ZERO
+        row, to = x[i], power[i]
+        top = largest(row)
         for j in range(row.size):
             to[j] = math.exp(row[j] - top)
-            total += to[j]
-        y[i] = math.log(total) - (row[label[i]] - top)
-        scale = dy[i] / total
+        total[i] = _sum(to)
+        y[i] = math.log(total[i]) - (row[label[i]] - top)
+    return y, (power, total)
+
+
+@kernel
+def cross_entropy_backward(label, power, total, dy):
+    dx = np.empty_like(power)
+    for i in prange(power.shape[0]):
+        row, to, scale = power[i], dx[i], dy[i] / total[i]
         for j in range(row.size):
-            to[j] *= scale
+            to[j] = scale * row[j]
         to[label[i]] -= dy[i]
-    return y, (dx, None)
+    return dx, None

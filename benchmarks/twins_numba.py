@@ -1,9 +1,12 @@
 """The cases as a Numba user would write them: functions of elements and radial basis functions. Normalisations and
 losses are in rows_numba.py, what goes step by step or looks things up in steps_numba.py.
 
-A twin is two kernels: `name(*arguments)` returns y, `name_gradient(*arguments, *dy)` returns y and the gradients of all
-arguments, the derivative worked out by hand: Numba has none. What both need is computed once, in one pass where it can
-be. Parameters that all examples share get their gradient in one part a thread, the parts added in order: the same bits
+A twin is what its user hands to a framework, in which dy is known only after the forward has returned y. `name` takes
+the arguments and returns y; `name_forward`, where something is worth keeping, y and a tuple of it: statistics, states,
+what exponentials and iterations have made; `name_backward` takes what it reads, the arguments by their names, then y,
+all that was kept and dy, and returns the gradients of all arguments, worked out by hand: Numba has no derivatives.
+
+Parameters that all examples share get their gradient in one part a thread, the parts added in order: the same bits
 at each call. float32 needs its constants in float32: beside a plain 1.0 a kernel counts in float64. Views of what a
 kernel writes have a line each: of those that a tuple names, Numba 0.68 can lose what is written through them. A loop
 stores to one or two arrays: of more, the compiler does not ask whether they overlap, and makes no vectors.
@@ -62,11 +65,10 @@ def srelu(x, left_threshold, left_slope, right_threshold, right_slope):
 
 
 @kernel
-def srelu_gradient(x, left_threshold, left_slope, right_threshold, right_slope, dy):
+def srelu_backward(x, left_threshold, left_slope, right_threshold, right_slope, dy):
     n, channels = x.shape[:2]
-    y, dx = np.empty_like(x), np.empty_like(x)
+    dx = np.empty_like(x)
     flat, given = x.reshape(n, channels, -1), dy.reshape(n, channels, -1)
-    out = y.reshape(n, channels, -1)
     back = dx.reshape(n, channels, -1)
     d_tl, d_al = np.empty_like(left_threshold), np.empty_like(left_slope)
     d_tr, d_ar = np.empty_like(right_threshold), np.empty_like(right_slope)
@@ -74,24 +76,21 @@ def srelu_gradient(x, left_threshold, left_slope, right_threshold, right_slope, 
         tl, al, tr, ar = left_threshold[c], left_slope[c], right_threshold[c], right_slope[c]
         lost, lost_by, won, won_by = ZERO, ZERO, ZERO, ZERO
         for k in range(n):
-            row, got, put, to = flat[k, c], given[k, c], out[k, c], back[k, c]
+            row, got, to = flat[k, c], given[k, c], back[k, c]
             for i in range(row.size):
                 v, g = row[i], got[i]
-                if v <= tl:
-                    put[i], to[i] = tl + al * (v - tl), g * al
-                    lost += g
-                    lost_by += g * (v - tl)
-                elif v >= tr:
-                    put[i], to[i] = tr + ar * (v - tr), g * ar
-                    won += g
-                    won_by += g * (v - tr)
-                else:
-                    put[i], to[i] = v, g
+                low = g if v <= tl else ZERO
+                high = g if v > tl and v >= tr else ZERO
+                to[i] = g - (ONE - al) * low - (ONE - ar) * high
+                lost += low
+                lost_by += low * (v - tl)
+                won += high
+                won_by += high * (v - tr)
         d_tl[c], d_al[c], d_tr[c], d_ar[c] = (ONE - al) * lost, lost_by, (ONE - ar) * won, won_by
-    return y, (dx, d_tl, d_al, d_tr, d_ar)
+    return dx, d_tl, d_al, d_tr, d_ar
 
 
-srelu_serial, srelu_serial_gradient = serial(srelu.py_func), serial(srelu_gradient.py_func)
+srelu_serial, srelu_serial_backward = serial(srelu.py_func), serial(srelu_backward.py_func)
 
 
 @serial
@@ -112,15 +111,24 @@ def mish(x):
 
 
 @kernel
-def mish_gradient(x, dy):
-    flat, given = x.reshape(-1), dy.reshape(-1)
-    y, dx = np.empty_like(flat), np.empty_like(flat)
+def mish_forward(x):
+    flat = x.reshape(-1)
+    y, slope = np.empty_like(flat), np.empty_like(flat)
     for i in prange(flat.size):
         v = flat[i]
         t, logistic = _tanh_softplus(v)
         y[i] = v * t
-        dx[i] = given[i] * (t + v * (ONE - t * t) * logistic)
-    return y.reshape(x.shape), (dx.reshape(x.shape),)
+        slope[i] = t + v * (ONE - t * t) * logistic
+    return y.reshape(x.shape), (slope.reshape(x.shape),)
+
+
+@kernel
+def mish_backward(slope, dy):
+    flat, given = slope.reshape(-1), dy.reshape(-1)
+    dx = np.empty_like(flat)
+    for i in prange(flat.size):
+        dx[i] = flat[i] * given[i]
+    return (dx.reshape(dy.shape),)
 
 
 @serial
@@ -153,10 +161,10 @@ def kepler(mean, e):
 
 
 @kernel
-def kepler_gradient(mean, e, dy):
-    """The derivatives of E go through the iteration with it: two numbers an element, nothing to keep for later."""
-    m, by, given = mean.reshape(-1), e.reshape(-1), dy.reshape(-1)
-    y, d_mean, d_e = np.empty_like(m), np.empty_like(m), np.empty_like(m)
+def kepler_forward(mean, e):
+    """The derivatives of E go through the iteration with it: two numbers an element, all that is kept."""
+    m, by = mean.reshape(-1), e.reshape(-1)
+    y, by_mean, by_e = np.empty_like(m), np.empty_like(m), np.empty_like(m)
     for i in prange(m.size):
         sine, cosine = math.sin(m[i]), math.cos(m[i])
         E = m[i] + by[i] * sine
@@ -169,22 +177,26 @@ def kepler_gradient(mean, e, dy):
             E -= step
             if not abs(step) > CONVERGED:
                 break
-        y[i], d_mean[i], d_e[i] = E, given[i] * E_mean, given[i] * E_e
-    return y.reshape(mean.shape), (d_mean.reshape(mean.shape), d_e.reshape(mean.shape))
+        y[i], by_mean[i], by_e[i] = E, E_mean, E_e
+    return y.reshape(mean.shape), (by_mean.reshape(mean.shape), by_e.reshape(mean.shape))
+
+
+@kernel
+def kepler_backward(by_mean, by_e, dy):
+    return by_mean * dy, by_e * dy
 
 
 kepler_implicit = kepler  # the forward is the same
 
 
 @kernel
-def kepler_implicit_gradient(mean, e, dy):
-    m, by, given = mean.reshape(-1), e.reshape(-1), dy.reshape(-1)
-    y, d_mean, d_e = np.empty_like(m), np.empty_like(m), np.empty_like(m)
-    for i in prange(m.size):
-        y[i] = _root(m[i], by[i])
-        d_mean[i] = given[i] / (ONE - by[i] * math.cos(y[i]))
-        d_e[i] = d_mean[i] * math.sin(y[i])
-    return y.reshape(mean.shape), (d_mean.reshape(mean.shape), d_e.reshape(mean.shape))
+def kepler_implicit_backward(e, y, dy):
+    E, by, given = y.reshape(-1), e.reshape(-1), dy.reshape(-1)
+    d_mean, d_e = np.empty_like(E), np.empty_like(E)
+    for i in prange(E.size):
+        d_mean[i] = given[i] / (ONE - by[i] * math.cos(E[i]))
+        d_e[i] = d_mean[i] * math.sin(E[i])
+    return d_mean.reshape(y.shape), d_e.reshape(y.shape)
 
 
 # -- radial basis functions ---------------------------------------------------------------------------------------
@@ -206,25 +218,37 @@ def rbf(x, centers, gamma):
 
 
 @kernel
-def rbf_gradient(x, centers, gamma, dy):
-    y, dx, d_centers, d_gamma = np.empty_like(dy), np.zeros_like(x), partial(centers), partial(gamma)
+def rbf_forward(x, centers, gamma):
+    y = np.empty((x.shape[0], centers.shape[0]), x.dtype)
+    square = np.empty_like(y)
+    for i in prange(x.shape[0]):
+        put, to = y[i], square[i]
+        for k in range(centers.shape[0]):
+            to[k] = _square(x[i], centers[k])
+            put[k] = math.exp(-gamma[k] * to[k])
+    return y, (square,)
+
+
+@kernel
+def rbf_backward(x, centers, gamma, y, square, dy):
+    dx, d_centers, d_gamma = np.zeros_like(x), partial(centers), partial(gamma)
     n, parts = x.shape[0], d_gamma.shape[0]
     for part in prange(parts):
         low, high = share(part, parts, n)
+        to_gamma, by = d_gamma[part], np.empty_like(gamma)
         for i in range(low, high):
-            row, to = x[i], dx[i]
-            for k in range(centers.shape[0]):
-                center, to_center = centers[k], d_centers[part, k]
-                square = _square(row, center)
-                y[i, k] = math.exp(-gamma[k] * square)
-                d = dy[i, k] * y[i, k]
-                d_gamma[part, k] -= d * square
-                d *= TWO * gamma[k]
+            row, to, got, out, far = x[i], dx[i], dy[i], y[i], square[i]
+            for k in range(gamma.size):
+                to_gamma[k] -= got[k] * out[k] * far[k]
+            for k in range(gamma.size):
+                by[k] = TWO * gamma[k] * got[k] * out[k]
+            for k in range(gamma.size):
+                center, to_center, d = centers[k], d_centers[part, k], by[k]
                 for j in range(row.size):
                     pull = d * (row[j] - center[j])
                     to[j] -= pull
                     to_center[j] += pull
-    return y, (dx, added(d_centers), added(d_gamma))
+    return dx, added(d_centers), added(d_gamma)
 
 
 @serial
@@ -259,28 +283,43 @@ def rbf_matmul(x, centers, gamma):
 
 
 @kernel
-def rbf_matmul_gradient(x, centers, gamma, dy):
-    y, dx, d_centers, d_gamma = np.empty_like(dy), np.empty_like(x), partial(centers), partial(gamma)
-    n, parts, of_centers = x.shape[0], d_gamma.shape[0], _squares(centers)
+def rbf_matmul_forward(x, centers, gamma):
+    n, parts, of_centers = x.shape[0], get_num_threads(), _squares(centers)
+    y, square = np.empty((n, gamma.size), x.dtype), np.empty((n, gamma.size), x.dtype)
+    for part in prange(parts):
+        low, high = share(part, parts, n)
+        np.dot(x[low:high], centers.T, square[low:high])
+        for i in range(low, high):
+            of_x, put, to = _square_of(x[i]), y[i], square[i]
+            for k in range(gamma.size):
+                to[k] = max(of_x + of_centers[k] - TWO * to[k], ZERO)
+            for k in range(gamma.size):
+                put[k] = math.exp(-gamma[k] * to[k])
+    return y, (square,)
+
+
+@kernel
+def rbf_matmul_backward(x, centers, gamma, y, square, dy):
+    dx, d_centers, d_gamma = np.empty_like(x), partial(centers), partial(gamma)
+    n, parts = x.shape[0], d_gamma.shape[0]
     for part in prange(parts):
         low, high = share(part, parts, n)
         pull, of_columns, to_gamma = np.empty_like(y[low:high]), np.zeros_like(gamma), d_gamma[part]
         of_rows = np.zeros(high - low, x.dtype)
-        np.dot(x[low:high], centers.T, y[low:high])
         for i in range(low, high):
-            of_x, put, got, to = _square_of(x[i]), y[i], dy[i], pull[i - low]
+            far, out, got, to, total = square[i], y[i], dy[i], pull[i - low], ZERO
             for k in range(gamma.size):
-                square = max(of_x + of_centers[k] - TWO * put[k], ZERO)
-                put[k] = math.exp(-gamma[k] * square)
-                d = got[k] * put[k]
-                to_gamma[k] -= d * square
-                to[k] = TWO * gamma[k] * d if square > ZERO else ZERO
+                to_gamma[k] -= got[k] * out[k] * far[k]
+            for k in range(gamma.size):
+                to[k] = TWO * gamma[k] * got[k] * out[k] if far[k] > ZERO else ZERO
+                total += to[k]
+            for k in range(gamma.size):
                 of_columns[k] += to[k]
-                of_rows[i - low] += to[k]
+            of_rows[i - low] = total
         np.dot(pull, centers, dx[low:high])
         np.dot(pull.T, x[low:high], d_centers[part])
         for i in range(low, high):
             dx[i] -= of_rows[i - low] * x[i]
         for k in range(gamma.size):
             d_centers[part, k] -= of_columns[k] * centers[k]
-    return y, (dx, added(d_centers), added(d_gamma))
+    return dx, added(d_centers), added(d_gamma)

@@ -211,14 +211,15 @@ def test_products_beside_another_library(b: Any) -> None:
     assert any("larger" in line and "below 0.9 in 1 of 1" in line for line in found.lines)
 
 
-def test_every_numba_twin_has_its_two_kernels(b: Any) -> None:
+def test_every_numba_twin_has_a_forward_and_a_backward(b: Any) -> None:
     """Where Numba is not installed, too: by their names in the modules that the peer loads."""
     modules = [ast.parse((BENCHMARKS / f"{name}.py").read_text()) for name in b.peers.Numba.MODULES]
     found = {n.name for tree in modules for n in tree.body if isinstance(n, ast.FunctionDef)}
     stored = [n for tree in modules for top in tree.body if isinstance(top, ast.Assign) for n in ast.walk(top)]
     found |= {n.id for n in stored if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     twins = {name for case in b.cases.CASES.values() for name in case.numba}
-    assert twins | {f"{name}_gradient" for name in twins} <= found
+    assert twins | {f"{name}_backward" for name in twins} <= found
+    assert {name.removesuffix("_forward") for name in found if name.endswith("_forward")} <= twins  # one that is called
     assert all(case.numba for case in b.cases.CASES.values() if case.suite == "bench")
 
 
