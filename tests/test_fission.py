@@ -475,6 +475,7 @@ def test_what_a_gradient_adds_in_one_nest_is_products(attention, tmp_path):
     path = tmp_path / "attention.py"
     path.write_text(ATTENTION)
     kernels = kernels_in(path)
-    products = [s for s in walk(kernels["loops", "pullback"].body) if isinstance(s, Product)]
-    assert len({p.buffer for p in products}) == 5
-    assert not any(isinstance(s, Product) for s in walk(kernels["by_element", "pullback"].body))
+    made = {s.buffer for s in walk(kernels["loops", "pullback"].body) if isinstance(s, Product)}
+    assert len(made) >= 5
+    assert {"d_q", "d_k", "d_v"} <= made
+    assert not any(isinstance(s, Product) for s in walk(kernels["by_element", "backward"].body))
