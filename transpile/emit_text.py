@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from .dims import ANY, Atom, Dim, Symbol, nonnegative
-from .ir import Buffer, Cast, Const, Expr, Int, Kernel, Load, Op, Scalar
+from .ir import THREADS, Buffer, Cast, Const, Expr, Int, Kernel, Load, Op, Scalar
 from .operations import ROWS, scalar_c
 
 C_TYPES = {"f32": "float", "f64": "double", "i32": "int32_t", "i64": "int64_t", "bool": "uint8_t"}
@@ -135,6 +135,7 @@ class Speller:
         self.table = {b.name: b for b in kernel.buffers}
         self.scalars = {s.name: s for s in kernel.scalars}
         self.names = CNames([*kernel.dims, *self.scalars, *self.table])
+        self.names.table[THREADS] = "lc_threads"
         self.bound: dict[Dim, str] = {}  # integers that have a variable at this place
         self.local: set[str] = set()  # rank-0 buffers that are C variables
         self.lent: dict[str, str] = {}  # what stands for a place of an array

@@ -22,6 +22,8 @@ from .node import node
 # Scalar types: "real" (the kernel's float type), "f32", "f64", "i32", "i64", "bool".
 FLOATS = ("real", "f32", "f64")
 
+THREADS = "threads?"  # the symbol of how many there are, in a Dim: it must not change any result
+
 
 @node
 class Buffer:

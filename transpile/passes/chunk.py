@@ -25,11 +25,12 @@ from typing import Any
 
 from ..dims import Dim, maximum, minimum, nonnegative, product
 from ..ir import Buffer, Comment, Const, Expr, For, If, Int, Kernel, Load, Op, Product, Stmt, Store, While
+from . import owners
 from .accumulate import neutral
 from .columns import columns
 from .depend import Memory, apart
 from .fuse import fuse_body
-from .questions import compared
+from .questions import all_of, compared
 from .tree import Body, Names, accesses, dim_loads, map_bodies, rename_buffers, roots, touched, walk
 from .turned import SIDE, turned_of
 from .verify import shared_places
@@ -65,11 +66,48 @@ class _State:
         self.uses = Counter(self.root[a.buffer] for a in accesses(kernel.body))
         self.last: tuple[For, Counter[str], set[str]] | None = None
         self.steps = 0  # sequential loops around a statement
+        self.whole: set[str] = set()  # counters of loops of which another version is shared out by rows
 
     def body(self, body: Body) -> Body:
-        return tuple(new for stmt in body for new in self.stmt(stmt))
+        found: list[Stmt] = []
+        for stmt in body:
+            found = self.by_rows(stmt, found) or [*found, stmt]
+        return tuple(new for stmt in found for new in self.stmt(stmt))
+
+    def by_rows(self, loop: Stmt, before: list[Stmt]) -> list[Stmt] | None:
+        """A loop that adds at looked-up rows where each thread owns some of them, and what stands before it; else, and
+        where that does not pay, as it is."""
+        if not isinstance(loop, For) or loop.kind == "seq" or loop.parallel or self.steps >= DEEP:
+            return None
+        if loop.var in self.whole:
+            return None
+        effort, shared = work(loop, self.table), self.shared(loop)
+        if not shared or nonnegative(WORTH - effort) or self.collides(loop, shared):
+            return None
+        fixed = {name: len(_fixed(name, loop)) for name in shared}
+        asked = owners.pays(adding, effort) if (adding := self.adding(loop, fixed)) else None
+        if adding is None or asked is None:
+            return None
+        at = owners.taken(adding, before)
+        fills = {name: before[k] for name, k in at.items()}
+        mine = self.adding(self.renamed(loop), fixed)
+        assert mine is not None, "a name changes nothing"
+        effort = sum((work(fill, self.table) for fill in fills.values()), effort)
+        parts = owners.in_parts(mine, fills, effort, self.names)
+        single = owners.alone(self.renamed(loop), fixed)
+        chosen = If(owners.several(effort), (parts,), (*fills.values(), single))
+        self.whole |= {s.var for s in walk((loop,)) if isinstance(s, For)}
+        otherwise = (If(all_of(asked), (chosen,), (*fills.values(), loop)),) if asked else (chosen,)
+        return [*(s for k, s in enumerate(before) if k not in at.values()), *otherwise]
+
+    def adding(self, loop: For, fixed: dict[str, int]) -> owners.Adding | None:
+        memory = replace(self.memory, root={**{n: n for n in self.table}, **self.root})
+        memory = replace(memory, shape={name: b.shape for name, b in self.table.items()})
+        return owners.adding(loop, fixed, lambda name: self.is_private(name, loop), self.table, memory)
 
     def stmt(self, stmt: Stmt) -> Body:
+        if owners.is_settled(stmt):
+            return (stmt,)
         if isinstance(stmt, Product):  # no bit depends on how it is cut: its threads share it at run time
             return (replace(stmt, parallel=True),)
         if not isinstance(stmt, For) or stmt.kind == "seq":

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from ..dims import Dim
-from ..ir import Buffer, Expr, For, Grow, If, Int, Kernel, Load, Op, Product, Scalar, Stmt, Store
+from ..dims import Atom, Dim, nonnegative
+from ..ir import THREADS, Buffer, Expr, For, Grow, If, Int, Kernel, Load, Op, Product, Scalar, Stmt, Store
 from .tree import accesses, bodies, own_accesses, own_dims, own_exprs, parts, roots, walk
 
 STORE_OPS = ("add", "mul", "max", "min", "or", "and")
@@ -53,9 +53,22 @@ def _of_one(cond: Expr, following: frozenset[str]) -> bool:
     match cond:
         case Op("equal", (Int(dim), _)):
             return bool(dim.symbols() & following)
+        case Op("logical_and", (Op("greater_equal", (Int(a), Int(low))), Op("less", (Int(b), Int(high))))) if a == b:
+            return not a.symbols() & following and any(_are_parts(low, high, var) for var in following)
         case Op("logical_and", terms):
             return any(_of_one(term, following) for term in terms)
     return False
+
+
+def _are_parts(low: Dim, high: Dim, var: str) -> bool:
+    """Whether `low..high` are ranges one behind the other: n*var//parts .. n*(var + 1)//parts."""
+    places = [a for a in low.atoms() if isinstance(a, Atom) and a.kind == "floordiv"]
+    if len(places) != 1 or high != low.subs({var: Dim.of(var) + 1}):
+        return False
+    (dividend, parts), rest = places[0].args, low - Dim.of(places[0])
+    step = dividend.split(var)
+    fixed = var not in parts.symbols() | rest.symbols() and step is not None and var not in step[0].symbols()
+    return fixed and nonnegative(step[0])
 
 
 class _Checker:
@@ -64,7 +77,7 @@ class _Checker:
         self.faults: list[str] = []
         self.table = {b.name: b for b in kernel.buffers}
         integers = {s.name for s in kernel.scalars if s.dtype in ("i32", "i64", "bool")}
-        self.known = frozenset(kernel.dims) | integers | ({kernel.batch} if kernel.batch else set())
+        self.known = frozenset(kernel.dims) | integers | {THREADS} | ({kernel.batch} if kernel.batch else set())
 
     def fault(self, text: str) -> None:
         self.faults.append(text)
