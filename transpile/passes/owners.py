@@ -144,7 +144,7 @@ class _Parts:
         nest = self.nest()
 
         def of(stmt: Stmt) -> Stmt:
-            if self.is_guard(stmt):
+            if isinstance(stmt, If) and self.is_guard(stmt):
                 return replace(stmt, then=())
             return map_bodies(stmt, lambda body: tuple(map(of, body)))
 
