@@ -25,12 +25,14 @@ from .depend import Memory, independent
 from .order import perfect
 from .questions import all_of, compared
 from .tree import Access, Body, Names, accesses, dim_loads, has, map_bodies, named, symbols, walk, written
+from .verify import shared_places
 from .work import WORTH, work
 
 MOST = 16  # parts: each walks over all places
 ROWS = 8  # at least, of what is added to: fewer would often be one thread's
 LONG = 16  # numbers at least of a row
 GAIN = 4  # times the work of a walk, at least, is that of the whole
+COUNT = maximum(Dim.of(1), minimum(Dim.of(THREADS), Dim.of(MOST)))
 
 Range = tuple[Dim, Dim]
 
@@ -80,7 +82,14 @@ def taken(found: Adding, before: Sequence[Stmt]) -> dict[str, int]:
 
 def pays(found: Adding, effort: Dim) -> tuple[Expr, ...] | None:
     """What is to be asked before rows are shared out; None where it is known not to pay."""
-    walked = work(_Parts(found, Dim.of("part?"), Dim.of(2)).without_rows(), found.table)
+    parts = _Parts(found, Dim.of("part?"))
+    nest = parts.nest()
+    if any(not found.private(name) for name in shared_places((nest,), frozenset(("part?",)))):
+        return None  # something of which it is not known whose it is
+    guards = [s for s in walk(nest.body) if parts.is_guard(s)]
+    if any(not has((s,), For) and not written((s,)).isdisjoint(found.axis) for s in guards):
+        return None  # a question inside of a row
+    walked = work(parts.without_rows(), found.table)
     if any(dim_loads(walked - effort)):
         return None
     asked = [(effort, walked * GAIN)]
@@ -95,14 +104,13 @@ def pays(found: Adding, effort: Dim) -> tuple[Expr, ...] | None:
 def in_parts(found: Adding, fills: Mapping[str, Stmt], effort: Dim, names: Names) -> For:
     """The parallel loop over the parts of the rows."""
     q = names.fresh("part")
-    count = maximum(Dim.of(1), minimum(Dim.of(THREADS), Dim.of(MOST)))
-    parts = _Parts(found, Dim.of(q), count)
+    parts = _Parts(found, Dim.of(q))
     nest = parts.nest()
     body: Body = (*(parts.of_rows(fill, name) for name, fill in fills.items()), nest)
     for ends in reversed(list(parts.ranges.values())):
         for bound in reversed(ends):  # has a name: it is asked for at every place
             body = (named(names.fresh("end"), bound, body),)
-    return For(q, ZERO, count, body, "map", True, effort)
+    return For(q, ZERO, COUNT, body, "map", True, effort)
 
 
 def alone(loop: For, axis: Mapping[str, int]) -> For:
@@ -127,10 +135,10 @@ def is_settled(stmt: Stmt) -> bool:
 
 
 class _Parts:
-    """The loop as part `q` of `count` does it."""
+    """The loop as part `q` does it."""
 
-    def __init__(self, found: Adding, q: Dim, count: Dim):
-        self.found, self.q, self.count = found, q, count
+    def __init__(self, found: Adding, q: Dim):
+        self.found, self.q = found, q
         self.loop = alone(found.loop, found.axis)
         self.uses = self.counted(self.loop.body)
         self.ranges: dict[Range, Range] = {}  # an extent -> the part's share of it
@@ -164,8 +172,8 @@ class _Parts:
         if extent not in self.ranges:
             lo, length = extent[0], extent[1] - extent[0]
             self.ranges[extent] = (
-                lo + (length * self.q) // self.count,
-                lo + (length * (self.q + 1)) // self.count,
+                lo + (length * self.q) // COUNT,
+                lo + (length * (self.q + 1)) // COUNT,
             )
         return self.ranges[extent]
 

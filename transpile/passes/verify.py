@@ -62,7 +62,7 @@ def _of_one(cond: Expr, following: frozenset[str]) -> bool:
 
 def _are_parts(low: Dim, high: Dim, var: str) -> bool:
     """Whether `low..high` are ranges one behind the other: n*var//parts .. n*(var + 1)//parts."""
-    places = [a for a in low.atoms() if isinstance(a, Atom) and a.kind == "floordiv"]
+    places = [a for a in low.atoms() if isinstance(a, Atom) and a.kind == "floordiv" and var in Dim.of(a).symbols()]
     if len(places) != 1 or high != low.subs({var: Dim.of(var) + 1}):
         return False
     (dividend, parts), rest = places[0].args, low - Dim.of(places[0])
