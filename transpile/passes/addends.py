@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
-from ..ir import Expr, Stmt, Store
+from ..ir import FLOATS, Expr, Stmt, Store
 from .factor import with_values
 from .order import rebuild, stores
+from .share import dtype_of
 from .tree import Body, Names, loads, nest_anew
 from .work import effort
 
@@ -39,7 +40,7 @@ def addends(stmt: Stmt, own: Collection[str], names: Names) -> Body | None:
     for store in found:
         value = with_values(store.value, known)
         if store.buffer in own and not store.index and store.op is None and stored[store.buffer] == 1:
-            if effort(value) > CHEAP:
+            if effort(value) > CHEAP or dtype_of(value) not in FLOATS:  # others may say where something is
                 return None
             known[store.buffer] = value
         elif store.op == "add":

@@ -18,6 +18,7 @@ from ..dims import ZERO, Dim
 from ..ir import FLOATS, Buffer, Const, Expr, For, Load, Op, Stmt, Store
 from .order import perfect, rebuild
 from .predicate import may_trap
+from .share import dtype_of
 from .tree import Body, Names, dim_loads, loads, map_expr, needed, parts, substitute, symbols, written
 from .work import effort
 
@@ -75,7 +76,7 @@ class _Nest:
         for stmt in self.inside:
             assert isinstance(stmt, Store)
             value = with_values(stmt.value, known)
-            if stmt.buffer in self.variables:
+            if stmt.buffer in self.variables and dtype_of(value) in FLOATS:  # others may say where something is
                 if self.is_steady(value) and effort(value) >= DEAR:
                     value = rows[stmt.buffer] = self.row(value, found)
                 known[stmt.buffer] = value
