@@ -479,29 +479,3 @@ def test_what_a_gradient_adds_in_one_nest_is_products(attention, tmp_path):
     assert len(made) >= 5
     assert {"d_q", "d_k", "d_v"} <= made
     assert not any(isinstance(s, Product) for s in walk(kernels["by_element", "backward"].body))
-
-
-def test_a_place_that_a_nest_works_out(tmp_path):
-    """What it adds is looked up where a number of the nest says: that stays a number."""
-    text = """
-import numpy as np
-from layerc import Param, layer, real
-
-
-@layer
-def correlated(x: real["C T"], w: Param[real["O C K"]], stride: int = 3) -> real["O (T-K)//stride+1"]:
-    O, C, K = w.shape
-    n = (x.shape[1] - K) // stride + 1
-    y = np.zeros((O, n))
-    for o in range(O):
-        for i in range(n):
-            for c in range(C):
-                for k in range(K):
-                    y[o, i] += w[o, c, k] * x[c, i * stride + k]
-    return y
-"""
-    rng = np.random.default_rng(3)
-    layer = built_from(tmp_path, "correlated", text).correlated
-    for stride in (1, 3):
-        values = rng.standard_normal((4, 2, 40)), rng.standard_normal((3, 2, 7))
-        agrees(layer, values, rng, 1e-12, 1e-6, exact=False, stride=stride)

@@ -1,4 +1,4 @@
-"""Rows of numbers beside truths go vector by vector to their end: all lengths, both types, nothing behind the row."""
+"""Rows of numbers beside truths go vector by vector to their end: all lengths, both types, parts of longer rows."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def test_all_lengths(package, a, dtype):
             agrees(getattr(package, name), values, np.random.default_rng(1), tight, close, exact=False)
 
 
-def test_nothing_behind_a_row_is_read_or_written(package):
-    """Rows lie in an array that has more: NaN, and truths that are no 0 and no 1."""
+def test_parts_of_longer_rows(package):
+    """What lies behind them, NaN, and truths that are no 0 and no 1, does not count."""
     for a in LENGTHS[1:]:
         x, ok, heat = _drawn(a, np.float32)["legal"]
         wide, marks = np.full((5, 3, a + 70), np.nan, np.float32), np.full((5, 3, a + 70), 255, np.uint8).view(bool)
