@@ -15,10 +15,11 @@ is left of a term is seldom divided.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from ..dims import ZERO, Dim, product
+from ..dims import ZERO, Dim, Facts, largest, product
 from ..ir import Buffer, Const, Expr, For, Int, Kernel, Load, Op, Stmt, Store
 from .decide import deciding
 from .linear import nest, stored_in, sum_in
@@ -26,7 +27,7 @@ from .tree import (
     Body,
     Names,
     buffers,
-    dim_loads,
+    extent_of,
     factors_of,
     loads,
     map_bodies,
@@ -78,17 +79,20 @@ class Common:
         self.exact = deciding(kernel)
         self.sizes = {*kernel.dims, *(s.name for s in kernel.scalars), kernel.batch or ""}
 
-    def body(self, body: Body) -> Body:
-        parts_of = [self.part(stmt, body[:k]) for k, stmt in enumerate(body)]
+    def body(self, body: Body, around: Sequence[For] = ()) -> Body:
+        """`around`: the loops around it."""
+        facts = {x.var: (x.lo, x.hi - 1) for x in around}
+        parts_of = [self.part(stmt, body[:k], facts) for k, stmt in enumerate(body)]
         often = Counter(part.key for part in parts_of if part)
         known: dict[Key, Buffer] = {}
         late: list[Stmt] = []  # what is made of sums, until somebody asks for it
         done: list[Stmt] = []
         for stmt, part in zip(body, parts_of, strict=True):
             if part and (part.factors or often[part.key] > 1):
-                new, after = self.made(part, known)
+                new, after = self.made(part, known, facts)
             else:
-                new, after = [map_bodies(stmt, self.body)], []
+                inside = (*around, stmt) if isinstance(stmt, For) else around
+                new, after = [map_bodies(stmt, partial(self.body, around=inside))], []
             asked = [s for s in late if self.meet(s, (stmt, *new, *after))]
             late = [s for s in late if s not in asked] + after
             done += [*asked, *new]
@@ -110,7 +114,7 @@ class Common:
         return self.rooted(load.buffer for load in loads(expr))
 
     # -- what a sum is made of -----------------------------------------------------------------------------------
-    def part(self, stmt: Stmt, before: Body) -> _Part | None:
+    def part(self, stmt: Stmt, before: Body, facts: Facts) -> _Part | None:
         """The sum that one is made of, by factors that its own loops do not change; its inner loops' alone, where the
         outer ones change the factor. `before`: the statements that say what arrays are."""
         whole = sum_in(stmt)
@@ -120,7 +124,7 @@ class Common:
         best: _Part | None = None
         for k in range(len(reduced)):
             kept = [x for x in whole.loops if x not in reduced[k:]]
-            if not all(self.is_numbered(x) for x in kept):
+            if any(x.lo != ZERO or extent_of(x, facts, self.sizes) is None for x in kept):
                 break
             term, factors = self.apart(whole.store, {x.var for x in reduced[k:]}, before)
             if any(whole.loops[-1].var not in symbols(f) for f in factors_of(term)):  # it would take in the others
@@ -128,9 +132,6 @@ class Common:
             if best is None or (len(factors) > len(best.factors) and _is_smaller(kept, term)):
                 best = _Part(whole.loops, kept, term, factors, whole.store)
         return best
-
-    def is_numbered(self, loop: For) -> bool:
-        return loop.lo == ZERO and loop.hi.symbols() <= self.sizes and not any(dim_loads(loop.hi))
 
     def apart(self, store: Store, inner: set[str], before: Body) -> tuple[Expr, list[Factor]]:
         """A term without what loops do not change, and that."""
@@ -164,12 +165,13 @@ class Common:
         return split(store.value)
 
     # -- the statements ------------------------------------------------------------------------------------------
-    def made(self, part: _Part, known: dict[Key, Buffer]) -> tuple[list[Stmt], list[Stmt]]:
+    def made(self, part: _Part, known: dict[Key, Buffer], facts: Facts) -> tuple[list[Stmt], list[Stmt]]:
         """The sum that another is made of, if there is none yet, and what is made of it."""
         key, place, dtype, new = part.key, tuple(Dim.of(x.var) for x in part.kept), self.dtype_of(part.store), []
         if key not in known:
             name = self.names.fresh(f"{part.store.buffer}_of")
-            known[key] = self.table[name] = Buffer(name, dtype, tuple(x.hi for x in part.kept), "temp")
+            shape = tuple(largest(x.hi, facts) for x in part.kept)
+            known[key] = self.table[name] = Buffer(name, dtype, shape, "temp")
             self.root[name] = name
             new = [self.nest(part.kept, Store(name, place, Const(0.0, dtype)))]
             new += [self.nest(part.loops, Store(name, place, part.term, "add"))]

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TypeGuard
 
-from ..dims import ZERO, Dim, Facts, minimum, nonnegative, product, without_remainder
+from ..dims import ZERO, Dim, Facts, largest, minimum, nonnegative, product, without_remainder
 from ..ir import Buffer, Check, Const, For, Grow, If, Int, Kernel, Load, Op, Stmt, Store, While
 from .asked import asked_before
 from .inline import inline_summands
@@ -132,10 +132,11 @@ class _Loops:
     def in_strips(self, loop: For, facts: Facts) -> Body | None:
         """A loop of the user, distributed; where it is not known to be short, in each strip of it."""
         length, row = loop.hi - loop.lo, Dim.of(loop.var)
-        if length.value is not None and length.value <= ROWS:
+        least = length if length.value is not None else Dim.of(FEW)
+        if nonnegative(ROWS - length, facts):
             moved = substitute(loop.body, {loop.var: loop.lo + row})
             all_rows = replace(loop, lo=ZERO, hi=length, body=moved)
-            return self.distributed(_Many(all_rows, length, length, facts), self.own(loop))
+            return self.distributed(_Many(all_rows, least, largest(length, facts), facts), self.own(loop))
         names = Names(self.names.taken)
         strip, strips = names.fresh("strip"), (length + (ROWS - 1)) // ROWS
         first = Dim.of(strip) * ROWS

@@ -14,16 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ..dims import ZERO, Dim
+from ..dims import ZERO, Dim, Facts, largest
 from ..ir import FLOATS, Buffer, Const, Expr, For, Kernel, Load, Op, Stmt, Store
 from .order import perfect, rebuild
 from .predicate import may_trap
-from .tree import Body, Names, dim_loads, loads, map_bodies, parts, roots, subst_expr, symbols
+from .tree import Body, Names, dim_loads, extent_of, loads, map_bodies, parts, roots, subst_expr, symbols
 
 
 def name_operands(kernel: Kernel) -> Kernel:
     state = _State(kernel)
-    body = state.body(kernel.body)
+    body = state.body(kernel.body, {})
     return replace(kernel, body=body, buffers=(*kernel.buffers, *state.made))
 
 
@@ -32,24 +32,26 @@ class _State:
         self.names, self.root, self.made = Names.of(kernel), roots(kernel), list[Buffer]()
         self.known = {*kernel.dims, *(s.name for s in kernel.scalars), kernel.batch or ""}
 
-    def body(self, body: Body) -> Body:
-        return tuple(new for stmt in body for new in self.stmt(stmt))
+    def body(self, body: Body, facts: Facts) -> Body:
+        """`facts`: of the loops around it."""
+        return tuple(new for stmt in body for new in self.stmt(stmt, facts))
 
-    def stmt(self, stmt: Stmt) -> Iterator[Stmt]:
+    def stmt(self, stmt: Stmt, facts: Facts) -> Iterator[Stmt]:
         if isinstance(stmt, For) and stmt.kind == "map":
             loops, inside = perfect(stmt)
             match inside:
                 case [Store(_, _, Op("multiply", (a, b), dtype) as value, "add") as store] if dtype in FLOATS:
-                    rows = {a: self.row(a, b, store, loops), b: self.row(b, a, store, loops)}
-                    named = {v: self.named(v, row, dtype) for v, row in rows.items() if row is not None}
+                    rows = {a: self.row(a, b, store, loops, facts), b: self.row(b, a, store, loops, facts)}
+                    named = {v: self.named(v, row, dtype, facts) for v, row in rows.items() if row is not None}
                     if named and all(row is not None or isinstance(v, Load) for v, row in rows.items()):
                         yield from (nest for nest, _ in named.values())
                         args = tuple(named[v][1] if v in named else v for v in (a, b))
                         yield rebuild(loops, (replace(store, value=replace(value, args=args)),))
                         return
-        yield map_bodies(stmt, self.body)
+        inside = {**facts, stmt.var: (stmt.lo, stmt.hi - 1)} if isinstance(stmt, For) else facts
+        yield map_bodies(stmt, lambda inner: self.body(inner, inside))
 
-    def row(self, one: Expr, other: Expr, store: Store, loops: list[For]) -> For | None:
+    def row(self, one: Expr, other: Expr, store: Store, loops: list[For], facts: Facts) -> For | None:
         """The loop that a computed operand runs along, if it is the only one, and the result or the other operand of a
         matrix goes along it, too."""
         if isinstance(one, (Load, Const)) or any(may_trap(p) for p in parts(one)):
@@ -60,7 +62,7 @@ class _State:
         if self.root[store.buffer] in {self.root[e.buffer] for e in read}:
             return None  # what the nest changes
         own = [x for x in loops if x.var in symbols(one)]
-        if len(own) != 1 or own[0].lo != ZERO or not own[0].hi.symbols() <= self.known:
+        if len(own) != 1 or own[0].lo != ZERO or extent_of(own[0], facts, self.known) is None:
             return None
         (row,), target = own, {s for d in store.index for s in d.symbols()}
         if row.var in symbols(other):
@@ -68,8 +70,8 @@ class _State:
             return row if again and row.var not in target else None
         return row if row.var in target else None
 
-    def named(self, value: Expr, row: For, dtype: str) -> tuple[Stmt, Load]:
-        operand = Buffer(self.names.fresh("operand"), dtype, (row.hi,), "temp")
+    def named(self, value: Expr, row: For, dtype: str, facts: Facts) -> tuple[Stmt, Load]:
+        operand = Buffer(self.names.fresh("operand"), dtype, (largest(row.hi, facts),), "temp")
         self.made.append(operand)
         var = self.names.fresh(row.var)
         nest = For(var, ZERO, row.hi, (Store(operand.name, (Dim.of(var),), subst_expr(value, {row.var: Dim.of(var)})),))

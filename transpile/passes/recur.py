@@ -31,8 +31,9 @@ from ..ir import Check, Const, For, Grow, If, Kernel, Product, Stmt, Store, Whil
 from .contract import stored_first
 from .depend import NONE, Memory, conflict, directions, elsewhere, independent
 from .distribute import distribute
-from .fission import State, axes_of, fission, is_of_rows, widened
+from .fission import fission
 from .free import forwards, free
+from .nests import State, axes_of, is_of_rows, widened
 from .order import perfect
 from .products import products
 from .questions import compared

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TypeGuard
 
-from ..dims import Atom, Dim, Monomial, product
+from ..dims import Atom, Dim, Facts, Monomial, largest, nonnegative, product
 from ..ir import (
     Buffer,
     Cast,
@@ -453,6 +453,13 @@ def rooms(kernel: Kernel) -> set[frozenset[Monomial]]:
     if kernel.batch is None:
         return {grows(shape) for shape in given}
     return {grows(shape[1:]) for shape in given if shape[:1] == (Dim.of(kernel.batch),)}
+
+
+def extent_of(loop: For, facts: Facts, sizes: Set[str]) -> Dim | None:
+    """How many places an array has that has one for each iteration, where the sizes say it; `facts`: of the loops
+    around. None where something else does."""
+    most = largest(loop.hi, facts)
+    return most if nonnegative(loop.lo, facts) and most.symbols() <= sizes and not any(dim_loads(most)) else None
 
 
 def fits(shape: Iterable[Dim], known: Iterable[frozenset[Monomial]]) -> bool:
