@@ -48,6 +48,7 @@ from ..transpile.renaming import map_stmt, rename_block
 from ..transpile.values import Fresh
 from .activity import active_names, chosen_names, flows, varied_names
 from .aliases import unaliased
+from .anew import with_anew
 from .before import by_outputs
 from .blocks import taken
 from .contractions import by_contractions
@@ -157,7 +158,7 @@ def _settled(
 
 def _spelled(function: Function, arrays: Set[str], fresh: Fresh) -> Function:
     """Without having these arrays change, where they can be told in other words."""
-    held = with_in_hand(function, arrays, fresh, _facts(function))
+    held = with_in_hand(with_anew(function, arrays, fresh), arrays, fresh, _facts(function))
     return held if held is not function else by_phases(function, arrays, fresh)
 
 

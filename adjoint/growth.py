@@ -2,6 +2,9 @@
 
 x - top      by -1 * c                          np.exp(x - top)            by the factor exp(-1 * c)
 top + log(s) by c + (-1 * c), so not at all     e / np.sum(e)              by exp(-c) / exp(-c), so not at all
+
+np.where(a, top, 0) grows where a holds: by another c, which is 0 elsewhere. Where the same is asked twice, as in
+np.where(s > 0, e / np.where(s > 0, s, 1), 0), the inner answer is that of the outer one.
 """
 
 from __future__ import annotations
@@ -11,8 +14,9 @@ from dataclasses import dataclass, replace
 from math import isinf
 from typing import Literal
 
+from ..transpile import construct
 from ..transpile.operations import ROWS, letters
-from ..transpile.program import At, Call, Const, Expr, Index, Item, Name, NewAxis, Slice, names, walk
+from ..transpile.program import At, Call, Const, Expr, Index, Item, Name, NewAxis, Slice, map_children, names, walk
 from ..transpile.typing import normal_axes
 from .rules import differentiable
 
@@ -20,11 +24,13 @@ from .rules import differentiable
 @dataclass(frozen=True)
 class Growth:
     """By `times * c`, or by the factor `exp(times * c)`. `times`: None where any will do, as of 0 with a factor and of
-    an infinity with both. `axes`: for each axis of the value, along which axis of c it varies."""
+    an infinity with both. `axes`: for each axis of the value, along which axis of c it varies. `where`: the choices by
+    which c is 0 in some of its places."""
 
     kind: Literal["sum", "factor"]
     times: float | None
     axes: tuple[int | None, ...]
+    where: tuple[Expr, ...] = ()
 
     def at(self, rank: int) -> tuple[int | None, ...]:
         """The axes of the value as one of more axes."""
@@ -58,6 +64,8 @@ def growth(expr: Expr, known: Mapping[str, Growth]) -> Growth | None:
                 return None
             rank = expr.type.rank
             return replace(found, axes=(None,) * rank if found.everywhere else _picked(found.axes, items))
+        case Call(op="where", args=(cond, then, orelse)):
+            return _chosen(expr, cond, growth(_known(then, cond, 1), known), growth(_known(orelse, cond, 2), known))
         case Call(args=args):
             wanted = differentiable(expr)
             if not any(w and names(a) & known.keys() for a, w in zip(args, wanted, strict=True)):
@@ -86,7 +94,7 @@ def stored(before: Growth | None, value: Growth | None, op: str | None) -> Growt
     assert value is not None
     if not (before.everywhere and value.everywhere):
         raise Lost
-    return Growth(*law, before.axes)
+    return Growth(*law, *_common([before, value], len(before.axes)))
 
 
 def _any(expr: Expr) -> Literal["sum", "factor"] | None:
@@ -125,8 +133,8 @@ def _call(expr: Call, given: _Given) -> Growth | None:
     if not grown:
         return None
     if (rule := _RULES.get(expr.op)) is not None:
-        law, axes = rule(expr, given), _common(grown, rank)  # what cancels must vary along the same axes, too
-        return None if law is None or law[1] == 0 else Growth(*law, axes)
+        law, places = rule(expr, given), _common(grown, rank)  # what cancels must vary in the same places, too
+        return None if law is None or law[1] == 0 else Growth(*law, *places)
     row = ROWS[expr.op]
     if row.kind == "reduce" or row.name == "mean":
         return _reduced(expr, grown[0])
@@ -138,11 +146,35 @@ def _call(expr: Call, given: _Given) -> Growth | None:
     raise Lost
 
 
-def _common(grown: Sequence[Growth], rank: int) -> tuple[int | None, ...]:
-    axes = {g.at(rank) for g in grown if g.times is not None}
-    if len(axes) > 1:
+def _common(grown: Sequence[Growth], rank: int) -> tuple[tuple[int | None, ...], tuple[Expr, ...]]:
+    """The places in which c varies, and those in which it is 0."""
+    places = {(g.at(rank), g.where) for g in grown if g.times is not None}
+    if len(places) > 1:
         raise Lost
-    return axes.pop() if axes else (None,) * rank
+    return places.pop() if places else ((None,) * rank, ())
+
+
+def _chosen(expr: Call, cond: Expr, then: Growth | None, orelse: Growth | None) -> Growth | None:
+    rank, both = expr.type.rank, (then, orelse)
+    grown = [g for g in both if g is not None and g.times is not None]
+    if len(grown) != 1 or any(g is not None and g.kind == grown[0].kind for g in both if g is not grown[0]):
+        law, places = _alike(both), _common([g for g in both if g is not None], rank)
+        return None if law is None or law[1] == 0 else Growth(*law, *places)
+    (found,) = grown
+    axes, own = found.at(rank), (1,) * (rank - cond.type.rank) + tuple(d.value for d in cond.type.shape)
+    if any(own[k] != 1 and axis is None for k, axis in enumerate(axes)):
+        raise Lost  # another choice for elements that c is the same for
+    return replace(
+        found, axes=axes, where=(*found.where, cond if found is then else construct.call("logical_not", cond))
+    )
+
+
+def _known(expr: Expr, cond: Expr, way: int) -> Expr:
+    """An expression where the condition is known: to hold (1), or not to (2)."""
+    match expr:
+        case Call(op="where", args=(asked, *_)) if asked == cond and expr.args[way].type == expr.type:
+            return _known(expr.args[way], cond, way)
+    return map_children(expr, lambda e: _known(e, cond, way))
 
 
 def _reduced(expr: Call, found: Growth) -> Growth:
@@ -259,7 +291,6 @@ _RULES: dict[str, Callable[[Call, _Given], _Law | None]] = {
     "negative": _itself(-1),
     "copy": _itself(1),
     "cast": _itself(1),
-    "where": lambda expr, given: _alike(given[1:]),
     "maximum": lambda expr, given: _alike(given),
     "minimum": lambda expr, given: _alike(given),
     "exp": lambda expr, given: ("factor", _as_sum(given[0])),

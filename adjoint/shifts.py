@@ -35,6 +35,7 @@ from ..transpile.program import (
     Store,
     Type,
     While,
+    assigned,
     map_children,
     names,
     read,
@@ -54,6 +55,11 @@ class _State:
 
     origin: str = ""
     grown: frozenset[tuple[str, Growth]] = frozenset()
+
+    @property
+    def asked(self) -> set[str]:
+        """What is read by the questions where something grows."""
+        return {name for _, growth in self.grown for cond in growth.where for name in names(cond)}
 
     def given(self, name: str, growth: Growth | None) -> _State:
         left = {(n, s) for n, s in self.grown if n != name}
@@ -173,10 +179,12 @@ class _Walk:
                 return self.block(then, states) | self.block(orelse, states)
             case For(body=body) | While(body=body):
                 found: set[_State] = set()
+                counter = {stmt.var} if isinstance(stmt, For) else set[str]()
                 while states - found:
                     found = self._few(found | states)
                     states = self._few(self.block(body, states))
-                return found
+                    self.lost |= {s.origin for s in states if s.asked & counter}
+                return self._few(found)
         return {after for state in states for after in self._one(stmt, state)}
 
     def _one(self, stmt: Stmt, state: _State) -> Iterable[_State]:
@@ -189,6 +197,8 @@ class _Walk:
 
     def _after(self, stmt: Stmt, state: _State) -> Iterable[_State]:
         known = dict(state.grown)
+        if assigned((stmt,)) & state.asked:
+            raise Lost  # the same question would be another one
         match stmt:
             case Assign(name=name) if name in self.chosen:
                 yield state.given(name, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from ..transpile.program import (
     Expr,
     Gather,
     Index,
+    Item,
     Name,
     Slice,
     Stmt,
@@ -43,7 +45,7 @@ class Stores:
         if cots.owns(array) and array not in cots.variables and not cots.pending.get(array):
             return [*leaves, stmt]
         variable = cots.variable(array)
-        piece = simplify(construct.index(variable, stmt.items)) if not _whole(stmt) else variable
+        piece = simplify(construct.index(variable, stmt.items)) if not is_whole(stmt.items) else variable
         overwritten = stmt.op is None
         value = stmt.value
         kept: list[Stmt] = []
@@ -92,8 +94,8 @@ class Stores:
         return stmt.base.id not in self.written_once or not _reads_elsewhere(stmt, self.facts)
 
 
-def _whole(stmt: Store) -> bool:
-    return all(isinstance(i, Slice) and i.start is None and i.stop is None and i.step == 1 for i in stmt.items)
+def is_whole(items: Sequence[Item]) -> bool:
+    return all(isinstance(i, Slice) and i.start is None and i.stop is None and i.step == 1 for i in items)
 
 
 def _reads_elsewhere(stmt: Store, facts: Facts) -> bool:
@@ -110,4 +112,4 @@ def _reads_of(expr: Expr) -> set[str]:
     return names(expr)
 
 
-__all__ = ["Stores"]
+__all__ = ["Stores", "is_whole"]

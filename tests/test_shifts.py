@@ -46,6 +46,29 @@ BODIES = [
         "y = np.zeros_like(x)\nfor i in range(x.shape[0]):\n    top = np.max(x[i])\n"
         "    e = np.exp(x[i] - top)\n    y[i] = e / np.sum(e)\nreturn y",
     ),
+    (  # of a row of which nothing is left, too
+        "top",
+        "t = np.where(z > 0, x, -np.inf)\ntop = np.max(t, axis=1, keepdims=True)\n"
+        "m = np.where(np.isfinite(top), top, 0.0)\ne = np.exp(t - m)\nu = np.sum(e, axis=1, keepdims=True)\n"
+        "return np.where(u > 0, e / np.where(u > 0, u, 1.0), 0.0)",
+    ),
+    ("top", "top = np.max(x)\nm = np.where(top > 0.5, 0.0, top)\nreturn m + np.log(np.sum(np.exp(x - m)))"),
+    (  # what is 0 there is another number for each column, or asked of something else, or at another time
+        "",
+        "top = np.max(x, axis=1, keepdims=True)\nm = np.where(z > 0, top, 0.0)\ne = np.exp(x - m)\n"
+        "return e / np.sum(e, axis=1, keepdims=True)",
+    ),
+    (
+        "",
+        "top = np.max(x)\nm = np.where(a[0] > 0.5, top, 0.0)\nl = np.where(a[1] > 0.5, top, 0.0)\n"
+        "return l + np.log(np.sum(np.exp(x - m)))",
+    ),
+    (
+        "",
+        "top = np.max(x)\nm = np.zeros(())\ny = np.zeros_like(a)\nfor k in range(4):\n    y[k] = top + m\n"
+        "    m = -np.where(a[k] > 0.5, top, 0.0)\nreturn y",
+    ),
+    ("", "top = np.max(x)\ne = np.exp(x - top)\nu = np.sum(e)\nreturn e / np.where(u > 0.5, u, 1.0)"),
     ("", "top = np.max(x)\nreturn np.exp(x - top)"),
     ("", "q = x @ s\ne = np.exp(q - np.max(q, axis=1, keepdims=True))\nreturn e / np.sum(e, axis=1)"),  # of a square
     ("", "q = x @ s\ntop = np.max(q, axis=1)\nreturn (q - top[:, None]) + top"),

@@ -89,11 +89,14 @@ def _found(kernel: Kernel) -> Spans:
     bad: set[str] = set()
     for stmt, memory in _leaves(kernel.body, Memory.of(kernel)) if own else ():
         match stmt:
-            case Store(name, _, value, None) if name in own and (dim := as_dim(value)) is not None:
-                values[name].append((dim, memory))
-                bad |= {name} if any(dim_loads(dim)) else set()
-            case Store(name, _, Load(other), None) if name in own and other in own:
-                copied[name].add(other)
+            case Store(name, _, value, None) if name in own:
+                for one in choices(value):
+                    if isinstance(one, Load) and one.buffer in own:
+                        copied[name].add(one.buffer)
+                    elif (dim := as_dim(one)) is not None and not any(dim_loads(dim)):
+                        values[name].append((dim, memory))
+                    else:
+                        bad.add(name)
             case _:
                 bad |= {a.buffer for a in accesses((stmt,)) if a.writes}
     good = own - bad
@@ -104,6 +107,16 @@ def _found(kernel: Kernel) -> Spans:
             for other in copied[name]:
                 values[name] += [v for v in values[other] if v not in values[name]]
     return {name: values[name] for name in sorted(good) if values[name]}
+
+
+def choices(value: Expr) -> Iterator[Expr]:
+    """What a value may be, whichever of them is chosen."""
+    match value:
+        case Op("where", (_, one, other)):
+            yield from choices(one)
+            yield from choices(other)
+        case _:
+            yield value
 
 
 def _leaves(body: Body, memory: Memory) -> Iterator[tuple[Stmt, Memory]]:

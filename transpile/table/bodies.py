@@ -39,8 +39,21 @@ def roll(a: Array, shift: int, y: Array) -> None:
 # -- of a vector -----------------------------------------------------------------------------------------------
 def argsort(a: Array, y: Array) -> None:
     """Runs of 64 are sorted by counting, in vectors, what goes before each element; then a merge sort from the bottom up:
-    stable, NaN last."""
+    stable, NaN last. A few elements are counted and chosen at known places: many such rows go side by side."""
     n = a.shape[0]
+    if n <= 8:
+        for i in range(n):
+            y[i] = 0
+        for i in range(n):
+            q = a[i]
+            own = np.where(q != q, i + n, i)  # NaN is behind all that is equal to it
+            rank = 0
+            for j in range(n):
+                p = a[j]
+                rank += np.where((p < q) | (~(q < p) & (np.where(p != p, j + n, j) < own)), 1, 0)
+            for k in range(n):
+                y[k] = np.where(rank == k, i, y[k])
+        return
     run = 64
     for i in range(n):
         y[i] = 0  # all of it is stored, if not in order
