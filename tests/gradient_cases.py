@@ -99,6 +99,7 @@ CASES: list[Case] = [
     Case("stretch", 'def stretch(a: real["N"], b: real["M N"]):\n    return np.broadcast_to(a, b.shape) * b\n', {"a": (3,), "b": (2, 3)}),
     Case("flip", 'def flip(a: real["N M"]):\n    return np.flip(a, 1) * a\n', {"a": (3, 4)}),
     Case("concatenate", 'def concatenate(a: real["N D"], b: real["M D"]):\n    return np.concatenate((a, b * 2, a * a))\n', {"a": (2, 3), "b": (3, 3)}),
+    Case("einsum_pairs", 'def einsum_pairs(a: real["N 6"], b: real["M 6"], c: real["6 6 K"]):\n    return np.einsum("hi,wj,ijr->hwr", np.sin(a), b, c)\n', {"a": (3, 6), "b": (2, 6), "c": (6, 6, 2)}),
     # -- indexing ----------------------------------------------------------------------------------------------
     Case("slices", 'def slices(a: real["5 M"]):\n    return a[1:4] * a[0:3] + a[::2]\n', {"a": (5, 3)}),
     Case("backward_slice", 'def backward_slice(a: real["N"]):\n    return a[::-1] * a\n', {"a": (5,)}),

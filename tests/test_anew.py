@@ -1,4 +1,4 @@
-"""An array that is stored as a whole is another one from there on, in the gradient: nothing is saved, nothing brought back;
+"""An array stored as a whole is another one from there on, in the gradient: nothing is saved, nothing brought back;
 and where something shows it by another name, it is one array as ever."""
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any
 
 import gast
 
-from . import construct
+from . import construct, pairwise
 from .array_calls import ArrayCalls
 from .construct import const
 from .dims import of_either
@@ -112,7 +112,7 @@ class SpecialCalls(ArrayCalls):
         ):
             help = "a letter an axis, those of the result once each and among the operands': 'ij,jk->ik'"
             raise self.fail(node.args[0], "type", f"cannot read the subscripts {text!r}", help)
-        made = construct.call("einsum", *operands, spec=(tuple(specs), out), span=self.span(node))
+        made = pairwise.einsum(specs, out, operands, self.span(node))
         if len(operands) == 1 and set(out) == set(left):  # nothing is summed: NumPy gives a view
             return _seen_as(operands[0], left, out, self.span(node))
         return made
