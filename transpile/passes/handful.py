@@ -16,11 +16,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..dims import Dim
-from ..ir import Comment, For, Kernel, Stmt, Store
+from ..ir import Comment, For, Kernel, Op, Stmt, Store
+from ..operations import flops
 from .depend import neighbours
 from .elements import elements
 from .fold import fold_body
-from .tree import Body, bodies, map_bodies, roots, substitute, walk
+from .inline import DEAR_FLOPS
+from .tree import Body, bodies, map_bodies, own_exprs, parts, roots, substitute, walk
 
 MOST_TURNS = 8
 MOST_STATEMENTS = 96  # of all that is done with an element
@@ -40,10 +42,16 @@ def _of_elements(stmt: Stmt, root: Mapping[str, str]) -> Stmt:
         loops = [s for s in inside if isinstance(s, For)]
         if any(x.kind == "seq" for x in loops) and all(isinstance(s, (Store, For, Comment)) for s in inside):
             few = all(_trips(x) in range(MOST_TURNS + 1) for x in loops)
-            if few and sum(map(_stores, stmt.body)) <= MOST_STATEMENTS:
+            if few and sum(map(_stores, stmt.body)) <= MOST_STATEMENTS and not any(map(_is_dear, loops)):
                 body = _written_out(stmt.body)
                 return stmt if neighbours(body, stmt.var, root) else replace(stmt, body=body)
     return map_bodies(stmt, lambda body: tuple(_of_elements(s, root) for s in body))
+
+
+def _is_dear(loop: For) -> bool:
+    """Whether there is more in it than arithmetic: that many exponentials are better one after the other."""
+    ops = (p for s in walk(loop.body) for e in own_exprs(s) for p in parts(e) if isinstance(p, Op))
+    return any(flops(p.op) >= DEAR_FLOPS for p in ops)
 
 
 def _written_out(body: Body) -> Body:
