@@ -21,7 +21,7 @@ from ..operations import flops
 from .depend import neighbours
 from .elements import elements
 from .fold import fold_body
-from .inline import DEAR_FLOPS
+from .inline import CHEAP_FLOPS
 from .tree import Body, bodies, map_bodies, own_exprs, parts, roots, substitute, walk
 
 MOST_TURNS = 8
@@ -51,7 +51,7 @@ def _of_elements(stmt: Stmt, root: Mapping[str, str]) -> Stmt:
 def _is_dear(loop: For) -> bool:
     """Whether there is more in it than arithmetic: that many exponentials are better one after the other."""
     ops = (p for s in walk(loop.body) for e in own_exprs(s) for p in parts(e) if isinstance(p, Op))
-    return any(flops(p.op) >= DEAR_FLOPS for p in ops)
+    return any(flops(p.op) > CHEAP_FLOPS for p in ops)
 
 
 def _written_out(body: Body) -> Body:
