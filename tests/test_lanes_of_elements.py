@@ -184,6 +184,25 @@ def before_others(x: real["T D"]) -> real["T D"]:
             y[s, k] = v
     return y
 
+
+@layer
+def window_of_rows(x: real["T D"]) -> real["T D"]:
+    """A running sum that begins with as many as half a window, in a loop of their own."""
+    t, d = x.shape
+    y = np.empty((t, d))
+    for k in range(d):
+        h = 0.0
+        for s in range(min(2, t)):
+            h += x[s, k] ** 2
+        for s in range(t):
+            if s + 2 < t:
+                h += x[s + 2, k] ** 2
+            if s - 3 >= 0:
+                h -= x[s - 3, k] ** 2
+            y[s, k] = x[s, k] / (1.0 + h)
+    return y
+
+
 @layer
 def of_a_mixture(x: real["D"], w: Param[real["K"]]) -> real["D"]:
     """A sum over what all elements share, in each step of a loop that ends for each of them."""
@@ -228,6 +247,7 @@ SHAPES = {
     "branched": ["d", ""],
     "over_time": ["5 d", "shared d"],
     "before_others": ["5 d"],
+    "window_of_rows": ["5 d"],
     "of_a_mixture": ["d", "shared 5"],
     "of_a_triangle": ["d", "shared 4"],
 }

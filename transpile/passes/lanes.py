@@ -234,8 +234,8 @@ def _elements(nest: For, around: tuple[For, ...], kernel: Kernel) -> Iterator[tu
     whose elements memory lies, and no map loop inside, but for those over what all of them ask; with those around."""
     inside = [s for s in walk(nest.body) if isinstance(s, For) and s.kind == "map"]
     own = own_temporaries(kernel, nest) if inside else set()
-    if all(_is_asked_by_all(s, nest, own) for s in inside) and nest.lo == Dim.of(0):
-        table = {b.name: b for b in kernel.buffers}
+    table = {b.name: b for b in kernel.buffers}
+    if all(_is_asked_by_all(s, nest, own, table) for s in inside) and nest.lo == Dim.of(0):
         rows = any(a.index and a.buffer in own for a in accesses(inside))
         apart = rows or any(is_recurrence(s) or asks_of_some(s) for s in nest.body)
         apart = apart and _is_along_memory(nest, table)
@@ -246,11 +246,13 @@ def _elements(nest: For, around: tuple[For, ...], kernel: Kernel) -> Iterator[tu
             yield from _elements(stmt, (*around, nest), kernel)
 
 
-def _is_asked_by_all(loop: For, nest: For, own: Collection[str]) -> bool:
-    """Whether it reads, and adds to, memory that iterations of the nest share, and sets none but what is their `own`:
-    numbers, and rows."""
+def _is_asked_by_all(loop: For, nest: For, own: Collection[str], table: Mapping[str, Buffer]) -> bool:
+    """Whether it reads, and adds to, memory that iterations of the nest share, or that lies beside what the iteration
+    before has of it, and sets none but what is their `own`: numbers, and rows."""
     along = [a for a in accesses((loop,)) if any(loop.var in d.symbols() for d in a.index or ())]
-    shared = not any(nest.var in d.symbols() or any(dim_loads(d)) for a in along for d in a.index or ())
+    beside = {a for a in along if a.index and step(a.index, table[a.buffer].shape, nest.var) == 1}
+    shared = not any(nest.var in d.symbols() for a in along if a not in beside for d in a.index or ())
+    shared = shared and not any(any(dim_loads(d)) for a in along for d in a.index or ())
     alone = not any(isinstance(s, For) for s in walk(loop.body)) and not any(dim_loads(loop.hi))
     sets = any(a.mode not in ("r", "add") for a in along if a.buffer not in own)
     return alone and shared and nest.var not in loop.hi.symbols() and not sets
