@@ -52,8 +52,15 @@ def active_names(function: Function, body: Sequence[Stmt], idle: Set[str] = froz
         if isinstance(stmt, Return):
             for value in stmt.values:
                 useful |= flows(value)
-    _fixpoint(useful, [s for s in stmts if not (isinstance(s, Assign) and s.name in idle)], _backward)
+    _fixpoint(useful, [s for s in stmts if _target(s) not in idle], _backward)
     return varied & useful - idle
+
+
+def _target(stmt: Stmt) -> str:
+    match stmt:
+        case Assign(name=name) | Store(base=Name(id=name)):
+            return name
+    return ""
 
 
 def chosen_names(body: Sequence[Stmt]) -> set[str]:

@@ -5,41 +5,91 @@ top + log(s) by c + (-1 * c), so not at all     e / np.sum(e)              by ex
 
 np.where(a, top, 0) grows where a holds: by another c, which is 0 elsewhere. Where the same is asked twice, as in
 np.where(s > 0, e / np.where(s > 0, s, 1), 0), the inner answer is that of the outer one.
+
+So do segments, each edge e with the c of its node: x[e] - top[dst[e]] grows by -1 * c[dst[e]], and what is added up at
+total[dst[e]] is of one node again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from math import isinf
 from typing import Literal
 
 from ..transpile import construct
+from ..transpile.dims import Dim
 from ..transpile.operations import ROWS, letters
-from ..transpile.program import At, Call, Const, Expr, Index, Item, Name, NewAxis, Slice, map_children, names, walk
+from ..transpile.program import (
+    At,
+    Call,
+    Const,
+    Expr,
+    Gather,
+    Index,
+    Item,
+    Name,
+    NewAxis,
+    Slice,
+    Store,
+    map_children,
+    names,
+    walk,
+)
 from ..transpile.typing import normal_axes
 from .rules import differentiable
 
 
 @dataclass(frozen=True)
+class Looked:
+    """An axis of c, at the places that an array says. `extent`: of the axis it looks in, `length`: of the array."""
+
+    axis: int
+    extent: Dim
+    array: str
+    length: Dim
+
+
+@dataclass(frozen=True)
+class Place:
+    """One place along an axis of c: `at`, or what an array has there."""
+
+    axis: int
+    extent: Dim
+    at: str
+    array: str = ""
+    length: Dim | None = None
+
+
+Axes = tuple[int | Looked | None, ...]
+
+
+@dataclass(frozen=True)
 class Growth:
     """By `times * c`, or by the factor `exp(times * c)`. `times`: None where any will do, as of 0 with a factor and of
-    an infinity with both. `axes`: for each axis of the value, along which axis of c it varies. `where`: the choices by
-    which c is 0 in some of its places."""
+    an infinity with both. `axes`: for each axis of the value, along which axis of c it varies. `fixed`: at which place
+    of its other axes, where c varies along them. `where`: the choices by which c is 0 in some of its places."""
 
-    kind: Literal["sum", "factor"]
+    kind: Literal["sum", "factor", "unknown"]
     times: float | None
-    axes: tuple[int | None, ...]
+    axes: Axes
+    fixed: frozenset[Place] = frozenset()
     where: tuple[Expr, ...] = ()
 
-    def at(self, rank: int) -> tuple[int | None, ...]:
+    def at(self, rank: int) -> Axes:
         """The axes of the value as one of more axes."""
         return (None,) * (rank - len(self.axes)) + self.axes
 
     @property
     def everywhere(self) -> bool:
-        """Whether all elements grow alike."""
-        return all(axis is None for axis in self.axes)
+        """Whether all elements grow alike, at all places."""
+        return all(axis is None for axis in self.axes) and not self.fixed
+
+    def without(self, name: str) -> Growth:
+        """Once a name that says places has changed: nothing is known of what grew at them."""
+        said = {a.array for a in self.axes if isinstance(a, Looked)}
+        said |= {part for place in self.fixed for part in (place.at, place.array)}
+        return Growth("unknown", 1, self.axes) if name in said else self
 
 
 class Lost(Exception):
@@ -58,14 +108,16 @@ def growth(expr: Expr, known: Mapping[str, Growth]) -> Growth | None:
         return None
     match expr:
         case Name(id=id):
-            return known.get(id)
+            return _known(known.get(id))
         case Index(base=base, items=items):
             if (found := growth(base, known)) is None:
                 return None
-            rank = expr.type.rank
-            return replace(found, axes=(None,) * rank if found.everywhere else _picked(found.axes, items))
+            if found.everywhere:
+                return replace(found, axes=(None,) * expr.type.rank)
+            return _picked(found, items, base.type.shape)
         case Call(op="where", args=(cond, then, orelse)):
-            return _chosen(expr, cond, growth(_known(then, cond, 1), known), growth(_known(orelse, cond, 2), known))
+            ways = (growth(_answered(then, cond, 1), known), growth(_answered(orelse, cond, 2), known))
+            return _chosen(expr, cond, ways)
         case Call(args=args):
             wanted = differentiable(expr)
             if not any(w and names(a) & known.keys() for a, w in zip(args, wanted, strict=True)):
@@ -81,20 +133,86 @@ def stays(found: Growth | None) -> None:
         raise Lost
 
 
-def stored(before: Growth | None, value: Growth | None, op: str | None) -> Growth | None:
-    """How an array grows of which some elements were written, or changed by `op`."""
-    if op is not None and value is None and (before is None or before.kind == "sum" or before.times is None):
+def stored(before: Growth | None, value: Growth | None, store: Store) -> Growth | None:
+    """How an array grows of which some elements were written, or changed in place."""
+    op = store.op
+    _known(before)
+    if op in ("add", "subtract") and value is None and (before is None or before.kind == "sum" or before.times is None):
         return before if before is not None and before.kind == "sum" else None
     law = _alike([before, value])
     if law is None:
         return None
-    if op is not None and law[0] == "sum":
+    if op is not None and (law[0] == "sum" or op not in ("add", "subtract")):
         raise Lost
     assert before is not None  # else nothing would grow
     assert value is not None
-    if not (before.everywhere and value.everywhere):
+    if value.times is None:
+        if not (before.everywhere or before.times is not None):
+            raise Lost
+        return Growth(*law, before.axes, where=before.where)
+    axes = _placed(value, store.items, store.base.type.shape)
+    if before.times is not None and (before.axes, before.where) != (axes, value.where):
         raise Lost
-    return Growth(*law, *_common([before, value], len(before.axes)))
+    return Growth(*law, axes, where=value.where)
+
+
+def _known(found: Growth | None) -> Growth | None:
+    if found is not None and found.kind == "unknown":
+        raise Lost
+    return found
+
+
+def _placed(value: Growth, items: Sequence[Item], shape: Sequence[Dim]) -> Axes:
+    """The axes of an array whose elements at `items` grow as the value does."""
+    if value.everywhere:
+        return (None,) * len(shape)
+    rank = sum(not isinstance(item, At) for item in items)
+    left, fixed, found = list(value.at(rank)), set(value.fixed), list[int | Looked | None]()
+    for item, extent in zip(items, shape, strict=len(items) == len(shape)):
+        match item:
+            case At(index=index):
+                taken, axis = _taken(fixed, _said(index), extent)
+                fixed -= taken
+                found.append(axis)
+            case Gather(index=Name(id=id)) if len(items) == rank and left[0] is not None:
+                match left.pop(0):
+                    case Looked(axis=axis, extent=e, array=array) if array == id and e == extent:
+                        found.append(axis)
+                    case _:
+                        raise Lost
+            case Slice() | Gather() if left[0] is None or _whole(item):
+                found.append(left.pop(0))
+            case _:
+                raise Lost
+    if fixed or left:
+        raise Lost
+    return tuple(found)
+
+
+def _taken(fixed: Set[Place], said: tuple[str, str] | None, extent: Dim) -> tuple[set[Place], int | Looked | None]:
+    """Which place of c a place along an axis is, and how that axis then varies. Of axes of one length: a place may be
+    counted from the end."""
+    for place in fixed:
+        if said == (place.at, place.array) and place.extent == extent:
+            return {place}, place.axis
+        if said == (place.at, "") and place.length == extent:
+            return {place}, Looked(place.axis, place.extent, place.array, extent)
+    return set(), None
+
+
+def _said(index: Expr) -> tuple[str, str] | None:
+    match index:
+        case Name(id=id):
+            return id, ""
+        case Const(value=int() as value):
+            return str(value), ""
+        case Index(base=Name(id=array), items=(At(index=Name(id=id)),)):
+            return id, array
+    return None
+
+
+def _whole(item: Item) -> bool:
+    return isinstance(item, Slice) and item.start is None and item.stop is None and item.step == 1
 
 
 def _any(expr: Expr) -> Literal["sum", "factor"] | None:
@@ -111,21 +229,34 @@ def _any(expr: Expr) -> Literal["sum", "factor"] | None:
     return None
 
 
-def _picked(axes: Sequence[int | None], items: Sequence[Item]) -> tuple[int | None, ...]:
-    left, found = list(axes), list[int | None]()
+def _picked(value: Growth, items: Sequence[Item], shape: Sequence[Dim]) -> Growth:
+    left, found, fixed = list(zip(value.axes, shape, strict=True)), list[int | Looked | None](), set(value.fixed)
+    alone = sum(isinstance(item, (At, Gather)) for item in items) == 1
     for item in items:
         if isinstance(item, NewAxis):
             found.append(None)
             continue
-        axis = left.pop(0)
-        whole = isinstance(item, Slice) and item.start is None and item.stop is None and item.step == 1
-        if axis is not None and not whole:
-            raise Lost
-        if isinstance(item, Slice):
-            found.append(axis)
-        elif not isinstance(item, At):
-            raise Lost
-    return tuple(found)
+        along, extent = left.pop(0)
+        match along, item:
+            case None, At():
+                pass
+            case None, Slice():
+                found.append(None)
+            case _, Slice() if _whole(item):
+                found.append(along)
+            case int() as axis, At(index=Name(id=id)):
+                fixed.add(Place(axis, extent, id))
+            case int() as axis, At(index=Const(value=int() as at)):
+                fixed.add(Place(axis, extent, str(at)))
+            case int() as axis, At(index=Index(base=Name(id=array, type=type), items=(At(index=Name(id=id)),))):
+                fixed.add(Place(axis, extent, id, array, type.shape[0]))
+            case Looked() as looked, At(index=Name(id=id)):
+                fixed.add(Place(looked.axis, looked.extent, id, looked.array, looked.length))
+            case int() as axis, Gather(index=Name(id=id, type=type)) if type.rank == 1 and alone:
+                found.append(Looked(axis, extent, id, type.shape[0]))
+            case _:
+                raise Lost
+    return replace(value, axes=tuple(found), fixed=frozenset(fixed))
 
 
 def _call(expr: Call, given: _Given) -> Growth | None:
@@ -146,35 +277,34 @@ def _call(expr: Call, given: _Given) -> Growth | None:
     raise Lost
 
 
-def _common(grown: Sequence[Growth], rank: int) -> tuple[tuple[int | None, ...], tuple[Expr, ...]]:
+def _common(grown: Sequence[Growth], rank: int) -> tuple[Axes, frozenset[Place], tuple[Expr, ...]]:
     """The places in which c varies, and those in which it is 0."""
-    places = {(g.at(rank), g.where) for g in grown if g.times is not None}
+    places = {(g.at(rank), g.fixed, g.where) for g in grown if g.times is not None}
     if len(places) > 1:
         raise Lost
-    return places.pop() if places else ((None,) * rank, ())
+    return places.pop() if places else ((None,) * rank, frozenset(), ())
 
 
-def _chosen(expr: Call, cond: Expr, then: Growth | None, orelse: Growth | None) -> Growth | None:
-    rank, both = expr.type.rank, (then, orelse)
-    grown = [g for g in both if g is not None and g.times is not None]
-    if len(grown) != 1 or any(g is not None and g.kind == grown[0].kind for g in both if g is not grown[0]):
-        law, places = _alike(both), _common([g for g in both if g is not None], rank)
+def _chosen(expr: Call, cond: Expr, ways: tuple[Growth | None, Growth | None]) -> Growth | None:
+    """How a choice grows: as both ways do, or only where the one that grows is chosen."""
+    rank, grown = expr.type.rank, [g for g in ways if g is not None and g.times is not None]
+    if len(grown) != 1 or any(g is not None and g.kind == grown[0].kind for g in ways if g is not grown[0]):
+        law, places = _alike(ways), _common([g for g in ways if g is not None], rank)
         return None if law is None or law[1] == 0 else Growth(*law, *places)
     (found,) = grown
     axes, own = found.at(rank), (1,) * (rank - cond.type.rank) + tuple(d.value for d in cond.type.shape)
-    if any(own[k] != 1 and axis is None for k, axis in enumerate(axes)):
+    if any(own[k] != 1 and not isinstance(axis, int) for k, axis in enumerate(axes)):
         raise Lost  # another choice for elements that c is the same for
-    return replace(
-        found, axes=axes, where=(*found.where, cond if found is then else construct.call("logical_not", cond))
-    )
+    asked = cond if found is ways[0] else construct.call("logical_not", cond)
+    return replace(found, axes=axes, where=(*found.where, asked))
 
 
-def _known(expr: Expr, cond: Expr, way: int) -> Expr:
+def _answered(expr: Expr, cond: Expr, way: int) -> Expr:
     """An expression where the condition is known: to hold (1), or not to (2)."""
     match expr:
         case Call(op="where", args=(asked, *_)) if asked == cond and expr.args[way].type == expr.type:
-            return _known(expr.args[way], cond, way)
-    return map_children(expr, lambda e: _known(e, cond, way))
+            return _answered(expr.args[way], cond, way)
+    return map_children(expr, lambda e: _answered(e, cond, way))
 
 
 def _reduced(expr: Call, found: Growth) -> Growth:

@@ -21,11 +21,13 @@ from dataclasses import dataclass, replace
 from ..transpile.operations import ROWS
 from ..transpile.program import (
     Assign,
+    At,
     Call,
     Expr,
     For,
     Function,
     If,
+    Index,
     Name,
     Pop,
     Pull,
@@ -51,7 +53,7 @@ _MOST = 16  # states of one origin at one place: beyond, nothing is claimed
 
 @dataclass(frozen=True)
 class _State:
-    """What grew, and what grows with it. `origin`: "" where nothing did."""
+    """What grew, and what grows with it, or would if it was not 0 or infinite. `origin`: "" where nothing did."""
 
     origin: str = ""
     grown: frozenset[tuple[str, Growth]] = frozenset()
@@ -64,6 +66,10 @@ class _State:
     def given(self, name: str, growth: Growth | None) -> _State:
         left = {(n, s) for n, s in self.grown if n != name}
         return replace(self, grown=frozenset(left if growth is None else {*left, (name, growth)}))
+
+    def moved(self, name: str) -> _State:
+        """After a name has been given another value that may have said places."""
+        return replace(self, grown=frozenset((n, growth.without(name)) for n, growth in self.grown))
 
 
 def without_shifts(function: Function) -> tuple[Function, frozenset[str]]:
@@ -125,6 +131,10 @@ def _idle(function: Function, made: set[str]) -> frozenset[str]:
     found = set(made)
     for stmt in walk_stmts(function.body):
         match stmt:
+            case If(cond=cond, then=then, orelse=orelse):
+                found |= names(cond) & {s.base.id for s in (*then, *orelse) if isinstance(s, Store)}
+            case Store(base=base, value=value) if _extreme(value):
+                found.add(base.id)
             case Assign(name=name, value=value):
                 types.setdefault(name, value.type)
                 if types[name] != value.type:
@@ -132,13 +142,12 @@ def _idle(function: Function, made: set[str]) -> frozenset[str]:
                 if _extreme(value):
                     found.add(name)
                     makers.setdefault(name, set()).update(names(value))
-            case Store(base=base):
-                other.add(base.id)
             case Pop(name=name) | For(var=name):
                 other.add(name)
             case Pull(names=several):
                 other |= set(several)
-    found -= other
+    found = {n for n in found - other if n in types and types[n].is_float}
+    function = _with_places(function)
     while found:
         walk_through = _Walk({n: types[n] for n in found}, set())
         walk_through.block(function.body, {_State()})
@@ -146,6 +155,27 @@ def _idle(function: Function, made: set[str]) -> frozenset[str]:
             return frozenset(found)
         found -= _behind(walk_through.lost, makers)
     return frozenset()
+
+
+def _with_places(function: Function) -> Function:
+    """With `dst[e]` for `t`, where a loop says `t = dst[e]`: places are compared as they are written."""
+    count = Counter(s.name for s in walk_stmts(function.body) if isinstance(s, (Assign, Pop)))
+    still = {p.name for p in function.params} - count.keys() | {n for n in count if count[n] == 1}
+    still -= {s.base.id for s in walk_stmts(function.body) if isinstance(s, Store)}
+    places: dict[str, Expr] = {}
+    for stmt in walk_stmts(function.body):
+        match stmt:
+            case Assign(name=name, value=Index(base=Name(id=array), items=(At(index=Name()),)) as value):
+                if count[name] == 1 and array in still and not value.type.is_float:
+                    places[name] = value
+
+    def put(expr: Expr) -> Expr:
+        return places.get(expr.id, expr) if isinstance(expr, Name) else map_children(expr, put)
+
+    def block(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        return tuple(map_stmt(stmt, put, block, lambda n: n) for stmt in body)
+
+    return replace(function, body=block(function.body)) if places else function
 
 
 def _behind(lost: set[str], makers: Mapping[str, set[str]]) -> set[str]:
@@ -170,7 +200,10 @@ class _Walk:
 
     def _few(self, states: set[_State]) -> set[_State]:
         """Without those of origins that are lost, or that have too many."""
-        self.lost |= {origin for origin, count in Counter(s.origin for s in states).items() if count > _MOST}
+        many = {origin for origin, count in Counter(s.origin for s in states).items() if count > _MOST}
+        if "" in many:  # what has not grown is what it was, zeros or not
+            states = {s for s in states if s.origin} | {_State()}
+        self.lost |= many - {""}
         return {s for s in states if s.origin not in self.lost}
 
     def _stmt(self, stmt: Stmt, states: set[_State]) -> set[_State]:
@@ -182,6 +215,8 @@ class _Walk:
                 counter = {stmt.var} if isinstance(stmt, For) else set[str]()
                 while states - found:
                     found = self._few(found | states)
+                    if isinstance(stmt, For):
+                        states = {state.moved(stmt.var) for state in states}
                     states = self._few(self.block(body, states))
                     self.lost |= {s.origin for s in states if s.asked & counter}
                 return self._few(found)
@@ -192,10 +227,20 @@ class _Walk:
         try:
             return list(self._after(stmt, state))
         except Lost:
+            if not state.origin:  # nothing has grown: what was known of zeros is not worth more
+                return [_State()] if state.grown else [state]
             self.lost.add(state.origin)
             return []
 
     def _after(self, stmt: Stmt, state: _State) -> Iterable[_State]:
+        match stmt:
+            case Assign(name=name) | Pop(name=name):
+                state = state.moved(name)
+            case Store(base=base):
+                state = state.moved(base.id)
+            case Pull(names=several):
+                for name in several:
+                    state = state.moved(name)
         known = dict(state.grown)
         if assigned((stmt,)) & state.asked:
             raise Lost  # the same question would be another one
@@ -203,13 +248,13 @@ class _Walk:
             case Assign(name=name) if name in self.chosen:
                 yield state.given(name, None)
                 if not state.origin:
-                    type = self.chosen[name]
-                    axes = tuple(None if d.value == 1 else k for k, d in enumerate(type.shape))
-                    yield _State(name).given(name, Growth("sum", 1, axes))
+                    yield self._grown(name, state)
             case Assign(name=name, value=value):
-                yield state.given(name, growth(value, known) if state.origin else None)
-            case Store(base=base, value=value, op=op):
-                yield state.given(base.id, stored(known.get(base.id), growth(value, known), op))
+                yield state.given(name, growth(value, known))
+            case Store(base=base) if base.id in self.chosen:
+                yield from self._at_places(base.id, state)
+            case Store(base=base, value=value):
+                yield state.given(base.id, stored(known.get(base.id), growth(value, known), stmt))
             case Push(value=value):
                 stays(growth(value, known))
                 yield state
@@ -224,3 +269,16 @@ class _Walk:
                     stays(growth(value, known))
             case _:
                 yield state
+
+    def _grown(self, name: str, state: _State) -> _State:
+        axes = tuple(None if d.value == 1 else k for k, d in enumerate(self.chosen[name].shape))
+        return replace(state, origin=name).given(name, Growth("sum", 1, axes))
+
+    def _at_places(self, name: str, state: _State) -> Iterable[_State]:
+        """Some elements are new, and grow on their own; c is anything, and so 0 there. What has grown with those that
+        were there before does so no more with these."""
+        if name in dict(state.grown) and any(n != name and g.times is not None for n, g in state.grown):
+            raise Lost
+        yield state
+        if not state.origin:
+            yield self._grown(name, state)

@@ -98,6 +98,57 @@ BODIES = [
     ("", "top = np.max(a)\nreturn np.log1p(np.exp(a - top)) + top"),
 ]
 
+# -- segments: of rows that go to nodes, the largest that goes to each -------------------------------------------------
+NODES = "N, K = x.shape\nn = (z[:, 0] > 0).astype(np.int64)\ntop = np.full((2, K), -np.inf)\n"
+ROWS = "for i in range(N):\n    top[n[i]] = np.maximum(top[n[i]], x[i])\n"
+BRANCH = "for i in range(N):\n    for k in range(K):\n"
+BRANCH += "        if x[i, k] > top[n[i], k]:\n            top[n[i], k] = x[i, k]\n"
+NAMED = "for i in range(N):\n    t = n[i]\n    top[t] = np.maximum(top[t], x[i])\n"
+WHOLE = "e = np.exp(x - top[n])\ns_2 = np.zeros((2, K))\nnp.add.at(s_2, n, e)\n"
+LOOP = "s_2 = np.zeros((2, K))\ne = np.empty_like(x)\nfor i in range(N):\n"
+LOOP += "    e[i] = np.exp(x[i] - top[n[i]])\n    s_2[n[i]] += e[i]\n"
+BODIES += [
+    ("top", NODES + ROWS + WHOLE + "return e / s_2[n]"),
+    ("top", NODES + BRANCH + WHOLE + "return e / s_2[n]"),
+    ("top", NODES + NAMED + LOOP + "y = np.empty_like(x)\nfor i in range(N):\n    y[i] = e[i] / s_2[n[i]]\nreturn y"),
+    (
+        "top",
+        "s_2 = np.zeros((2, x.shape[1]))\n" + NODES + ROWS + "np.add.at(s_2, n, np.exp(x - top[n]))\nreturn s_2 / s_2",
+    ),
+    (
+        "",
+        NODES + BRANCH + LOOP + "for i in range(N):\n    t = n[i]\n    e[i] /= s_2[t] * 2.0\nreturn np.sum(e * z)",
+    ),  # in place: once it is two arrays
+    ("top", NODES + ROWS + WHOLE + "return (np.log(s_2) + top)[n]"),
+    (
+        "top",
+        NODES
+        + ROWS
+        + "y = np.zeros((N, K))\nfor i in range(N):\n    y[i] = top[n[i]] - x[i] + (x[i] - top[n[i]])\nreturn y",
+    ),
+    ("", NODES + ROWS + WHOLE + "return e / s_2[1 - n]"),
+    ("", NODES + ROWS + WHOLE + "n = 1 - n\nreturn e / s_2[n]"),
+    ("", NODES + ROWS + LOOP + "for i in range(N):\n    n[i] = 0\nreturn e / s_2[n]"),
+    ("", NODES + ROWS + WHOLE + "return e / s_2[0]"),
+    (
+        "",
+        NODES + "e = np.empty_like(x)\n" + ROWS + "    e[i] = np.exp(x[i] - top[n[i]])\ns_2 = np.zeros((2, K))\n"
+        "np.add.at(s_2, n, e)\nreturn e / s_2[n]",
+    ),  # some before others have come
+    (
+        "",
+        "N, K = x.shape\ntop = np.zeros((2, K))\nfor i in range(2):\n    top[i] = np.maximum(x[i], z[i])\n"
+        "s_3 = np.zeros((N, K))\nfor i in range(-2, 0):\n    s_3[i] += np.exp(x[i] - top[i])\n"
+        "y = np.empty((2, K))\nfor i in range(2):\n    y[i] = s_3[i] * np.exp(top[i])\nreturn y",
+    ),  # another place from the end
+    (
+        "",
+        NODES + ROWS + "t = np.exp(x[0] - top[n[0]])\ny = np.zeros_like(x)\nfor i in range(N):\n"
+        "    y[i] = t / np.exp(x[i] - top[n[i]])\n    t = np.exp(x[i] - top[n[i]])\nreturn y",
+    ),  # of the row before
+    ("", "top = np.max(x)\ne = np.exp(x - top)\nf_2 = np.exp(z - top)\ne[:] *= f_2\nreturn e / np.sum(f_2)"),
+]
+
 
 def source_of(body: str) -> str:
     return f"{HEAD}@layer\ndef f({KINDS}):\n" + "".join(f"    {line}\n" for line in body.split("\n"))
