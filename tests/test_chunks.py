@@ -293,6 +293,38 @@ def test_few_examples_of_small_steps_go_alone(tmp_path):
             np.testing.assert_allclose(layer(x, w), layer.reference(x, w), 1e-9, 1e-9)
 
 
+LARGEST = """
+import numpy as np
+from layerc import i64, layer, real
+
+
+@layer
+def largest(x: real["E H"], node: i64["E"], *, nodes: int = 5) -> real["nodes H"]:
+    top = np.full((nodes, x.shape[1]), -np.inf)
+    for e in range(x.shape[0]):
+        top[node[e]] = np.maximum(top[node[e]], x[e])
+    return top
+"""
+
+
+def test_a_short_row_of_a_step_enters_no_region(tmp_path):
+    """Of one thread, either: that takes longer than the row."""
+    path = tmp_path / "largest.py"
+    path.write_text(LARGEST)
+    (part,) = [p for p in compile_module(read_module(path)).parts if p.method == "predict"]
+    steps = [s for s in walk(part.kernel.body) if isinstance(s, For) and s.var.startswith("e")]
+    assert not any(isinstance(s, For) and s.parallel for step in steps for s in step.body)
+    asked = [s for step in steps for s in step.body if isinstance(s, If)]
+    assert any("threads" in str(s.cond) for s in asked)
+    layer = built_from(tmp_path, "largest_of", LARGEST).largest
+    rng = np.random.default_rng(1)
+    for batch, rows, length in ((1, 40, 3), (1, 5, 50_000), (5, 9, 33)):
+        x, node = rng.standard_normal((batch, rows, length)), rng.integers(0, 5, (batch, rows))
+        values = on_threads(lambda x=x, node=node: layer(x, node))
+        np.testing.assert_array_equal(values[0], layer.reference(x, node))
+        assert same_bits(values)
+
+
 def test_a_part_is_of_one_example_where_the_loop_is(tmp_path):
     """A few large examples go one after the other: what a chunk adds up of one has no axis for them."""
     source = """

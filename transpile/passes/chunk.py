@@ -39,6 +39,7 @@ from .work import WORTH, work
 CHUNKS = 64  # at most, of a loop whose iterations share nothing
 PARTS = 16  # at most, where each chunk has its own copy of something
 DEEP = 2  # sequential loops around a row
+SHORT = 8  # statements of a loop of a step that is written down for one thread as well
 FEW = 2  # efforts worth threads, of all that an example's steps share
 GRAIN = 2048  # at least so many iterations of a vector loop in a chunk
 PART_BUDGET = 1 << 21  # elements of all copies together
@@ -129,7 +130,21 @@ class _State:
             if (idle := self.are_small(inner)) is not None:
                 many = Op("logical_or", (many, idle), "bool")
             return (If(many, self.split(stmt, effort), inner),)
+        if self.steps and self.is_short(stmt):
+            return self.asked(stmt, effort)
         return self.split(stmt, effort)
+
+    def is_short(self, loop: For) -> bool:
+        """Whether a loop is little to write down twice, and leaves the same in any order."""
+        stmts = list(walk((loop,)))
+        return len(stmts) <= SHORT and not any(isinstance(s, Product) for s in stmts) and self.shared(loop) == {}
+
+    def asked(self, loop: For, effort: Dim) -> Body:
+        """A row of a step: to enter a region of one thread at each step may take longer than the row."""
+        shared_out = self.split(loop, effort)
+        if not any(_has_threads(s) for s in shared_out):
+            return shared_out
+        return (If(owners.several(effort), shared_out, (self.renamed(loop),)),)
 
     def may_be_few(self, loop: For) -> bool:
         """Whether what is inside a loop may be all there is to share: one large example, one group of a convolution, a
