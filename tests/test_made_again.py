@@ -7,10 +7,10 @@ import pytest
 from nets import built_from
 from thorough import agrees, same_bits
 
-from layerc.transpile.dims import Dim
-from layerc.transpile.ir import Buffer, Const, Expr, For, If, Kernel, Load, Op, Stmt, Store
+from layerc.transpile.dims import Atom, Dim
+from layerc.transpile.ir import Buffer, Check, Const, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
 from layerc.transpile.passes.again import again
-from layerc.transpile.passes.tree import walk
+from layerc.transpile.passes.tree import accesses, walk
 
 I, N = Dim.of("i"), Dim.of("N")
 X, Y, V, C = Load("x", (I,), "real"), Load("y", (I,), "real"), Load("v", (), "real"), Load("c", (), "bool")
@@ -104,3 +104,53 @@ def test_values_and_gradients(package, examples, t, k):
     if k > 1:
         agrees(package.paths, [x], rng, 1e-11, 3e-5)
     same_bits(package.paths, [x.astype(np.float32)])
+
+
+# -- arrays of places ----------------------------------------------------------------------------------------------
+I64 = "i64"
+
+
+def places(name: str, of: str = "dst", size: str = "V", counter: str = "i", number: int = 1) -> For:
+    """name[i] = of[i], checked and counted from the end where it is negative."""
+    at, there = Dim.of(counter), Load(name, (Dim.of(counter),), I64)
+    wrapped = Op(
+        "where", (Op("less", (there, Const(0, I64)), "bool"), Op("add", (there, Int(Dim.of(size))), I64), there), I64
+    )
+    check = Check(Op("less", (there, Int(Dim.of(size))), "bool"), number, (Dim.of(Atom("load", (there,))),))
+    return For(counter, Dim.of(0), N, (put(name, Load(of, (at,), I64), at), check, put(name, wrapped, at)))
+
+
+def use(name: str) -> Store:
+    return put("y", Const(1.0, "real"), Dim.of(Atom("load", (Load(name, (Dim.of(0),), I64),))))
+
+
+CHANGE_DST = put("dst", Const(1, I64), Dim.of(0))
+
+
+@pytest.mark.parametrize(
+    ("body", "left"),
+    [
+        ([places("a"), use("a"), places("b", counter="j", number=2), use("b")], 1),
+        ([places("a"), use("a"), places("b", counter="j"), use("b"), places("d"), use("d")], 1),
+        ([places("a"), If(C, (places("b", counter="j"), use("b")))], 1),
+        ([If(C, (places("a"), use("a"))), places("b", counter="j"), use("b")], 2),
+        ([places("a"), use("a"), CHANGE_DST, places("b", counter="j"), use("b")], 2),
+        ([places("a"), use("a"), places("b", of="src", counter="j"), use("b")], 2),
+        ([places("a"), use("a"), places("b", size="W", counter="j"), use("b")], 2),  # another check
+        ([places("a"), put("a", Const(0, I64), Dim.of(0)), places("b", counter="j"), use("b")], 2),
+        ([places("a"), places("b", counter="j"), put("b", Const(0, I64), Dim.of(0)), use("a")], 2),
+        ([For("k", Dim.of(0), N, (places("a"), use("a")), "seq"), places("b", counter="j"), use("b")], 2),
+        ([places("a"), For("k", Dim.of(0), N, (places("b", counter="j"), use("b")), "seq")], 1),
+        ([places("a"), For("k", Dim.of(0), N, (places("b", counter="j"), use("b"), CHANGE_DST), "seq")], 2),
+    ],
+)
+def test_arrays_of_places(body: list[Stmt], left: int) -> None:
+    """What is looked up at many places, all checked, is looked up once."""
+    arrays = {"a": "temp", "b": "temp", "d": "temp", "dst": "in", "src": "in"}
+    buffers = [Buffer(name, I64, (N,), kind) for name, kind in arrays.items()]
+    buffers += [Buffer("y", "real", (N,), "out"), Buffer("c", "bool", (), "temp")]
+    kernel = Kernel("k", ("N", "V", "W"), (), tuple(buffers), tuple(body))
+    found = again(kernel)
+    assert sum(isinstance(s, Check) for s in walk(found.body)) == left
+    read = {a.buffer for a in accesses(found.body) if not a.writes}
+    assert read - {"dst", "src", "c"} <= {a.buffer for a in accesses(found.body) if a.writes}

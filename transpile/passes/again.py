@@ -12,6 +12,11 @@
     s += h(x)                                ->      s += h(x)
     if c: r = exp(x); t = g(r)                       if c: t = g(r)
 
+    for i: at[i] = dst[i]; check ..; ..              for i: at[i] = dst[i]; check ..; ..
+    .. top[at[i]]                            ->      .. top[at[i]]
+    for i: at_2[i] = dst[i]; check ..; ..            .. total[at[i]]
+    .. total[at_2[i]]
+
 A gradient goes where its function went, and would ask the same of each number that it looks up. What one way of a
 branch leaves in a variable that only the other reads is not stored.
 """
@@ -23,7 +28,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 
-from ..ir import Check, Expr, If, Kernel, Op, Stmt, Store
+from ..dims import Dim
+from ..ir import Check, Expr, For, If, Kernel, Op, Stmt, Store
 from ..operations import flops
 from .strips import set_first
 from .tree import (
@@ -37,7 +43,9 @@ from .tree import (
     parts,
     rename_buffers,
     roots,
+    substitute,
     touched,
+    walk,
     written,
 )
 
@@ -56,6 +64,7 @@ def again(kernel: Kernel) -> Kernel:
 class _Known:
     holds: set[Expr] = field(default_factory=set)
     values: dict[Expr, str] = field(default_factory=dict)  # and the variable that has it
+    places: dict[Stmt, str] = field(default_factory=dict)  # what makes an array of places, and that array
     made: set[Store] = field(default_factory=set)  # dear numbers, which variables have
     by_ways: set[tuple[Expr, bool, Store]] = field(default_factory=set)  # ... if a branch went one way
 
@@ -71,7 +80,8 @@ class _Known:
 
         values = {e: name for e, name in self.values.items() if name not in changed and stays(e)}
         by_ways = {(c, way, s) for c, way, s in self.by_ways if stays(c) and is_still(s)}
-        return _Known({e for e in self.holds if stays(e)}, values, set(filter(is_still, self.made)), by_ways)
+        places = {s: n for s, n in self.places.items() if not {root.get(r, r) for r in (n, *touched((s,)))} & changed}
+        return _Known({e for e in self.holds if stays(e)}, values, places, set(filter(is_still, self.made)), by_ways)
 
     def on(self, cond: Expr, way: bool) -> _Known:
         """On one way of a branch."""
@@ -85,6 +95,11 @@ class _Asked:
         asked = {load.buffer for b in kernel.buffers for d in b.shape for load in dim_loads(d)}
         numbers = (b for b in kernel.buffers if b.kind == "temp" and not b.shape)
         self.numbers = {b.name: b.dtype for b in numbers if b.name not in aliased | asked}
+        self.arrays = {
+            b.name: b.shape
+            for b in kernel.buffers
+            if b.kind == "temp" and b.shape and b.dtype == "i64" and b.name not in aliased | asked
+        }
         found = list(accesses(kernel.body))
         self.uses = Counter(a.buffer for a in found)
         self.stores = Counter(a.buffer for a in found if a.writes)
@@ -103,7 +118,14 @@ class _Asked:
                     if value in known.values:
                         rest = rename_buffers(rest, {name: known.values[value]})
                         continue
-            if isinstance(stmt, If):
+            if (made := self.places(stmt)) is not None:
+                name, how = made
+                if how in known.places and self.all_in(name, (stmt, *rest)):
+                    rest = rename_buffers(rest, {name: known.places[how]})
+                    continue
+                known = known.without({name}, self.root)
+                known = replace(known, places={**known.places, how: name})
+            elif isinstance(stmt, If):
                 stmt, known = self.branch(stmt, known)
             elif bodies(stmt):
                 known = known.without(written((stmt,)), self.root)
@@ -137,6 +159,34 @@ class _Asked:
                 if not any(load.buffer == name for load in loads(value)):
                     return replace(known, made=known.made | {stmt})
         return known
+
+    def places(self, stmt: Stmt) -> tuple[str, Stmt] | None:
+        """An array of places that is made here and nowhere else, and how: the same whatever its name, and those of
+        counters."""
+        if not isinstance(stmt, For) or len(names := written((stmt,))) != 1:
+            return None
+        (name,) = names
+        inner = list(walk((stmt,)))
+        if name not in self.arrays or sum(isinstance(s, Store) for s in inner) != self.stores[name]:
+            return None
+        if not all(
+            (isinstance(s, For) and s.kind == "map") or (isinstance(s, Store) and s.op is None) or isinstance(s, Check)
+            for s in inner
+        ):
+            return None
+        counters = [s.var for s in inner if isinstance(s, For)]
+        plain = {var: f"<{k}>" for k, var in enumerate(counters)}
+
+        def renamed(s: Stmt) -> Stmt:
+            match s:
+                case For(var=var):
+                    return replace(map_bodies(s, lambda b: tuple(map(renamed, b))), var=plain[var])
+                case Check():
+                    return replace(s, number=0)
+            return s
+
+        (how,) = substitute(rename_buffers((stmt,), {name: "<places>"}), {v: Dim.of(p) for v, p in plain.items()})
+        return name, renamed(how)
 
     def is_place(self, name: str) -> bool:
         return self.numbers.get(name) == "i64" and self.stores[name] == 1
