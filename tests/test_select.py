@@ -470,3 +470,40 @@ def test_nothing_is_asked_in_loops(folder, package):
         assert not any(has(s.body, If, Check) for s in inner)
     text = gradient_file(check_file(folder / "select_of.py"))
     assert "d_y[i] = 0" not in text[text.index("def d_relu_like") : text.index("def d_written_twice")]
+
+
+LARGEST = """
+import numpy as np
+from layerc import i64, layer, real
+
+
+@layer
+def largest(x: real["E H"], node: i64["E"], *, nodes: int = 5) -> real["nodes H"]:
+    top = np.full((nodes, x.shape[1]), -np.inf)
+    for e in range(x.shape[0]):
+        for h in range(x.shape[1]):
+            if x[e, h] > top[node[e], h]:
+                top[node[e], h] = x[e, h]
+    return top
+"""
+
+
+@pytest.mark.parametrize(("edges", "heads"), [(30, 8), (30, 19), (1, 1), (0, 3), (4, 0)])
+def test_the_largest_at_rows_that_are_looked_up(tmp_path, edges, heads):
+    """Whether the row is there is asked before the loop along it, if that has a turn."""
+    layer = built_from(tmp_path, "largest_of", LARGEST).largest
+    kernel = kernels_in(tmp_path / "largest_of.py")["largest", "predict"]
+    rows = [s for s in walk(kernel.body) if isinstance(s, For) and s.var.startswith("h")]
+    assert any(in_vectors(s) for s in rows)
+    assert not any(has(s.body, If, Check) for s in rows)
+    rng = np.random.default_rng(edges)
+    x, node = rng.standard_normal((2, edges, heads)), rng.integers(-5, 5, (2, edges))
+    x[..., ::3] = np.nan
+    np.testing.assert_array_equal(layer(x, node), layer.reference(x, node))
+    if edges:
+        node[1, -1] = 5
+        if heads:
+            with pytest.raises(IndexError, match="5"):
+                layer(x, node)
+        else:
+            layer(x, node)

@@ -29,6 +29,7 @@ from .ends import compared, unless
 from .predicate import harmless
 from .tree import (
     Body,
+    Index,
     Names,
     accesses,
     buffers,
@@ -90,7 +91,9 @@ class _Loops:
         places = {s.buffer for s in once if isinstance(s, Store)}
         changed = {memory.root.get(n, n) for n in written(rest)}
         counters = {loop.var, *(s.var for s in walk(rest) if isinstance(s, For))}
-        looks = dict.fromkeys(e for s in walk(rest) for e in _looks(s, places))
+        looks = dict.fromkeys(
+            e for s in walk(rest) for e in _looks(s, places) if not _in_row(e.index, places, counters)
+        )
         still = all(
             not counters & symbols(e) and not {memory.root.get(x.buffer, x.buffer) for x in loads(e)} & changed
             for e in looks
@@ -236,7 +239,14 @@ def _goes_along(stmt: Stmt, places: set[str], counters: set[str]) -> bool:
     """Whether it stores at places that these numbers and a loop tell."""
     if not isinstance(stmt, Store) or not any(load.buffer in places for d in stmt.index for load in dim_loads(d)):
         return False
-    return any(counters & d.symbols() for d in stmt.index)
+    return any(counters & d.symbols() for d in stmt.index) and not _in_row(stmt.index, places, counters)
+
+
+def _in_row(index: Index, places: set[str], counters: set[str]) -> bool:
+    """Whether these numbers tell a row, and a loop goes along it."""
+    rows = [k for k, d in enumerate(index) if any(load.buffer in places for load in dim_loads(d))]
+    along = [k for k, d in enumerate(index) if counters & d.symbols()]
+    return bool(along) and max(rows, default=-1) < min(along)
 
 
 __all__ = ["steady"]
