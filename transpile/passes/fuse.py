@@ -22,7 +22,7 @@ from ..dims import Dim
 from ..ir import Check, Comment, Const, For, Grow, Kernel, Product, Stmt, Store, While
 from .depend import Memory, in_order, independent, neighbours
 from .tidy import drop_idle
-from .tree import Body, bodies, has, map_bodies, substitute, touched
+from .tree import Body, bodies, dim_loads, has, map_bodies, substitute, touched, walk
 
 Legal = Callable[[For, For, Memory], bool]
 
@@ -116,6 +116,8 @@ def fusible(first: For, second: For, memory: Memory) -> bool:
         return False
     if first.kind != second.kind and not (_is_nest(first) and _is_nest(second)):
         return False  # one of them could be vectorised, the other not
+    if _scatters(first) != _scatters(second):
+        return False  # threads that own rows go over all that is added, and over nothing else
     renamed = substitute(second.body, {second.var: Dim.of(first.var)})
     inside = memory.inside(first)
     allowed = {0} if first.kind == second.kind == "map" else {0, -1}
@@ -131,6 +133,20 @@ def fusible(first: For, second: For, memory: Memory) -> bool:
 def _is_nest(loop: For) -> bool:
     """Whether the work is in loops inside it."""
     return all(isinstance(s, (For, Product, Comment)) for s in loop.body)
+
+
+def _scatters(loop: For) -> bool:
+    """Whether each iteration adds at a row of its own that it looks up, and does nothing else."""
+    stores = [s for s in walk(loop.body) if isinstance(s, Store)]
+    looked = [{load for d in s.index for load in dim_loads(d)} for s in stores]
+    return (
+        has(loop.body, For)
+        and bool(stores)
+        and all(
+            s.op == "add" and any(loop.var in d.symbols() for load in found for d in load.index)
+            for s, found in zip(stores, looked, strict=True)
+        )
+    )
 
 
 def count_loops(body: Body) -> int:
