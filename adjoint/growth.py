@@ -97,7 +97,7 @@ class Lost(Exception):
 
 
 _Given = Sequence[Growth | None]
-_Law = tuple[Literal["sum", "factor"], float | None]  # how a value grows, but for its axes
+_Law = tuple[Literal["sum", "factor", "unknown"], float | None]  # how a value grows, but for its axes
 
 
 def growth(expr: Expr, known: Mapping[str, Growth]) -> Growth | None:

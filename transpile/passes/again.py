@@ -180,7 +180,7 @@ class _Asked:
         def renamed(s: Stmt) -> Stmt:
             match s:
                 case For(var=var):
-                    return replace(map_bodies(s, lambda b: tuple(map(renamed, b))), var=plain[var])
+                    return replace(s, var=plain[var], body=tuple(map(renamed, s.body)))
                 case Check():
                     return replace(s, number=0)
             return s
