@@ -22,6 +22,7 @@ from ..transpile.program import (
     Stmt,
     Store,
     map_children,
+    stmt_exprs,
     walk,
 )
 from ..transpile.templates import definition
@@ -85,6 +86,7 @@ class Point:
     cots: Cotangents
     span: Span
     kept: list[Stmt] = field(default_factory=list)  # values given a name for the reverse sweep, in order
+    behind: list[Stmt] = field(default_factory=list)  # ... and those that read the result: they stand behind it
 
     def __post_init__(self) -> None:
         self.values = Values(self.reverser.new, self.span)
@@ -96,8 +98,14 @@ class Point:
         self.cots.flush()
         if quote:
             self.reverser.quote(self.span, self.cots.out, start)
-        self.kept = self.values.kept()
+        for stmt in self.values.kept():
+            (self.behind if self._reads(stmt, result) else self.kept).append(stmt)
         return self.values.named(expr)
+
+    def _reads(self, stmt: Stmt, result: Expr | None) -> bool:
+        """Whether a named value asks for the result: which of several is the largest."""
+        later = {s.name for s in self.behind if isinstance(s, Assign)}
+        return any(e == result or (isinstance(e, Name) and e.id in later) for x in stmt_exprs(stmt) for e in walk(x))
 
     def _pull(
         self, expr: Expr, cotangent: Expr, result: Expr | None = None, role: str = "", mask: Mask = Mask()

@@ -122,7 +122,7 @@ class Reverser(Loops, Stores, Undo, Lists):
             return [stmt]
         point = Point(self, cots, stmt.span)
         value = point.pull(value, cotangent, Name(name, value.type, value_of(value)), guarded=name in self.chosen)
-        return [*point.kept, replace(stmt, value=value)]
+        return [*point.kept, replace(stmt, value=value), *point.behind]
 
     def _taken_variable(self, name: str, cots: Cotangents) -> Expr:
         """The cotangent of a variable of an outer block; it has none left before this assignment."""

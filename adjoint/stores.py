@@ -48,7 +48,7 @@ class Stores:
         piece = simplify(construct.index(variable, stmt.items)) if not is_whole(stmt.items) else variable
         overwritten = stmt.op is None
         value = stmt.value
-        kept: list[Stmt] = []
+        kept, behind = list[Stmt](), list[Stmt]()
         if flows(value) & self.active:
             if overwritten and piece.type.rank and (self._must_clear(stmt) or array in _reads_of(value)):
                 piece = self._named(piece, f"d_{array}_part", cots, copy=True)
@@ -65,9 +65,9 @@ class Stores:
             point = Point(self, cots, stmt.span)
             held = new or self._left_by(stmt)
             value = point.pull(value, unbroadcast(piece, value.type), held, quote=False, guarded=array in self.chosen)
-            kept = point.kept
+            kept, behind = point.kept, point.behind
         self.quote(stmt.span, cots.out, start)
-        return [*kept, *leaves, replace(stmt, value=value)]
+        return [*kept, *leaves, replace(stmt, value=value), *behind]
 
     def _left_by(self: Any, stmt: Store) -> Expr | None:
         """What holds the value of a write from then on: its place in the array, if it stays."""

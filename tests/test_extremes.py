@@ -136,6 +136,25 @@ def of_products(x: real["N"], w: Param[real[""]]) -> real["N"]:
     for i in range(1, x.shape[0]):
         y[i] = max(w * y[i - 1] + x[i], x[i] * x[i] - y[i - 1], -1.0)
     return y
+
+
+@layer
+def named(x: real["N 3"], temp: real[""]) -> real["N"]:
+    """How many are the largest has a name, which reads the largest."""
+    y = np.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        a, b, c = x[i]
+        top = max(a, b, c, 0.0)
+        y[i] = top + temp * np.log(np.exp((a - top) / temp) + np.exp((b - top) / temp) + np.exp((c - 2 * top) / temp))
+    return y
+
+
+@layer
+def stored(x: real["N 3"], y: real["N"]) -> real["N"]:
+    s = np.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        s[i] = max(x[i, 0], x[i, 1] - 1, x[i, 2], 0.0, y[i])
+    return s * s
 '''
 SHAPES = {
     "rows": [(3, 5)],
@@ -149,6 +168,8 @@ SHAPES = {
     "product": [(4,), (4,)],
     "local": [(5, 6), "shared"],
     "of_products": [(7,), "shared"],
+    "named": [(6, 3), ()],
+    "stored": [(5, 3), (5,)],
 }
 
 

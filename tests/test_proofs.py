@@ -108,6 +108,28 @@ def test_bounds_of_extents(dim: Dim, bound: Dim) -> None:
         assert top.evaluate({"N": n, "s": s}) >= most
 
 
+@pytest.mark.parametrize(
+    "dim",
+    [
+        maximum(Dim.of(4), K) // maximum(Dim.of(1), N + I * 2),
+        -(maximum(Dim.of(4), K) // (I + 1)),
+        (K - 3) // (I + 1),
+        -((K - 3) // (I + 1)),
+        (I - 2) // (N + 1 - I),
+        (Dim.of(-1) - K) // (I + 1),
+    ],
+    ids=str,
+)
+def test_bounds_of_quotients(dim: Dim) -> None:
+    """What is divided by a variable is largest at an end of it: the search for a bound ends there."""
+    facts = {"i": (Dim.of(0), N - 1)}
+    top = largest(dim, facts)
+    assert "i" not in top.symbols()
+    for n, k in itertools.product(range(1, 6), range(7)):
+        most = max(dim.evaluate({"N": n, "K": k, "i": i}) for i in range(n))
+        assert most <= top.evaluate({"N": n, "K": k}) <= max(most, 0) + k
+
+
 def test_a_factor_that_is_the_same_in_each_iteration_stays() -> None:
     """It is no bound of the other one, however often it is asked for."""
     facts = {"i": (Dim.of(0), N - 1)}

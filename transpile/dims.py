@@ -720,7 +720,7 @@ def _extreme_power(monomial: Monomial, c: int, facts: Facts, sign: int) -> Dim:
 def _extreme_atom(atom: Atom, facts: Facts, sign: int) -> Dim:
     a, b = atom.args[0], atom.args[-1]
     if atom.kind == "floordiv" and nonnegative(b, facts):
-        return _extreme(a, facts, sign) // b
+        return _extreme_quotient(a, b, facts, sign)
     if atom.kind == "floordiv" and facts.get(str(b)) == ANY:  # of either sign, and what is divided at an end of it
         low, high = (_extreme(a, facts, way) // b for way in (-1, 1))
         return (maximum if sign > 0 else minimum)(low, high, facts)
@@ -729,3 +729,17 @@ def _extreme_atom(atom: Atom, facts: Facts, sign: int) -> Dim:
     if atom.kind in ("min", "max"):
         return Dim.of(Atom(atom.kind, (_extreme(a, facts, sign), _extreme(b, facts, sign))))
     raise ValueError(f"no bound for the extent {atom} of a temporary")
+
+
+def _extreme_quotient(a: Dim, b: Dim, facts: Facts, sign: int) -> Dim:
+    """a // b with b > 0: what is not negative is largest where it is divided by the least. Of either sign, it is no
+    larger than that of what is larger, and 0."""
+    a = _extreme(a, facts, sign)
+    if _extreme(b, facts, 1) == b:
+        return a // b
+    least, most = (maximum(_extreme(b, facts, way), ONE, facts) for way in (-1, 1))
+    if nonnegative(a, facts):
+        return a // (least if sign > 0 else most)
+    if nonnegative(-a, facts):
+        return a // (most if sign > 0 else least)
+    return maximum(a, ZERO, facts) // least if sign > 0 else minimum(a, ZERO, facts) // least
