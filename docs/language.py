@@ -239,7 +239,7 @@ gradients summed. With `batched=True` it takes the whole batch, axis 0.
 `(H+2*pad-k)//s+1` are computed from names and configuration, `_` is anything, `""` a scalar, `*S` any number of axes, which the function
 sees as one. A shape may depend on shapes and configuration, and never on values: `np.zeros(n)` for an input n, `x[x > 0]` and `np.unique`
 are errors. What can only be known at the call is checked there, a `ValueError` with file and line: a slice bound that turns out negative,
-a step of a slice that is not positive, a division with a remainder in `x.reshape(T, heads, D // heads)`, extents that are equal for some sizes only, as those of the halves
+a step of a slice that is not positive, a division with a remainder in `x.reshape(T, heads, D // heads)` (`-1` for T is T there, too), extents that are equal for some sizes only, as those of the halves
 `x[:, : D // 2]` and `x[:, D // 2 :]`, of `x[0::2]` and `x[1::2]`, or of `x[:n]` and n. A loop of at most eight iterations whose count makes
 sizes (`for n in (1, 2, 4):` of pools n wide, `2**level`) is written out, one iteration after the other.
 

@@ -232,7 +232,9 @@ def _atom_text(atom: Symbol) -> str:
     if isinstance(atom, str):
         return atom
     if atom.kind in ("floordiv", "mod"):
-        left, right = (f"({a})" if len(a.terms) > 1 else str(a) for a in atom.args)
+        a, b = atom.args
+        left = f"({a})" if len(a.terms) > 1 else str(a)
+        right = str(b) if b.value is not None or b.symbol is not None else f"({b})"  # N//(3*h), not N//3*h
         return f"({left}{'//' if atom.kind == 'floordiv' else '%'}{right})"
     return repr(atom)
 
@@ -318,26 +320,42 @@ def _common_factor(monomials: list[Monomial]) -> Dim | None:
 
 def without_remainder(dim: Dim) -> Dim:
     """The same where every division in it leaves none, but of a number: 2*(D//2) is D, (D + 1)//2 is D//2."""
-    total = Dim.of(0)
+    times: dict[tuple[Atom, ...], Dim] = {}  # what goes with the same quotients: k*q + q is (k + 1)*q
     for monomial, c in dim.terms:
-        term = Dim.of(c)
-        for atom in monomial:
-            if not (isinstance(atom, Atom) and atom.kind == "floordiv"):
-                term = term * Dim.of(atom)
-        for atom in monomial:
-            if isinstance(atom, Atom) and atom.kind == "floordiv":
-                term = _quotient_of(term, *atom.args)
+        quotients = tuple(a for a in monomial if isinstance(a, Atom) and a.kind == "floordiv")
+        others = tuple(a for a in monomial if a not in quotients)
+        times[quotients] = times.get(quotients, ZERO) + Dim(((others, c),))
+    total = ZERO
+    for quotients, term in times.items():
+        for atom in quotients:
+            term = _quotient_of(term, *atom.args)
         total = total + term
     return total
 
 
 def _quotient_of(term: Dim, a: Dim, b: Dim) -> Dim:
     """term * (a // b), where that leaves no remainder but of a number, less than b is if that is a name."""
+    if len(term.terms) > 1 and exact_quotient(term * a, b) is None:
+        return sum((_quotient_of(Dim((t,)), a, b) for t in term.terms), ZERO)
     whole, rest = (ZERO, a) if b.value else _multiples(a, b)
     number = next((c for monomial, c in rest.terms if not monomial), 0)
     whole, rest = whole + number // (b.value or max(abs(number), 1)), rest - number
     exact = exact_quotient(term * rest, b)
     return (exact if exact is not None else term * (rest // b)) + term * whole
+
+
+def quotient_without_remainder(a: Dim, b: Dim) -> Dim | None:
+    """a / b where divisions in b leave no remainder, if it is a polynomial then: T*D by h*(D//h) is T."""
+    if len(b.terms) != 1:
+        return None
+    ((monomial, c),) = b.terms
+    below = Dim.of(c)
+    for atom in monomial:
+        if isinstance(atom, Atom) and atom.kind == "floordiv":
+            a, below = a * atom.args[1], below * atom.args[0]
+        else:
+            below = below * Dim.of(atom)
+    return exact_quotient(a, below) or exact_quotient(without_remainder(a), without_remainder(below))
 
 
 def _multiples(a: Dim, b: Dim) -> tuple[Dim, Dim]:

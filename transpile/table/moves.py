@@ -7,7 +7,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dims import ONE, Dim, coincide, exact_quotient, is_thin, product, same_extent, unclamped
+from ..dims import (
+    ONE,
+    Atom,
+    Dim,
+    coincide,
+    exact_quotient,
+    is_thin,
+    product,
+    quotient_without_remainder,
+    same_extent,
+    unclamped,
+)
 from ..dims import ZERO as NONE
 from ..operations import BACKWARD, ZERO, Row, add
 from ..program import Type
@@ -72,7 +83,11 @@ def _reshaped(args: list[Type], static: dict[str, Any]) -> Type:
         # An extent that is written out is none below zero: beside n - 1, max(0, n - 1) is that.
         whole, part = product(map(unclamped, a.shape)), product(map(unclamped, shape))
         exact = exact_quotient(size, rest) or exact_quotient(whole, part)
+        if exact is None and not coincide(rest * (size // rest), size):
+            exact = quotient_without_remainder(size, rest)
         shape[hole] = size // rest if exact is None else exact
+        if exact is None and isinstance(shape[hole].symbol, Atom):  # for some sizes: the call checks it
+            return Type(a.dtype, tuple(shape))
     made, given = product(map(unclamped, shape)), product(map(unclamped, a.shape))
     if product(shape) != size and made != given and not coincide(made, given):
         raise TypingError(
