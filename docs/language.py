@@ -85,6 +85,8 @@ SPECIAL = {
     "callable": ("f", "true or false, at build"),
     "np.shape": ("a", "integers"),
     "np.add.at": ("a, index, values", "adds up; the values get what was at their places"),
+    "np.maximum.at": ("a, index, values", "as a loop: a[i[e]] = np.maximum(a[i[e]], v[e])"),
+    "np.minimum.at": ("a, index, values", "as a loop: a[i[e]] = np.minimum(a[i[e]], v[e])"),
     "np.array": ("values, dtype", "of each value"),
     "np.asarray": ("values, dtype", "of each value"),
     "np.concatenate": ("arrays, axis=0", "the part of each"),

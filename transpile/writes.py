@@ -1,16 +1,19 @@
-"""Writing into arrays: names that are views of one array, subscripts as targets, `+=`, masks, np.add.at."""
+"""Writing into arrays: names that are views of one array, subscripts as targets, `+=`, masks, np.add.at and its like."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import gast
 
 from . import construct
+from .construct import const
+from .dims import ZERO, Dim
 from .mutation import as_load
 from .operations import BY_SPELLING, ROWS
-from .program import At, Expr, Gather, Item, Mask, Name, Slice, Span, Store
+from .program import Assign, At, Expr, For, Gather, Item, Mask, Name, Slice, Span, Store, Type, names
 from .typing import broadcast, shape_text
 from .values import Static, Tuple, Value, plain
 
@@ -184,12 +187,70 @@ class Writes:
         chosen = construct.cast(construct.call("where", mask, new, part), array.type.dtype)
         self.emit(Store(array, tuple(whole), chosen, None, False, span))
 
+    # -- in place, index by index ------------------------------------------------------------------------------
     def call_np_add_at(self: Any, node: Any) -> Value:
-        if len(node.args) != 3:
-            raise self.fail(node, "type", "np.add.at takes an array, an index and values")
+        array, items, value = self._at("add", node)
+        self.store_items(array, items, construct.cast(value, array.type.dtype), node, "add", scatter=True)
+        return Static(None)
+
+    def call_np_maximum_at(self: Any, node: Any) -> Value:
+        return self._one_after_the_other("maximum", node)
+
+    def call_np_minimum_at(self: Any, node: Any) -> Value:
+        return self._one_after_the_other("minimum", node)
+
+    def _at(self: Any, op: str, node: Any) -> tuple[Expr, tuple[Item, ...], Expr]:
+        if len(node.args) != 3 or node.keywords:
+            raise self.fail(node, "type", f"np.{op}.at takes an array, an index and values")
         self.no_lists(node.args[:1])
         array = self.typed(node.args[0])
         items = self.items(array, node.args[1])
-        value = self.typed(node.args[2])
-        self.store_items(array, items, construct.cast(value, array.type.dtype), node, "add", scatter=True)
+        return array, items, self.typed(node.args[2])
+
+    def _one_after_the_other(self: Any, op: str, node: Any) -> Value:
+        """np.maximum.at(a, i, v) is the loop that it stands for: a[i[e]] = np.maximum(a[i[e]], v[e])."""
+        array, items, value = self._at(op, node)
+        gathers = [i for i in items if isinstance(i, Gather)]
+        if any(isinstance(i, Mask) for i in items) or not gathers:  # places that differ
+            self.store_items(array, items, value, node, op)
+            return Static(None)
+        part = construct.index(array, items)
+        self._fits(part, value, node)
+        turns = broadcast([g.index.type.shape for g in gathers])
+        before = sum(not isinstance(i, At) for i in itertools.takewhile(lambda i: not isinstance(i, Gather), items))
+        loop = [self._counter_of(extent) for extent in turns]
+        axes = [*[None] * before, *loop, *[None] * (part.type.rank - before - len(loop))]
+        value = _along(self._held_beside(array, value, node), part.type.shape, axes)
+        held = [Gather(self._held_beside(array, i.index, node)) if isinstance(i, Gather) else i for i in items]
+        here = [At(_along(i.index, turns, loop)) if isinstance(i, Gather) else i for i in held]
+        self.facts |= {var.id: (ZERO, extent - 1) for var, extent in zip(loop, turns, strict=True)}
+        with self.aside() as body:
+            self.store_items(array, tuple(here), value, node, op)
+        for var, extent in reversed(list(zip(loop, turns, strict=True))):
+            del self.facts[var.id]
+            body = [For(var.id, const(0), construct.dim(extent), 1, tuple(body), self.span(node))]
+        self.out += body
         return Static(None)
+
+    def _counter_of(self: Any, extent: Dim) -> Name:
+        var = self.fresh("e")
+        self.counters.add(var)
+        return Name(var, Type("int", pythons=True), Dim.of(var))
+
+    def _held_beside(self: Any, array: Expr, value: Expr, node: Any) -> Expr:
+        """A value as it is before the array is written into; computed once."""
+        if isinstance(value, Name) and not names(value) & names(array) or not value.type.rank:
+            return value
+        name = self.fresh("held")
+        copy = construct.call("copy", value) if names(value) & names(array) else value
+        self.emit(Assign(name, copy, self.span(node)))
+        return Name(name, value.type)
+
+
+def _along(value: Expr, shape: Sequence[Dim], axes: Sequence[Name | None]) -> Expr:
+    """An element, or a row, of what broadcasts to the shape: at the counters of the axes that have one."""
+    items: list[Item] = []
+    rank = value.type.rank
+    for own, extent, var in zip(value.type.shape, shape[len(shape) - rank :], axes[len(axes) - rank :], strict=True):
+        items.append(construct.full_slice(own) if var is None else At(var if own == extent else const(0)))
+    return construct.index(value, items) if any(isinstance(i, At) for i in items) else value
