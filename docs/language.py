@@ -102,6 +102,7 @@ SPECIAL = {
     "np.vdot": ("a, b", "as np.dot"),
     "np.diff": ("a, n=1, axis=-1", "of the elements on either side"),
     "np.diag": ("a vector or a matrix", "the diagonal"),
+    "np.linalg.matrix_power": ("a, n: a number", "of each product"),
     "np.count_nonzero": ("a, axis=None", "an integer"),
 }
 

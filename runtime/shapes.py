@@ -5,7 +5,8 @@
           | "*" NAME                      a group: any number of axes
           | sum                           "C"  "3"  "2*C"  "H-K+1"  "(H+2*pad-k)//stride+1"
     sum   = product (("+" | "-") product)*
-    product = atom (("*" | "//" | "%") atom)*
+    product = power (("*" | "//" | "%") power)*
+    power = atom ["**" INT]               "k**2"
     atom  = INT | NAME | "-" atom | "(" sum ")"
 
 This is jaxtyping's grammar as far as shapes can be compiled. Only the standard library is imported: built
@@ -19,6 +20,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NoReturn
 
+MOST_FACTORS = 8  # of a power
 Sizes = int | tuple[int, ...]
 Binding = dict[str, Sizes]
 
@@ -129,7 +131,7 @@ def _parse_dim(word: str, text: str) -> Dim:
     if tree is None or not _in_grammar(tree):
         raise ValueError(
             f'cannot read "{word}" in shape "{text}": a dimension is a name, a number, "_", "*group", '
-            "or an expression of names and numbers with + - * // % ( ), written without blanks"
+            "or an expression of names and numbers with + - * // % ( ) and powers by a number, written without blanks"
         )
     return Size(word, tree)
 
@@ -146,6 +148,8 @@ def _in_grammar(tree: ast.expr) -> bool:
             return _in_grammar(left) and _in_grammar(right)
         case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult() | ast.FloorDiv() | ast.Mod(), right):
             return _in_grammar(left) and _in_grammar(right)
+        case ast.BinOp(left, ast.Pow(), ast.Constant(int(exponent))):
+            return _in_grammar(left) and 0 <= exponent <= MOST_FACTORS
     return False
 
 
@@ -171,6 +175,8 @@ def evaluate(tree: ast.expr, binding: Mapping[str, Sizes]) -> int:
                     return a - b
                 case ast.Mult():
                     return a * b
+                case ast.Pow():
+                    return math.prod([a] * b)
             if b == 0:
                 raise ValueError(f"division by zero in the dimension {ast.unparse(tree)}")
             return a // b if isinstance(op, ast.FloorDiv) else a % b

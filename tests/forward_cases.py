@@ -204,6 +204,12 @@ roll_two       | np.roll(x, (1, -2), axis=(0, 1)) + np.roll(x, 1, axis=(0, 1)) |
 diagonal       | np.diagonal(x @ x.T) * x.diagonal(0, 0, 0 + 1).sum() | x: real N M
 diagonal_off   | np.diagonal(x, 1)                             | x: real N M
 diagonal_below | np.diagonal(x, offset=-2)                     | x: real N M
+diagonal_at    | np.diagonal(x @ x.T, N - 1) * np.trace(x, 1 - M) | x: real N M
+cross          | np.cross(y * y, z) + np.cross(z, i)           | y: real 3; z: real N 3; i: i64 3
+cross_axis     | np.cross(x, y, axis=0) + np.cross(y, x[:, 0, None], axis=-2) | x: real 3 N; y: real 3 N
+matrix_power   | np.linalg.matrix_power(x, 3) @ np.linalg.matrix_power(x, 6) + np.linalg.matrix_power(x, 0) | x: real N N
+matrix_inverse | np.linalg.matrix_power(x @ x.T + 9 * np.eye(N), -2) | x: real N N
+integer_power  | np.linalg.matrix_power(i, 5) + np.linalg.matrix_power(i, 1) | i: i64 K N N
 diagonal_axes  | np.diagonal(x, axis1=2, axis2=0)              | x: real N M K
 trace          | np.trace(x) + x.trace(1) + np.trace(x, -1)    | x: real N M
 trace_axes     | np.trace(x, axis1=1, axis2=2)                 | x: real N M K

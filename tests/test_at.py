@@ -63,6 +63,7 @@ def of_itself(a: real["N"], i: i64["N"]) -> real["N"]:
     y = a * a
     np.maximum.at(y, i, y[::-1] + 0.5)
     np.minimum.at(y, i + 1 - 1, y)
+    np.maximum.at(y, i, y[1] + 0.2)
     return y
 
 

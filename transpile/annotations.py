@@ -8,7 +8,7 @@ from typing import Any
 
 import gast
 
-from .dims import Dim, maximum, minimum
+from .dims import Dim, maximum, minimum, product
 from .errors import Mistake, Suppressed, span_of
 from .program import Type
 from .source import Source
@@ -96,7 +96,8 @@ def _array(node: Any, dtype: str, source: Source, fresh: Fresh) -> Annotation:
     return Annotation("input", Type(dtype, dims), " ".join(node.value.split()))
 
 
-_DIMENSION = "a dimension is a name, a number, *S, _ or integer arithmetic such as 2*C or (H-k)//s+1"
+MOST_FACTORS = 8  # of a power, whose exponent is a number
+_DIMENSION = "a dimension is a name, a number, *S, _ or integer arithmetic such as 2*C, (H-k)//s+1 or k**2"
 _MARKS = {  # of jaxtyping's that mean nothing here
     "#": "axes do not broadcast by themselves: give the extent, 1 or a name",
     ".": "any number of axes is a group with a name: *S",
@@ -147,6 +148,8 @@ def _evaluate(node: Any) -> Dim:
                     return a // b
                 case gast.Mod():
                     return a % b
+                case gast.Pow() if b.value is not None and 0 <= b.value <= MOST_FACTORS:
+                    return product([a] * b.value)
     raise ValueError(node)
 
 

@@ -17,6 +17,7 @@ from .program import (
 )
 from .special_calls import gast_text
 from .suggestions import UNSUPPORTED
+from .table.rearrange import diagonal_axes, diagonal_start
 from .typing import BUILTIN_DTYPES, DTYPES, promote
 from .values import (
     Static,
@@ -173,6 +174,12 @@ class Binding:
                 if argument.required or argument.default is not None:
                     raise self.fail(given, "type", f"{argument.name} must be an integer, not None")
                 return None
+            case "offset":
+                number = None if isinstance(value, Static) else value_of(self.as_expr(value, given))
+                if number is None:
+                    what = f"{argument.name} must be an integer known from shapes and configuration"
+                    raise self.fail(given, "type", what, "by positions: i = np.arange(m); x[i, i + k]")
+                return number if number.value is None else number.value
             case "dtype":
                 return self.dtype(value, given)
             case "text" if isinstance(value, Static) and isinstance(value.value, str):
@@ -265,6 +272,8 @@ class Binding:
             arrays[:flat], static["axis"] = [flattened(a) for a in arrays[:flat]], 0
         if row.name == "outer":
             arrays[:] = [flattened(a) for a in arrays]
+        if isinstance(static.get("offset"), Dim):
+            arrays[0], static["offset"] = self._beginning_at(arrays[0], static, node), 0
         if row.name == "transpose" and isinstance(static["axes"], int):
             static["axes"] = (static["axes"],)
         if row.name == "transpose" and static["axes"] is not None:
@@ -281,6 +290,15 @@ class Binding:
             arrays[0] = construct.cast(arrays[0], "i64")
         if row.name == "norm":
             self._only_the_2_norm(static["ord"], static["axis"], arrays[0].type.rank, node)
+
+    def _beginning_at(self: Any, array: Expr, static: dict[str, Any], node: Any) -> Expr:
+        """A diagonal beside the main one, by what sizes say, is the main one of the columns or rows from there on."""
+        items = [construct.full_slice(d) for d in array.type.shape]
+        for axis, start in zip(diagonal_axes(array.type.rank, static), diagonal_start(static, self.facts), strict=True):
+            if start != ZERO:
+                first, extent = construct.dim(start), array.type.shape[axis]
+                items[axis] = construct.slice_of(first, None, const(1), extent, self.proofs(node))
+        return construct.index(array, items)
 
     def _only_the_2_norm(self: Any, ord: Any, axis: Any, rank: int, node: Any) -> None:
         axes = rank if axis is None else len(axis) if isinstance(axis, tuple) else 1

@@ -94,7 +94,7 @@ class Row:
 @dataclass(frozen=True)
 class Argument:
     name: str
-    kind: str  # array arrays(list of them) axis axes flag shape dtype int text value
+    kind: str  # array arrays(list of them) axis axes flag shape extent dtype int offset text value
     default: Any = None
     required: bool = True
 

@@ -14,7 +14,11 @@ from .source import Source
 from .values import Broken, Fresh, Value
 
 _T = TypeVar("_T")
-_OF_A_CALL = ("out", "batch", "acceleration")  # options of every call of a compiled layer
+_OF_A_CALL = {  # options of every call of a compiled layer
+    "out": "out=array, which it writes its result to",
+    "batch": "batch=True or False, whether axis 0 counts examples",
+    "acceleration": 'acceleration="none", to run under NumPy',
+}
 
 
 def attempt(reporter: Reporter, make: Callable[[], _T]) -> _T | None:
@@ -68,7 +72,7 @@ def _parameter(source: Source, arg: Any, default: Any, fresh: Fresh) -> Paramete
         raise Mistake(span, "annotation", f"the argument {arg.id} has no type", f'annotate it: {arg.id}: real["N C"]')
     annotation = parse_annotation(arg.annotation, source, fresh)
     if annotation.role == "config" and arg.id in _OF_A_CALL:
-        message = f"every call has its own {arg.id}: no configuration is called so"
+        message = f"no configuration is called {arg.id}: every call of a compiled layer takes {_OF_A_CALL[arg.id]}"
         raise Mistake(span, "annotation", message, "rename it")
     value = None
     if default is not None:

@@ -12,11 +12,13 @@ import gast
 from . import construct, pairwise
 from .array_calls import ArrayCalls
 from .construct import const
-from .dims import of_either
+from .dims import of_either, same_extent
 from .operations import BY_SPELLING, ROWS
-from .program import Const, Expr, Span
+from .program import Const, Expr, Name, Span
 from .typing import TypingError, as_float, normal_axes, promote
 from .values import Closure, ListValue, Static, Tuple, Value
+
+_BY_STEPS = "in steps: y = np.eye(a.shape[0]), then for _ in range(n): y = y @ a"
 
 
 def gast_text(func: Any) -> str:
@@ -190,6 +192,28 @@ class SpecialCalls(ArrayCalls):
         column = construct.call("expand_dims", array, axis=1)
         on = construct.call("eye", N=array.type.shape[0], M=None, k=0, dtype="bool")
         return self.apply(ROWS["where"], [on, column, const(0)], {}, node)
+
+    def call_np_linalg_matrix_power(self: Any, node: Any) -> Value:
+        """By squaring."""
+        given = self._given(node, "np.linalg.matrix_power", "a n", 2)
+        power, n = self.typed(given["a"]), self._static_int(given["n"], "n", _BY_STEPS)
+        if power.type.rank < 2 or not same_extent(*power.type.shape[-2:]):
+            shown = construct.shape_text(power.type.shape)
+            raise self.fail(node, "shape", f"np.linalg.matrix_power takes square matrices, got shape {shown}")
+        if n < 0:
+            power, n = self.apply(ROWS["inv"], [power], {}, node), -n
+        if n == 0:
+            one = construct.call("eye", N=power.type.shape[-1], M=None, k=0, dtype=power.type.dtype)
+            return construct.call("copy", construct.call("broadcast_to", one, shape=power.type.shape))
+        made: Expr | None = None
+        while True:
+            n, is_odd = divmod(n, 2)
+            power = self._held_name(power, "power", node)
+            if is_odd:
+                made = power if made is None else self.apply(ROWS["matmul"], [made, power], {}, node)
+            if made is not None and not n:
+                return construct.call("copy", made) if isinstance(made, Name) else made
+            power = self.apply(ROWS["matmul"], [power, power], {}, node)
 
     def call_np_count_nonzero(self: Any, node: Any) -> Value:
         given = self._given(node, "np.count_nonzero", "a axis", 1)

@@ -32,7 +32,6 @@ UNSUPPORTED = {
     "np.convolve": f"{_ELSE} -- for k in range(w.shape[0]): y += w[-1 - k] * x[k : k + n]",
     "np.correlate": f"{_ELSE} -- for k in range(w.shape[0]): y += w[k] * x[k : k + n]",
     "np.kron": f"{_ELSE} -- a[:, None, :, None] * b[None, :, None, :], reshaped",
-    "np.cross": f"{_ELSE} -- np.stack([a[1] * b[2] - a[2] * b[1], ...])",
     "np.logaddexp.reduce": f"{_ELSE} -- from scipy import special; special.logsumexp(x)",
     "np.partition": f"{_ELSE} -- np.sort(x)",
     "np.argpartition": f"{_ELSE} -- np.argsort(x)",
@@ -76,7 +75,10 @@ UNSUPPORTED = {
     "np.insert": f"{_ELSE} -- np.concatenate([x[:k], v, x[k:]])",
     "np.delete": f"{_ELSE} -- np.concatenate([x[:k], x[k + 1:]])",
     "np.select": f"{_ELSE} -- np.where(a, x, np.where(b, y, z))",
-    "np.lib.stride_tricks": f"{_ELSE} -- a window of k: for j in range(k): y += w[j] * x[j : j + n - k + 1]",
+    "np.lib.stride_tricks": (
+        f"{_ELSE} -- windows of k: np.stack([x[j : j + n - k + 1] for j in range(k)], axis=-1);"
+        " their sum: for j in range(k): y += w[j] * x[j : j + n - k + 1]"
+    ),
     "np.gradient": f"{_ELSE} -- inside: (x[2:] - x[:-2]) / 2; at the ends: x[1] - x[0], x[-1] - x[-2]",
     "np.ediff1d": f"{_ELSE} -- x[1:] - x[:-1]",
     "np.trapezoid": f"{_ELSE} -- of steps d: d * np.sum((y[1:] + y[:-1]) / 2)",
@@ -135,7 +137,6 @@ UNSUPPORTED = {
     "np.nanprod": f"{_ELSE} -- np.prod(np.where(np.isnan(x), 1, x))",
     "np.nancumsum": f"{_ELSE} -- np.cumsum(np.where(np.isnan(x), 0, x))",
     "np.linalg.slogdet": f"{_ELSE} -- positive definite: 2 * np.sum(np.log(np.diagonal(np.linalg.cholesky(a))))",
-    "np.linalg.matrix_power": f"{_ELSE} -- a loop: for _ in range(n): y = y @ a",
     "np.linalg.multi_dot": f"{_ELSE} -- a @ b @ c",
     "np.linalg.lstsq": f"{_ELSE} -- np.linalg.solve(a.T @ a, a.T @ b)",
     "np.linalg.pinv": f"{_ELSE} -- of full rank: np.linalg.solve(a.T @ a, a.T)",

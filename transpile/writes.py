@@ -1,4 +1,4 @@
-"""Writing into arrays: names that are views of one array, subscripts as targets, `+=`, masks, np.add.at and its like."""
+"""Writing into arrays: names that are views of one array, subscripts as targets, `+=`, masks, np.add.at and others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .construct import const
 from .dims import ZERO, Dim
 from .mutation import as_load
 from .operations import BY_SPELLING, ROWS
-from .program import Assign, At, Expr, For, Gather, Item, Mask, Name, Slice, Span, Store, Type, names
+from .program import Assign, At, Const, Expr, For, Gather, Item, Mask, Name, Slice, Span, Store, Type, names
 from .typing import broadcast, shape_text
 from .values import Static, Tuple, Value, plain
 
@@ -239,10 +239,11 @@ class Writes:
 
     def _held_beside(self: Any, array: Expr, value: Expr, node: Any) -> Expr:
         """A value as it is before the array is written into; computed once."""
-        if isinstance(value, Name) and not names(value) & names(array) or not value.type.rank:
+        reads = bool(names(value) & names(array))
+        if isinstance(value, (Name, Const)) and not reads:
             return value
         name = self.fresh("held")
-        copy = construct.call("copy", value) if names(value) & names(array) else value
+        copy = construct.call("copy", value) if reads and value.type.rank else value
         self.emit(Assign(name, copy, self.span(node)))
         return Name(name, value.type)
 

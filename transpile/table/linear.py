@@ -10,7 +10,7 @@ from typing import Any
 from ..dims import Dim, same_extent
 from ..operations import Row, add
 from ..program import Type
-from ..typing import TypingError, as_float, broadcast, promote, shape_text
+from ..typing import TypingError, as_float, broadcast, normal_axes, promote, shape_text
 from . import bodies
 
 
@@ -39,7 +39,31 @@ def _solved(args: list[Type], static: dict[str, Any]) -> Type:
     return Type(as_float(promote(args)), (*broadcast([lead, b.shape[:-core]]), *b.shape[-core:]))
 
 
+def _crossed(args: list[Type], static: dict[str, Any]) -> Type:
+    rest = []
+    for a in args:
+        (axis,) = normal_axes(static["axis"], a.rank)
+        if a.shape[axis] != Dim.of(3):
+            raise TypingError("shape", f"np.cross takes vectors of 3 elements, got shape {shape_text(a.shape)}", "of 2: a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]")
+        rest.append((*a.shape[:axis], *a.shape[axis + 1 :]))
+    shape = list(broadcast(rest))
+    (axis,) = normal_axes(static["axis"], len(shape) + 1)
+    return Type(promote(args), (*shape[:axis], Dim.of(3), *shape[axis:]))
+
+
+def _cross(args: list[Type], static: dict[str, Any]) -> str:
+    """Of each element the two products of the others, along an axis that each array counts for itself."""
+    a, b = (f"{name}[{':, ' * normal_axes(static['axis'], t.rank)[0]}{{}}]" for name, t in zip("ab", args, strict=True))
+    parts = (f"{a.format(j)} * {b.format(k)} - {a.format(k)} * {b.format(j)}" for j, k in ((1, 2), (2, 0), (0, 1)))
+    return f"np.stack([{', '.join(parts)}], axis=axis)"
+
+
 add(
+    Row(
+        "cross", "np.cross", "a, b, axis: axis = -1", "compose", _crossed,
+        ("np.cross(b, dy, axis=axis)", "np.cross(dy, a, axis=axis)"),
+        define=_cross, truths=("np.cross subtracts, and NumPy has no - for booleans", "m.astype(np.float64)"),
+    ),
     Row(
         "solve", "np.linalg.solve", "a, b", "body", _solved, ("-fit_a(product(back, y))", "fit_b(back)"),
         body=bodies.solve, each="matrix", shared="back = solve_back(dy)",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import ir
-from ..dims import ONE, Dim, maximum, minimum
+from ..dims import ONE, Dim, Facts, maximum, minimum
 from ..dims import ZERO as NONE
 from ..operations import ZERO, Row, add
 from ..program import Type
@@ -67,8 +67,10 @@ def diagonal_axes(rank: int, static: dict[str, Any]) -> tuple[int, int]:
     return i, j
 
 
-def diagonal_start(static: dict[str, Any]) -> tuple[int, int]:
-    return max(-static["offset"], 0), max(static["offset"], 0)
+def diagonal_start(static: dict[str, Any], facts: Facts | None = None) -> tuple[Dim, Dim]:
+    """The first row and column."""
+    offset = Dim.of(static["offset"])
+    return maximum(-offset, NONE, facts), maximum(offset, NONE, facts)
 
 
 def _diagonal(args: list[Type], static: dict[str, Any]) -> Type:
@@ -94,7 +96,7 @@ def _gathered(args: list[Type], static: dict[str, Any]) -> str:
     order = (*(k for k in range(args[0].rank) if k not in (i, j)), i, j)
     places = f"np.arange(max(min(a.shape[{i}] - {{0}}, a.shape[{j}] - {{1}}), 0))".format(*diagonal_start(static))
     moved = "a" if order == tuple(range(args[0].rank)) else f"np.transpose(a, {order})"
-    row, column = (f"{places} + {k}" if k else places for k in diagonal_start(static))
+    row, column = (places if k == NONE else f"{places} + {k}" for k in diagonal_start(static))
     return f"{moved}[{':, ' * (args[0].rank - 2)}{row}, {column}]"
 
 
@@ -128,7 +130,7 @@ def _padded(args: list[Type], static: dict[str, Any]) -> Type:
     return Type(a.dtype, tuple(before + d + after for d, (before, after) in zip(a.shape, widths, strict=True)))
 
 
-_DIAGONAL = "a, offset: int = 0, axis1: axis = 0, axis2: axis = 1"
+_DIAGONAL = "a, offset: offset = 0, axis1: axis = 0, axis2: axis = 1"
 
 add(
     Row("repeat", "np.repeat", "a, repeats: extent, axis: axis = None", "move", _repeated, ("ungroup(dy)",), pull=_pull_repeated),
