@@ -264,8 +264,8 @@ def _call(expr: Call, given: _Given) -> Growth | None:
     if not grown:
         return None
     if (rule := _RULES.get(expr.op)) is not None:
-        law, places = rule(expr, given), _common(grown, rank)  # what cancels must vary in the same places, too
-        return None if law is None or law[1] == 0 else Growth(*law, *places)
+        law, common = rule(expr, given), _common(grown, rank)  # what cancels must vary in the same places, too
+        return None if law is None or law[1] == 0 else replace(common, kind=law[0], times=law[1])
     row = ROWS[expr.op]
     if row.kind == "reduce" or row.name == "mean":
         return _reduced(expr, grown[0])
@@ -277,20 +277,20 @@ def _call(expr: Call, given: _Given) -> Growth | None:
     raise Lost
 
 
-def _common(grown: Sequence[Growth], rank: int) -> tuple[Axes, frozenset[Place], tuple[Expr, ...]]:
-    """The places in which c varies, and those in which it is 0."""
+def _common(grown: Sequence[Growth], rank: int) -> Growth:
+    """Where all of them grow, by whatever: at the same places, and by the same choices."""
     places = {(g.at(rank), g.fixed, g.where) for g in grown if g.times is not None}
     if len(places) > 1:
         raise Lost
-    return places.pop() if places else ((None,) * rank, frozenset(), ())
+    return Growth("sum", None, *places.pop()) if places else Growth("sum", None, (None,) * rank)
 
 
 def _chosen(expr: Call, cond: Expr, ways: tuple[Growth | None, Growth | None]) -> Growth | None:
     """How a choice grows: as both ways do, or only where the one that grows is chosen."""
     rank, grown = expr.type.rank, [g for g in ways if g is not None and g.times is not None]
     if len(grown) != 1 or any(g is not None and g.kind == grown[0].kind for g in ways if g is not grown[0]):
-        law, places = _alike(ways), _common([g for g in ways if g is not None], rank)
-        return None if law is None or law[1] == 0 else Growth(*law, *places)
+        law, common = _alike(ways), _common([g for g in ways if g is not None], rank)
+        return None if law is None or law[1] == 0 else replace(common, kind=law[0], times=law[1])
     (found,) = grown
     axes, own = found.at(rank), (1,) * (rank - cond.type.rank) + tuple(d.value for d in cond.type.shape)
     if any(own[k] != 1 and not isinstance(axis, int) for k, axis in enumerate(axes)):

@@ -139,6 +139,7 @@ class _Parted(State):
             return (loop,)
         self.arrays |= {n for n in (crossing if recurs else crossing & less) if self.table[n].shape}
         for name in crossing:
+            assert extent is not None, "what crosses has room"
             self.table[name] = replace(self.table[name], shape=(extent, *self.table[name].shape))
         return tuple(self.alone(loop, piece, crossing, first=piece is pieces[0]) for piece in pieces)
 

@@ -48,8 +48,8 @@ class _State:
                         args = tuple(named[v][1] if v in named else v for v in (a, b))
                         yield rebuild(loops, (replace(store, value=replace(value, args=args)),))
                         return
-        inside = {**facts, stmt.var: (stmt.lo, stmt.hi - 1)} if isinstance(stmt, For) else facts
-        yield map_bodies(stmt, lambda inner: self.body(inner, inside))
+        there = {**facts, stmt.var: (stmt.lo, stmt.hi - 1)} if isinstance(stmt, For) else facts
+        yield map_bodies(stmt, lambda body: self.body(body, there))
 
     def row(self, one: Expr, other: Expr, store: Store, loops: list[For], facts: Facts) -> For | None:
         """The loop that a computed operand runs along, if it is the only one, and the result or the other operand of a

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ..dims import Dim
-from ..ir import Buffer, Comment, For, If, Kernel, Product, Stmt, Store
+from ..ir import Buffer, Comment, For, If, Kernel, Op, Product, Stmt, Store
 from .elements import MOST
 from .fold import fold_body
 from .tree import (
@@ -31,6 +31,7 @@ from .tree import (
     nest_anew,
     read_from_dims,
     substitute,
+    symbols,
     touched,
     walk,
 )
@@ -111,7 +112,21 @@ def _is_known(a: Access, axis: int, apart: int, extent: int) -> bool:
 
 
 def _is_short(loop: For) -> bool:
-    return all(isinstance(s, (Store, If, For, Comment)) for s in walk(loop.body)) and _stores(loop) <= MOST_STATEMENTS
+    """Whether it is little to write out, and holds no products with a matrix: those may be one for all."""
+    stmts = list(walk(loop.body))
+    if _stores(loop) > MOST_STATEMENTS or not all(isinstance(s, (Store, If, For, Comment)) for s in stmts):
+        return False
+    counters = {s.var for s in stmts if isinstance(s, For)}
+    return not any(_is_of_matrix(s, counters) for s in stmts)
+
+
+def _is_of_matrix(stmt: Stmt, counters: set[str]) -> bool:
+    match stmt:
+        case Store(_, index, Op("multiply", (one, other)), "add"):
+            target = {n for d in index for n in d.symbols()}
+            left, right = symbols(one) & counters, symbols(other) & counters
+            return bool(target & (left ^ right)) and bool(left & right - target)
+    return False
 
 
 def _stores(stmt: Stmt) -> int:
@@ -123,13 +138,12 @@ def _stores(stmt: Stmt) -> int:
 
 def _lies_beside(a: Access, axes: Mapping[str, int]) -> bool:
     """Whether a loop over sheets runs along the memory of another array with as many elements, which stays whole."""
-    assert a.index is not None
-    told = {n for d in a.index for n in d.symbols()} & {loop.var for loop in a.loops}
+    told = {n for d in a.index or () for n in d.symbols()} & {loop.var for loop in a.loops}
     return any(
         other.index and other.buffer not in axes and loop.var in other.index[-1].symbols()
         for loop in _over(a, axes)
         for other in accesses(loop.body)
-        if told <= {n for d in other.index for n in d.symbols()}
+        if told <= {n for d in other.index or () for n in d.symbols()}
     )
 
 

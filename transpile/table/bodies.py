@@ -46,8 +46,8 @@ def argsort(a: Array, y: Array) -> None:
             y[i] = 0
         for i in range(n):
             q = a[i]
-            own = np.where(q != q, i + n, i)  # NaN is behind all that is equal to it
-            rank = 0
+            own: Any = np.where(q != q, i + n, i)  # NaN is behind all that is equal to it
+            rank: Any = 0
             for j in range(n):
                 p = a[j]
                 rank += np.where((p < q) | (~(q < p) & (np.where(p != p, j + n, j) < own)), 1, 0)
