@@ -20,7 +20,7 @@
 void over_f32(long n, const float *restrict x, const float *restrict z, float *restrict y) { OVER(float, f) }
 void over_f64(long n, const double *restrict x, const double *restrict z, double *restrict y) { OVER(double, ) }
 
-/* powers of quarters as `passes/fold.py` writes them */
+/* powers as `passes/fold.py` writes them */
 #define lc_root4f(X) lc_power_quartersf(X, 0.25f)
 #define lc_root4(X) lc_power_quarters(X, 0.25)
 #define lc_power34f(X) lc_power_quartersf(X, 0.75f)
@@ -35,6 +35,12 @@ void over_f64(long n, const double *restrict x, const double *restrict z, double
 #define lc_over_power34(X) lc_power_quarters(X, -0.75)
 #define lc_over_power32f(X) lc_power_quartersf(X, -1.5f)
 #define lc_over_power32(X) lc_power_quarters(X, -1.5)
+#define lc_power4f(X) lc_power_wholef(X, 4.f)
+#define lc_power4(X) lc_power_whole(X, 4.)
+#define lc_power5f(X) lc_power_wholef(X, 5.f)
+#define lc_power5(X) lc_power_whole(X, 5.)
+#define lc_power6f(X) lc_power_wholef(X, 6.f)
+#define lc_power6(X) lc_power_whole(X, 6.)
 
 F1(exp)
 F1(expm1)
@@ -79,6 +85,9 @@ F1(power32)
 F1(over_root2)
 F1(over_root4)
 F1(over_power34)
+F1(power4)
+F1(power5)
+F1(power6)
 F1(over_power32)
 F2(arctan2)
 F2(pow)
@@ -136,6 +145,9 @@ D1(power32)
 D1(over_root2)
 D1(over_root4)
 D1(over_power34)
+D1(power4)
+D1(power5)
+D1(power6)
 D1(over_power32)
 D2(arctan2)
 D2(pow)

@@ -115,7 +115,10 @@ def logit(p):
 
 
 # name: reference, greatest error in ulp allowed to float, to double (None: libm or SciPy, tested below)
-QUARTERS = {
+POWERS = {
+    "power4": (4.0, 1.01),
+    "power5": (5.0, 1.01),
+    "power6": (6.0, 1.25),
     "root4": (0.25, 0.85),
     "power34": (0.75, 1.2),
     "power32": (1.5, 1.3),
@@ -160,7 +163,7 @@ UNARY = {
     "ceil": (np.ceil, 0, 0),
     "rint": (np.rint, 0, 0),
     "trunc": (np.trunc, 0, 0),
-    **{name: (functools.partial(lambda y, x: np.power(x, y), y), ulp, ulp) for name, (y, ulp) in QUARTERS.items()},
+    **{name: (functools.partial(lambda y, x: np.power(x, y), y), ulp, ulp) for name, (y, ulp) in POWERS.items()},
 }
 BINARY = {
     "arctan2": (np.arctan2, 1.6, 1.7),
@@ -528,11 +531,11 @@ def test_every_loop_is_vectorised(probes):
 @pytest.mark.parametrize("inner", ["lc_expf(x[i])", "1.f + lc_expf(x[i])", "lc_maxf(x[i], 0.f)", "lc_tanhf(x[i])"])
 def test_functions_of_functions_are_vectorised(probes, tmp_path, inner):
     """With a number that is the same in all of the loop: gcc must not make jumps of what it asks, nor of what it knows
-    of a number that is bounded before. heaviside and quarters have a constant there."""
+    of a number that is bounded before. heaviside and powers of quarters have a constant there."""
     needs_gcc(probes("native"))
     header = PROBE.parent.parent / "transpile" / "math.h"
     found = re.findall(r"LC_FN float (lc_\w+f)\(float [xa], float [ybh]\)", header.read_text())
-    two = sorted({*found} - {"lc_modf", "lc_floor_divf", "lc_heavisidef", "lc_power_quartersf"})
+    two = sorted({*found} - {"lc_modf", "lc_floor_divf", "lc_heavisidef", "lc_power_quartersf", "lc_power_wholef"})
     assert {"lc_powf", "lc_hypotf", "lc_xlogyf", "lc_logaddexpf"} <= {*two}
     calls = [call for name in two for call in (f"{name}({inner}, a)", f"{name}(a, {inner})")]
     loop = "void k{}(long n, const float *restrict x, float *restrict y, float a) "

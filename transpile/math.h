@@ -1010,6 +1010,25 @@ LC_FN double lc_power_quarters(double x, double y)
     return x < 0 ? of : p;
 }
 
+/* x^y where y is 4, 5 or 6: a constant. Products, of floats in double; of doubles with what each product rounds off
+   carried along, but where they are out of range. */
+LC_FN float lc_power_wholef(float x, float y)
+{
+    double d = x, s = d * d;
+    return (float)(s * s * (y == 6 ? s : (y == 5 ? d : 1.)));
+}
+LC_FN double lc_power_whole(double x, double y)
+{
+#ifdef __FMA__
+    double s = x * x, q = s * s, z = y == 6 ? s : (y == 5 ? x : 1.), r = q * z;
+    double off_s = __builtin_fma(x, x, -s), off_q = __builtin_fma(s, s, -q) + 2 * s * off_s;
+    double off = __builtin_fma(q, z, -r) + off_q * z + (y == 6 ? q * off_s : 0.), sum = r + off;
+    return (sum - sum == 0) & (r != 0) ? sum : r;
+#else
+    return lc_pow(x, y);
+#endif
+}
+
 /* ---- division with NumPy's meaning --------------------------------------------------------------------------- */
 
 /* libm (fmod). The sign is the divisor's; a zero result too. */

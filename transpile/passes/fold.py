@@ -27,25 +27,15 @@ _COMPARE = {
 }
 
 
-def _square(x: Expr, dtype: str) -> Expr:
-    return Op("square", (x,), dtype)
-
-
-def _times(x: Expr, y: Expr, dtype: str) -> Expr:
-    return Op("multiply", (x, y), dtype)
-
-
 _POWERS: dict[float, Callable[[Expr, str], Expr]] = {
     -1: lambda x, dtype: Op("reciprocal", (x,), dtype),
     0.5: lambda x, dtype: Op("sqrt", (x,), dtype),
     0: lambda x, dtype: Const(1.0, dtype),
     1: lambda x, dtype: Op("positive", (x,), dtype),
-    2: lambda x, dtype: _square(x, dtype),
-    3: lambda x, dtype: _times(_square(x, dtype), x, dtype),
-    4: lambda x, dtype: _square(_square(x, dtype), dtype),
-    5: lambda x, dtype: _times(_square(_square(x, dtype), dtype), x, dtype),
-    6: lambda x, dtype: _square(_times(_square(x, dtype), x, dtype), dtype),
+    2: lambda x, dtype: Op("square", (x,), dtype),
+    3: lambda x, dtype: Op("multiply", (Op("square", (x,), dtype), x), dtype),
 }
+_WHOLE = frozenset((4, 5, 6))  # products make them
 _QUARTERS = frozenset((-1.5, -0.75, -0.5, -0.25, 0.25, 0.75, 1.5))  # square roots make them
 
 
@@ -99,6 +89,8 @@ def simplify(expr: Expr) -> Expr:
             return Const(float(_INTEGER[op](a, b)), dtype)
         case Op("power", (base, Const(value)), dtype) if dtype in FLOATS and value in _POWERS:
             return _POWERS[value](base, dtype)
+        case Op("power", (_, Const(value)) as args, dtype) if dtype in FLOATS and value in _WHOLE:
+            return Op("power_whole", args, dtype)
         case Op("power", (_, Const(value)) as args, dtype) if dtype in FLOATS and value in _QUARTERS:
             return Op("power_quarters", args, dtype)
         case Op("where", (Const(value), a, b), _):

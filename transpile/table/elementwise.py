@@ -84,6 +84,7 @@ for _name in ("sin", "cos"):
     add(Row(f"{_name}_near", "", "a", "inner", _floating, MISSING, f"lc_{_name}_near{{f}}({{0}})", flops=10))
     add(Row(f"{_name}_far", "", "a", "inner", _floating, MISSING, f"lc_{_name}_far{{f}}({{0}})", flops=40))
 add(Row("power_quarters", "", "a, b", "inner", _floating, MISSING, "lc_power_quarters{f}({0}, {1})", flops=18))
+add(Row("power_whole", "", "a, b", "inner", _floating, MISSING, "lc_power_whole{f}({0}, {1})", flops=10))
 # The larger or the lesser of a number that the program names and a value (see passes/ease.py).
 add(Row("held", "", "a", "inner", _floating, MISSING, "lc_held{f}({0})", flops=5))  # more than a variable: before all loops
 add(Row("at_least", "", "c, a", "inner", _floating, MISSING, "lc_at_least{f}({0}, {1})"))
