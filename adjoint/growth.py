@@ -19,6 +19,7 @@ from typing import Literal
 
 from ..transpile import construct
 from ..transpile.dims import Dim
+from ..transpile.node import remembered
 from ..transpile.operations import ROWS, letters
 from ..transpile.program import (
     At,
@@ -34,7 +35,6 @@ from ..transpile.program import (
     Store,
     map_children,
     names,
-    walk,
 )
 from ..transpile.typing import normal_axes
 from .rules import differentiable
@@ -104,7 +104,7 @@ def growth(expr: Expr, known: Mapping[str, Growth]) -> Growth | None:
     """How a value grows. None: it does not. Lost where that cannot be said."""
     if (kind := _any(expr)) is not None:
         return Growth(kind, None, (None,) * expr.type.rank)
-    if not expr.type.is_float or not any(isinstance(e, Name) and e.id in known for e in walk(expr)):
+    if not expr.type.is_float or not _read(expr) & known.keys():
         return None
     match expr:
         case Name(id=id):
@@ -120,11 +120,16 @@ def growth(expr: Expr, known: Mapping[str, Growth]) -> Growth | None:
             return _chosen(expr, cond, ways)
         case Call(args=args):
             wanted = differentiable(expr)
-            if not any(w and names(a) & known.keys() for a, w in zip(args, wanted, strict=True)):
+            if not any(w and _read(a) & known.keys() for a, w in zip(args, wanted, strict=True)):
                 return None
             given = [growth(a, known) if w or _any(a) else None for a, w in zip(args, wanted, strict=True)]
             return _call(expr, given)
     return None
+
+
+@remembered
+def _read(expr: Expr) -> frozenset[str]:
+    return frozenset(names(expr))
 
 
 def stays(found: Growth | None) -> None:

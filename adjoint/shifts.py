@@ -200,10 +200,10 @@ class _Walk:
 
     def _few(self, states: set[_State]) -> set[_State]:
         """Without those of origins that are lost, or that have too many."""
-        many = {origin for origin, count in Counter(s.origin for s in states).items() if count > _MOST}
-        if "" in many:  # what has not grown is what it was, zeros or not
-            states = {s for s in states if s.origin} | {_State()}
-        self.lost |= many - {""}
+        self.lost |= {o for o, count in Counter(s.origin for s in states).items() if o and count > _MOST}
+        before = [s.grown for s in states if not s.origin]
+        if len(before) > 1:  # of what has not grown yet, what all ways know: which arrays hold zeros
+            states = {s for s in states if s.origin} | {_State(grown=frozenset.intersection(*before))}
         return {s for s in states if s.origin not in self.lost}
 
     def _stmt(self, stmt: Stmt, states: set[_State]) -> set[_State]:
@@ -211,15 +211,16 @@ class _Walk:
             case If(then=then, orelse=orelse):
                 return self.block(then, states) | self.block(orelse, states)
             case For(body=body) | While(body=body):
-                found: set[_State] = set()
                 counter = {stmt.var} if isinstance(stmt, For) else set[str]()
-                while states - found:
-                    found = self._few(found | states)
-                    if isinstance(stmt, For):
-                        states = {state.moved(stmt.var) for state in states}
-                    states = self._few(self.block(body, states))
-                    self.lost |= {s.origin for s in states if s.asked & counter}
-                return self._few(found)
+                found = todo = self._few(states)
+                while todo:
+                    for name in counter:
+                        todo = {state.moved(name) for state in todo}
+                    behind = self._few(self.block(body, todo))
+                    self.lost |= {s.origin for s in behind if s.asked & counter}
+                    known = self._few(found | behind)
+                    found, todo = known, known - found
+                return found
         return {after for state in states for after in self._one(stmt, state)}
 
     def _one(self, stmt: Stmt, state: _State) -> Iterable[_State]:

@@ -8,6 +8,8 @@ import pytest
 from nets import built_from
 from thorough import agrees
 
+pytestmark = pytest.mark.heavy  # compiles for long
+
 TEXT = '''
 import numpy as np
 from layerc import layer, real

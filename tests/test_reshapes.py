@@ -9,6 +9,8 @@ from thorough import agrees
 
 from layerc.transpile.dims import Dim
 
+pytestmark = pytest.mark.heavy  # compiles for long
+
 TEXT = '''
 import numpy as np
 from layerc import Param, layer, real

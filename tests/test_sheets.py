@@ -10,6 +10,8 @@ from thorough import agrees
 from layerc.transpile.ir import Op
 from layerc.transpile.passes.tree import own_exprs, parts, walk
 
+pytestmark = pytest.mark.heavy  # compiles for long
+
 TEXT = '''
 import numpy as np
 from layerc import Param, layer, real
