@@ -59,6 +59,11 @@ class _State:
     grown: frozenset[tuple[str, Growth]] = frozenset()
 
     @property
+    def strictly(self) -> frozenset[tuple[str, Growth]]:
+        """What has grown, whatever it was."""
+        return frozenset((name, growth) for name, growth in self.grown if growth.times is not None)
+
+    @property
     def asked(self) -> set[str]:
         """What is read by the questions where something grows."""
         return {name for _, growth in self.grown for cond in growth.where for name in names(cond)}
@@ -200,10 +205,12 @@ class _Walk:
 
     def _few(self, states: set[_State]) -> set[_State]:
         """Without those of origins that are lost, or that have too many."""
+        alike: dict[tuple[str, frozenset[tuple[str, Growth]]], list[_State]] = {}
+        for state in states:
+            alike.setdefault((state.origin, state.strictly), []).append(state)
+        # Of ways on which the same has grown, what all of them know: which arrays hold zeros.
+        states = {replace(some[0], grown=frozenset.intersection(*(s.grown for s in some))) for some in alike.values()}
         self.lost |= {o for o, count in Counter(s.origin for s in states).items() if o and count > _MOST}
-        before = [s.grown for s in states if not s.origin]
-        if len(before) > 1:  # of what has not grown yet, what all ways know: which arrays hold zeros
-            states = {s for s in states if s.origin} | {_State(grown=frozenset.intersection(*before))}
         return {s for s in states if s.origin not in self.lost}
 
     def _stmt(self, stmt: Stmt, states: set[_State]) -> set[_State]:

@@ -92,8 +92,9 @@ def _is_of_sheets(found: list[Access], buffer: Buffer, axis: int) -> bool:
         if a.index is None or any(any(dim_loads(d)) for d in a.index):
             return False
         told = {n for d in a.index for n in d.symbols()}
-        if any(loop.var not in told for loop in a.loops[apart:]):
-            return False
+        along = [loop for loop in a.loops[apart:] if loop.var not in a.index[axis].symbols()]
+        if any(loop.var not in told or loop.kind == "seq" for loop in along):
+            return False  # what a recurrence leaves at each step goes with the lanes of it
         if not _is_known(a, axis, apart, _extent(buffer.shape[axis])):
             return False
     return True
