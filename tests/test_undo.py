@@ -462,7 +462,9 @@ def others(tmp_path_factory):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("examples", "n"), [(1, 1), (2, 2), (3, 4), (5, 5), (37, 6), (0, 3)])
 def test_values_and_gradients(package, name, examples, n):
-    agrees(getattr(package, name), draw(name, examples, n, np.float64), np.random.default_rng(n), 1e-10, 2e-6)
+    """For its gradient `twice` does not store what it sums up, so that the two sums are not rounded alike."""
+    values, rng = draw(name, examples, n, np.float64), np.random.default_rng(n)
+    agrees(getattr(package, name), values, rng, 1e-10, 2e-6, exact=name != "twice")
 
 
 @pytest.mark.parametrize("name", NAMES)
