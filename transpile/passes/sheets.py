@@ -47,6 +47,8 @@ def sheets(kernel: Kernel) -> Kernel:
         return kernel
     names, table = Names.of(kernel), {b.name: b for b in kernel.buffers}
     loops = {loop.var for a in accesses(kernel.body) if a.buffer in axes for loop in _over(a, axes)}
+    if any(loops & d.symbols() for b in kernel.buffers for d in b.shape):
+        return kernel  # an array is as long as such a loop says
     made = {
         name: [
             replace(b, name=names.fresh(f"{name}_{k}"), shape=_without(b.shape, axis))

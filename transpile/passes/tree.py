@@ -533,7 +533,7 @@ def anew(loop: For, names: Names) -> For:
 def nest_anew(nest: Stmt, names: Names) -> Stmt:
     """A nest whose loops all have variables of their own."""
     if not isinstance(nest, For):
-        return nest
+        return map_bodies(nest, lambda inner: tuple(nest_anew(s, names) for s in inner))
     loop = anew(nest, names)
     return replace(loop, body=tuple(nest_anew(s, names) for s in loop.body))
 
