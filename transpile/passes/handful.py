@@ -22,7 +22,7 @@ from .depend import neighbours
 from .elements import elements
 from .fold import fold_body
 from .inline import CHEAP_FLOPS
-from .tree import Body, bodies, map_bodies, own_exprs, parts, roots, substitute, walk
+from .tree import Body, accesses, bodies, map_bodies, own_exprs, parts, roots, substitute, walk
 
 MOST_TURNS = 8
 MOST_STATEMENTS = 96  # of all that is done with an element
@@ -42,10 +42,16 @@ def _of_elements(stmt: Stmt, root: Mapping[str, str]) -> Stmt:
         loops = [s for s in inside if isinstance(s, For)]
         if any(x.kind == "seq" for x in loops) and all(isinstance(s, (Store, For, Comment)) for s in inside):
             few = all(_trips(x) in range(MOST_TURNS + 1) for x in loops)
-            if few and sum(map(_stores, stmt.body)) <= MOST_STATEMENTS and not any(map(_is_dear, loops)):
+            alone = not any(_is_dear(x) or _is_window(x, stmt) for x in loops)
+            if few and alone and sum(map(_stores, stmt.body)) <= MOST_STATEMENTS:
                 body = _written_out(stmt.body)
                 return stmt if neighbours(body, stmt.var, root) else replace(stmt, body=body)
     return map_bodies(stmt, lambda body: tuple(_of_elements(s, root) for s in body))
+
+
+def _is_window(loop: For, element: For) -> bool:
+    """Whether its turns go over places beside the element's: rows of elements do that one turn after the other."""
+    return any({loop.var, element.var} <= d.symbols() for a in accesses(loop.body) for d in a.index or ())
 
 
 def _is_dear(loop: For) -> bool:
