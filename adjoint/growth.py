@@ -38,6 +38,7 @@ from ..transpile.program import (
 )
 from ..transpile.typing import normal_axes
 from .rules import differentiable
+from .stores import is_whole
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ def _placed(value: Growth, items: Sequence[Item], shape: Sequence[Dim]) -> Axes:
                         found.append(axis)
                     case _:
                         raise Lost
-            case Slice() | Gather() if left[0] is None or _whole(item):
+            case Slice() | Gather() if left[0] is None or is_whole((item,)):
                 found.append(left.pop(0))
             case _:
                 raise Lost
@@ -216,10 +217,6 @@ def _said(index: Expr) -> tuple[str, str] | None:
     return None
 
 
-def _whole(item: Item) -> bool:
-    return isinstance(item, Slice) and item.start is None and item.stop is None and item.step == 1
-
-
 def _any(expr: Expr) -> Literal["sum", "factor"] | None:
     """Of what is 0, or infinite: in which way it grows, as one likes."""
     match expr:
@@ -247,7 +244,7 @@ def _picked(value: Growth, items: Sequence[Item], shape: Sequence[Dim]) -> Growt
                 pass
             case None, Slice():
                 found.append(None)
-            case _, Slice() if _whole(item):
+            case _, Slice() if is_whole((item,)):
                 found.append(along)
             case int() as axis, At(index=Name(id=id)):
                 fixed.add(Place(axis, extent, id))

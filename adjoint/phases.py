@@ -40,6 +40,7 @@ from ..transpile.program import (
     stmt_exprs,
 )
 from ..transpile.renaming import map_stmt
+from .stores import is_whole
 
 Range = tuple[Expr, Expr, int]
 
@@ -309,11 +310,7 @@ def _spelled(items: tuple[Item, ...], called: dict[str, str]) -> list[Expr | Ite
         return replace(expr, value=None) if isinstance(expr, (Call, Index)) else expr
 
     found: list[Expr | Item] = [bare(item.index) if isinstance(item, At) else item for item in items]
-    return found if all(isinstance(item, At) or _is_whole(item) for item in items) else None
-
-
-def _is_whole(item: Item) -> bool:
-    return isinstance(item, Slice) and item.start is None and item.stop is None and item.step == 1
+    return found if all(isinstance(item, At) or is_whole((item,)) for item in items) else None
 
 
 __all__ = ["by_phases"]

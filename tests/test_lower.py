@@ -133,7 +133,6 @@ GOLDEN = {
         """
         out   y: real[K]
         temp  at: i64[K]
-        temp  asked: i64[]
         for i in 0..K map:
             check ((k[i] >= int(-N)) & (k[i] < int(N))) else 2(k[i], N)
             at[i] = where((k[i] < 0), (k[i] + int(N)), k[i])

@@ -113,12 +113,12 @@ class Indexing(Elements):
         if key in self.memo:
             return self.memo[key]
         name, place = self.temp(Type("i64", index.type.shape), "at")
-        _, asked = self.temp(Type("i64"), "asked")  # a number, so that each place is stored once, and not read
 
         def make(at: tuple[Dim, ...]) -> list[ir.Stmt]:
             raw = cast(self.element(index, at), "i64")
             stmts: list[ir.Stmt] = []
-            if as_dim(raw) is None:
+            if as_dim(raw) is None:  # a number, so that each place is stored once, and not read
+                _, asked = self.temp(Type("i64"), "asked")
                 stmts.append(ir.Store(asked.buffer, (), raw))
                 raw = ir.Load(asked.buffer, (), "i64")
             cond, exception, message, info = self._range_check(raw, extent, axis)
