@@ -1,8 +1,8 @@
 """What is looked up along a line that is cut off at 0 is looked up at 0 before it, and along it behind.
 
-    for c: at[c] = max(c - w, 0); check ...            if w >= 0:
-    for c: y[c] = where(c >= w, x[at[c]] + v, -inf)        for c in 0..min(w, n): y[c] = -inf
-                                                 ->        for c in min(w, n)..n: y[c] = x[c - w] + v
+    for c: asked = max(c - w, 0); check ...            if w >= 0:
+           at[c] = asked                                   for c in 0..min(w, n): y[c] = -inf
+    for c: y[c] = where(c >= w, x[at[c]] + v, -inf)  ->    for c in min(w, n)..n: y[c] = x[c - w] + v
                                                        else: (as it was)
 
 Places that an array has are gathered one by one, and what is scattered to them is added one by one. Where the line ends
@@ -91,14 +91,15 @@ class _Cutoff:
             at += 1
         return tuple(done)
 
-    def line(self, loop: Stmt) -> tuple[str, _Line, Body] | None:
-        """The array of which a loop stores max(line, 0) at each place, the line, and what else the loop does."""
+    def line(self, loop: Stmt) -> tuple[Load, _Line, Body] | None:
+        """Where a loop leaves max(line, 0), an array's place or a number of its own, the line, and what it does
+        then."""
         match loop:
             case For(
                 body=(
                     Store(
                         name,
-                        (here,),
+                        index,
                         Op("maximum", (Op("subtract", (Int(along), Load(w, (), "i64"))), Const(0)))
                         | Op("maximum", (Const(0), Op("subtract", (Int(along), Load(w, (), "i64"))))),
                         None,
@@ -106,11 +107,13 @@ class _Cutoff:
                     *rest,
                 ),
                 kind="map",
-            ) if here == Dim.of(loop.var) and self.is_own(name) and w not in self.aliased:
+            ) if index == ((Dim.of(loop.var),) if not rest else ()) and self.is_own(name) and w not in self.aliased:
                 split = along.split(loop.var)
                 if split is None or split[0] != Dim.of(1) or any(dim_loads(d) for d in (along, loop.lo, loop.hi)):
                     return None
-                return name, _Line(w, along - Dim.of(f"{w}'"), loop), tuple(rest)
+                if rest and Counter(a.buffer for a in accesses(loop.body))[name] < self.uses[name]:
+                    return None
+                return Load(name, index, "i64"), _Line(w, along - Dim.of(f"{w}'"), loop), tuple(rest)
         return None
 
     def is_own(self, name: str) -> bool:
@@ -137,34 +140,31 @@ class _Cutoff:
         """Whether a loop makes such places, or asks whether they are there and leaves them, counted from the start."""
         line = self.line(stmt)
         if line is not None and block.line.like(line[1]):
-            name, _, rest = line
-            if rest and not self.asks(rest, name, name, line[1].loop, block):
-                return False
-            block.made.add(name)
-            return True
+            place, _, rest = line
+            name = self.asks(rest, place, line[1].loop, block) if rest else place.buffer
+            if name:
+                block.made.add(name)
+            return bool(name)
         match stmt:
-            case For(body=(Check(), Store(name)) as body, kind="map") if self.is_own(name):
+            case For(body=(Check(), Store()) as body, kind="map") if (stmt.lo, stmt.hi) == _bounds(block):
                 read = {a.buffer for a in accesses(body) if a.mode == "r"}
-                if len(read) == 1 and read <= block.made and (stmt.lo, stmt.hi) == _bounds(block):
-                    if self.asks(body, read.pop(), name, stmt, block):
+                if len(read) == 1 and read <= block.made:
+                    if name := self.asks(body, Load(read.pop(), (Dim.of(stmt.var),), "i64"), stmt, block):
                         block.made.add(name)
                         return True
         return False
 
-    def asks(self, body: Body, of: str, name: str, loop: For, block: _Block) -> bool:
-        """Whether it checks an array of such places, and stores them in one, with those below 0 counted from the
-        end."""
-        here = (Dim.of(loop.var),)
-        place = Load(of, here, "i64")
+    def asks(self, body: Body, place: Load, loop: For, block: _Block) -> str | None:
+        """The array in which it stores such a place when it has checked it, one below 0 counted from the end."""
         match body:
             case (
                 Check(cond),
-                Store(again, index, Op("where", (Op("less", (asked, Const(0))), _, other)), None),
-            ) if (again, index, asked, other) == (name, here, place, place):
+                Store(name, (here,), Op("where", (Op("less", (asked, Const(0))), _, other)), None),
+            ) if self.is_own(name) and (here, asked, other) == (Dim.of(loop.var), place, place):
                 ends = _ends(cond, place, block.line)
                 block.ends += ends
-                return bool(ends)
-        return False
+                return name if ends else None
+        return None
 
     def versions(self, block: _Block, body: Body, memory: Memory) -> Body:
         number = block.line.number

@@ -113,7 +113,7 @@ def _is_side(loop: For, row: str, facts: Facts) -> bool:
     """Whether it goes as far as the row says, and the rows of a step have much in common."""
     if row not in loop.lo.symbols() | loop.hi.symbols():
         return False
-    extent = largest(loop.hi - loop.lo, facts).value
+    is_short = nonnegative(LONG - 1 - loop.hi + loop.lo, facts)
     moved = {row: Dim.of(row) + Dim.of("+")}
     over = {"+": (ZERO, Dim.of(HEIGHT - 1))}
 
@@ -121,7 +121,7 @@ def _is_side(loop: For, row: str, facts: Facts) -> bool:
         spread = largest(end.subs(moved), over) + largest(-end.subs(moved), over)
         return not nonnegative(Dim.of(HEIGHT) - spread, facts)
 
-    return (extent is None or extent >= LONG) and not is_steep(loop.lo) and not is_steep(loop.hi)
+    return not is_short and not is_steep(loop.lo) and not is_steep(loop.hi)
 
 
 def _numbered_alone(row: str, stmt: Stmt) -> Body:
