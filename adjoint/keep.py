@@ -22,6 +22,7 @@ from ..transpile import construct
 from ..transpile.annotations import groups_of, shape_string
 from ..transpile.backwards import cotangents_of
 from ..transpile.clean import clean, live_before
+from ..transpile.construct import trips, value_of
 from ..transpile.merge import merged_block
 from ..transpile.operations import ROWS
 from ..transpile.program import (
@@ -65,6 +66,7 @@ from .tape import Taped, lists, taped
 from .values import CHEAP, cost
 from .versions import name_types
 
+MOST_SHEETS = 8  # of a stack that is not kept
 FEW = 64  # numbers: a small matrix
 _MORE = ("compose", "body")  # kinds of rows that are more than arithmetic, as are products that add up
 
@@ -370,7 +372,7 @@ class _Choice:
 
     def _is_cheap(self, stmt: Stmt) -> bool:
         cheap = assigned((stmt,)) <= self.alike or (isinstance(stmt, Assign) and not _costly(stmt.value))
-        return cheap and not self.earlier[id(stmt)]
+        return (cheap or _is_stack(stmt)) and not self.earlier[id(stmt)]
 
     def _whole(self, makers: Sequence[Stmt], needed: set[str]) -> bool:
         """Whether all that is needed of these statements can be kept: else they run again anyway."""
@@ -415,6 +417,30 @@ def _leaves(stmt: Stmt) -> set[str]:
     """Names that what comes after may read: no counters."""
     lists = {s.list.id for s in walk_stmts((stmt,)) if isinstance(s, (Push, Pop))}
     return assigned((stmt,)) - _counters([stmt]) | lists
+
+
+def _is_stack(stmt: Stmt) -> bool:
+    """Whether it is a loop of few turns that stacks what arithmetic makes of one argument after the other: arithmetic,
+    which is done where the stack is read, with nothing stored (see transpile/passes/sheets.py).
+
+    before:  for i in range(4): items[i] = x ** i
+    """
+    if not isinstance(stmt, For) or (turns := trips(stmt.start, stmt.stop, stmt.step)) is None:
+        return False
+    if turns.value is None or turns.value > MOST_SHEETS or not all(isinstance(s, (Assign, Store)) for s in stmt.body):
+        return False
+    stacks = {s.base.id for s in stmt.body if isinstance(s, Store)}
+    carried = live_before(stmt.body) & assigned(stmt.body) - stacks
+    exprs = [e for s in stmt.body for e in stmt_exprs(s)]
+    own = all(s.op is None and not s.scatter for s in stmt.body if isinstance(s, Store))
+    return own and not carried and not stacks & {n for e in exprs for n in names(e)} and all(map(_is_arithmetic, exprs))
+
+
+def _is_arithmetic(expr: Expr) -> bool:
+    """Whether products and sums of elements make it: a power that turns tell is a few products."""
+    calls = [e for e in walk(expr) if isinstance(e, Call)]
+    dear = [e for e in calls if ROWS[e.op].flops >= DEAR and not (e.op == "power" and value_of(e.args[1]) is not None)]
+    return not dear and not any(map(_is_costly, calls))
 
 
 def _counters(body: Sequence[Stmt]) -> set[str]:

@@ -41,6 +41,7 @@ from .fuse import fuse
 from .gangs import gangs
 from .gathered import gathered
 from .guards import guards
+from .handful import handful
 from .inline import inline
 from .interchange import interchange
 from .inward import inward
@@ -76,6 +77,7 @@ from .select import select
 from .separable import separable
 from .settled import settled
 from .share import share
+from .sheets import sheets
 from .slabs import slabs
 from .spans import spans
 from .spent import spent
@@ -130,6 +132,8 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("outward", outward),  # loops that jump through memory go outside
     ("across", across),  # ... and those that lie along it inside, with a row for each number
     ("periods", periods),  # what repeats in places is made together
+    ("handful", handful),  # few turns over numbers of an element are written out
+    ("sheets", sheets),  # what few sheets hold, gone over element by element, is an array for each
     ("fills", fills),  # what is stored as a whole is not filled before
     ("counted", counted),  # what is dear, and told by counters alone, has a table
     ("narrow", narrow),  # what is the same all along an axis has no such axis
