@@ -15,7 +15,7 @@ from nets import load_package
 from layerc.build.driver import build, compile_module, read_module
 from layerc.transpile.dims import Dim
 from layerc.transpile.dump import dump
-from layerc.transpile.ir import For, If
+from layerc.transpile.ir import For
 from layerc.transpile.passes.tree import accesses, bodies, walk
 
 HEAD = "import numpy as np\nfrom layerc import Param, layer, real\n"
@@ -341,13 +341,14 @@ def test_few_examples_walk_together_where_that_pays(tmp_path):
         """
     (tmp_path / "pairs.py").write_text(HEAD.replace("Param", "i32") + textwrap.dedent(source))
     parts = compile_module(read_module(tmp_path / "pairs.py"), upto="lanes").parts
-    (choice,) = next(part.kernel.body for part in parts if part.method == "backward")
-    assert isinstance(choice, If)
-    margin = choice.cond.args[0].dim
+    (groups,) = next(part.kernel.body for part in parts if part.method == "backward")
+    assert [s.hi if s.lo == Dim.of(0) else s.lo for s in groups.body] == [Dim.of(groups.var), Dim.of(groups.var) * 16]
 
     def chosen(batch: int, d: int) -> bool:
         sizes = {"batch": Dim.of(batch), "N": Dim.of(64), "D": Dim.of(d)}
-        return margin.subs(sizes).value > 0
+        count = groups.lo.subs(sizes).value
+        assert count in (0, (batch + 12) // 16)
+        return count > 0
 
     assert chosen(4, 8)
     assert chosen(16, 32)

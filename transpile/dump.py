@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .dims import Atom, Dim, Symbol
+from .dims import ONE, ZERO, Atom, Dim, Symbol
 from .ir import (
     Cast,
     Check,
@@ -65,6 +65,8 @@ def _stmt(stmt: Stmt) -> list[str]:
             words = "".join(f" where {_dim(margin)} >= 0" for margin in stmt.asked)
             words += " parallel" if stmt.parallel else ""
             return [f"{head} {expression(left)} {expression(right)} for {axes}{words}"]
+        case For(var, lo, hi, body, "map", False) if hi - lo == ONE and lo != ZERO:  # a name for a number
+            return [f"for {var} = {_dim(lo)}:", *_body(body, "    ")]
         case For(var, lo, hi, body, kind, parallel, _):
             words = f" {kind}" + (" parallel" if parallel else "")
             words += f" fetching {', '.join(_place(p.buffer, p.index) for p in stmt.ahead)}" if stmt.ahead else ""

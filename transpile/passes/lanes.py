@@ -51,6 +51,7 @@ from .tree import (
     has,
     map_bodies,
     map_stmts,
+    named,
     own_accesses,
     own_exprs,
     parts,
@@ -126,13 +127,14 @@ def _split(loop: For, kernel: Kernel) -> tuple[list[Stmt], Kernel] | None:
     if not body:
         return None
     groups = (batch + (LANES - FEWEST if state.last is not None else 0)) // LANES
-    pair: list[Stmt] = [For(state.group, Dim.of(0), groups, body, "map"), replace(loop, lo=groups * LANES)]
     if mixed or _has_rows_beside(loop.body):
         worth = _worth(state)
         if worth is None or worth.value == 0:
             return None
-        if worth.value is None:  # told by the extents of a call
-            pair = [If(Op("greater", (Int(worth), Const(0, "i64")), "bool"), tuple(pair), (state.alone(loop),))]
+        groups *= worth  # 0 or 1, told by the extents of a call
+    count = Dim.of(state.names.fresh("groups"))
+    pair: list[Stmt] = [For(state.group, Dim.of(0), count, body, "map"), replace(loop, lo=count * LANES)]
+    pair = [named(*count.symbols(), groups, tuple(pair))]
     return pair, replace(kernel, buffers=(*kernel.buffers, *state.made))
 
 
