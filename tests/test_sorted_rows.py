@@ -98,3 +98,50 @@ def test_rows_are_independent(package, folder, name):
         if layer == name and (name != "in_order" or method in ("predict", "vjp")):
             loops = [s for s in walk(kernel.body) if isinstance(s, For) and s.kind == "seq" and s.hi == Dim.of("N")]
             assert not loops, kernel.name
+
+
+FEW = """
+import numpy as np
+from layerc import i64, layer, real
+""" + "".join(
+    f"""
+
+@layer
+def of_{n}(x: real["T {n}"]) -> real["T {n}"]:
+    return np.sort(x, axis=-1)
+
+
+@layer
+def middle_{n}(x: real["T"]) -> real["T"]:
+    p = np.pad(x, {n // 2}, mode="edge")
+    return np.sort(np.stack([p[j : j + x.shape[0]] for j in range({n})], axis=-1))[:, {n // 2}]
+"""
+    for n in (1, 2, 5, 9, 10)
+)
+
+
+@pytest.fixture(scope="module")
+def few(folder):
+    return built_from(folder, "few_sorted", FEW)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 9, 10])
+@pytest.mark.parametrize("batch", [0, 1, 3, 17])
+def test_few(few, n, batch):
+    rng = np.random.default_rng(n)
+    for t in (1, 7, 40, 300):
+        x = rng.permuted(np.linspace(-1, 1, batch * t * n).reshape(batch, t, n), axis=1)
+        agrees(getattr(few, f"of_{n}"), [x], rng, 1e-12, 3e-6)
+        agrees(getattr(few, f"middle_{n}"), [rng.permuted(x[:, :, 0], axis=1)], rng, 1e-12, 3e-6)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 9, 10])
+def test_few_that_are_no_numbers_or_equal(few, n):
+    rng = np.random.default_rng(n)
+    for dtype in (np.float32, np.float64):
+        x = rng.choice([np.nan, np.inf, -np.inf, 0.5, 1.0, -3.0], (20, 40, n)).astype(dtype)
+        np.testing.assert_array_equal(getattr(few, f"of_{n}")(x), np.sort(x, axis=-1))
+        np.testing.assert_array_equal(
+            getattr(few, f"middle_{n}")(x[:, :, 0]), getattr(few, f"middle_{n}").reference(x[:, :, 0])
+        )
+        same_bits(getattr(few, f"of_{n}"), [np.nan_to_num(x)])

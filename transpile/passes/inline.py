@@ -42,6 +42,7 @@ from .tree import (
 from .work import effort
 
 CHEAP_FLOPS, CHEAP_LOADS, CHEAP_SHARED, MOST_NODES = 8, 2, 4, 60
+MOST_TWICE = 300  # nodes of what is told more than once: each line that says it twice would be twice as long
 ONCE_FLOPS = 1  # of what is made once, and would be for each example
 DEAR_FLOPS = 16  # of a number: loops that do not change it need not be asked to leave it out
 
@@ -198,6 +199,8 @@ def _worth(variables: tuple[str, ...], value: Expr, rest: Body, buffer: Buffer, 
     memory = [load for load in loads(value) if load.index and (not last or last in symbols(load))]
     rows = {load for load in memory if not {*variables} <= symbols(load)}
     uses = [a for a in accesses(rest) if a.buffer == buffer.name]
+    if len(uses) > 1 and size > MOST_TWICE:
+        return False
     again = not variables and any(a.loops for a in uses)  # in loops that it does not know of
     if again and effort(value) > DEAR_FLOPS:
         return False

@@ -99,6 +99,25 @@ def argsort(a: Array, y: Array) -> None:
         width = 2 * width
 
 
+def sort(a: Array, y: Array) -> None:
+    """A few elements are exchanged with their neighbours: many such rows go side by side. NaN last."""
+    n = a.shape[0]
+    if n <= 9:
+        for i in range(n):
+            y[i] = a[i]
+        for last in range(n - 1, 0, -1):
+            for i in range(last):
+                p = y[i]
+                q = y[i + 1]
+                swap: Any = ~(p <= q) & (q == q)
+                y[i] = np.where(swap, q, p)
+                y[i + 1] = np.where(swap, p, q)
+        return
+    order = np.argsort(a)
+    for i in range(n):
+        y[i] = a[order[i]]
+
+
 # -- of matrices: small, dense, Gaussian elimination with partial pivoting ---------------------------------------
 def solve(a: Array, b: Array, y: Array) -> None:
     n = a.shape[0]

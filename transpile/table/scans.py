@@ -10,6 +10,7 @@ from ..typing import TypingError, broadcast, normal_axes, shape_text
 from . import bodies
 
 _AXIS = "a, axis: axis = None, dtype: dtype = None"
+_SORTED = "np.take_along_axis(a, np.argsort(a, axis=axis), axis=axis)"
 _SORT = "a, axis: axis = -1, kind: text = None, stable: flag = None"
 
 
@@ -76,7 +77,7 @@ add(
     Row("cumsum", "np.cumsum", _AXIS, "body", _running, (_BACK.format("dy"),), body=bodies.cumsum, each="rest"),
     Row("cumprod", "np.cumprod", _AXIS, "body", _running, (_CUMPROD,), body=bodies.cumprod, each="rest", shared=_FIRST),
     Row("argsort", "np.argsort", _SORT, "body", _positions, ZERO, body=bodies.argsort, each="vector"),
-    Row("sort", "np.sort", _SORT, "compose", _same, DEFINED, define="np.take_along_axis(a, np.argsort(a, axis=axis), axis=axis)"),
+    Row("sort", "np.sort", _SORT, "body", _same, DEFINED, body=bodies.sort, each="vector", define=_SORTED),
     Row("take", "np.take", "a, indices, axis: axis = None", "alias", _taken, DEFINED, define=_take),
     Row("take_along_axis", "np.take_along_axis", "a, indices, axis: axis = -1", "alias", _taken_along, DEFINED, define=_take_along),
 )
