@@ -7,8 +7,9 @@ import pytest
 from nets import built_from, kernels_in
 from thorough import agrees, same_bits
 
+from layerc.build.driver import compile_module, read_module
 from layerc.transpile.dims import Dim
-from layerc.transpile.ir import For
+from layerc.transpile.ir import For, While
 from layerc.transpile.passes.tree import walk
 
 TEXT = '''
@@ -145,3 +146,82 @@ def test_few_that_are_no_numbers_or_equal(few, n):
             getattr(few, f"middle_{n}")(x[:, :, 0]), getattr(few, f"middle_{n}").reference(x[:, :, 0])
         )
         same_bits(getattr(few, f"of_{n}"), [np.nan_to_num(x)])
+
+
+LEAST = """
+import numpy as np
+from layerc import i64, layer, real
+
+
+@layer
+def nearest(d: real["N M"], *, k: int = 3) -> i64["N k"]:
+    return np.argsort(d, axis=1)[:, :k]
+
+
+@layer
+def down(d: real["M N"]) -> i64["min(M,2) N"]:
+    return np.argsort(d, axis=0)[:2]
+
+
+@layer
+def all_but_two(d: real["M"]) -> i64["max(0,M-2)"]:
+    return np.argsort(d)[:-2]
+
+
+@layer
+def routed(score: real["T E"], w: real["E D"]) -> real["T D"]:
+    top = np.argsort(-score, axis=-1)[:, :2]
+    p = np.exp(np.take_along_axis(score, top, axis=-1))
+    return np.sum((p / np.sum(p, axis=-1, keepdims=True))[:, :, None] * w[top], axis=1)
+
+
+@layer
+def of_a_row(d: real["N M"], w: real["M"]) -> real["N"]:
+    y = np.zeros(d.shape[0])
+    for i in range(d.shape[0]):
+        row = d[i]
+        order = np.argsort(row)
+        y[i] = row[order] @ w
+    return y
+"""
+
+
+@pytest.fixture(scope="module")
+def least(folder):
+    return built_from(folder, "least", LEAST)
+
+
+@pytest.mark.parametrize("batch", [1, 3, 17])
+def test_the_least_come_as_in_a_sort(least, batch):
+    rng = np.random.default_rng(batch)
+    for dtype in (np.float32, np.float64):
+        for n, m in ((1, 9), (5, 12), (70, 30), (3, 100)):
+            for some in ([0.5, 1.0, -3.0], [np.nan, np.inf, -np.inf, 0.5, 1.0], rng.standard_normal(50)):
+                d = rng.choice(some, (batch, n, m)).astype(dtype)
+                order = np.argsort(d, axis=2, kind="stable")
+                for k in (0, 1, 3, 8, 9):
+                    np.testing.assert_array_equal(least.nearest(d, k=k), order[:, :, :k])
+                np.testing.assert_array_equal(least.all_but_two(d[:, 0]), order[:, 0, :-2])
+                turned = np.ascontiguousarray(d.transpose(0, 2, 1))
+                np.testing.assert_array_equal(least.down(turned), order.transpose(0, 2, 1)[:, :2])
+    for m in (0, 1, 2):
+        d = rng.standard_normal((batch, m))
+        np.testing.assert_array_equal(least.all_but_two(d), np.argsort(d)[:, :-2])
+        np.testing.assert_array_equal(least.down(d[:, :, None]), np.argsort(d[:, :, None], axis=1)[:, :2])
+    with pytest.raises(ValueError, match="k"):
+        least.nearest(np.zeros((batch, 2, 2)), k=3)
+
+
+@pytest.mark.parametrize("batch", [0, 1, 17])
+def test_gradients_of_the_least(least, batch):
+    rng = np.random.default_rng(batch)
+    for t, e in ((1, 2), (7, 5), (40, 19)):
+        score = rng.permuted(np.linspace(-1, 1, batch * t * e).reshape(batch, t, e), axis=2)
+        agrees(least.routed, [score, rng.standard_normal((batch, e, 4))], rng, 1e-12, 3e-6)
+        agrees(least.of_a_row, [score, rng.standard_normal((batch, e))], rng, 1e-12, 3e-6)
+
+
+def test_a_sort_of_a_view_is_done_once(folder, least):
+    parts = compile_module(read_module(folder / "least.py"), upto="lower").parts
+    kernel = next(p.kernel for p in parts if (p.layer.name, p.method) == ("of_a_row", "predict"))
+    assert sum(isinstance(s, While) for s in walk(kernel.body)) == 2  # of the runs, and of pairs of them

@@ -164,7 +164,8 @@ class Indexing(Elements):
     def _is_of_places(self, array: Expr) -> bool:
         """Whether it reads no array but those that names stand for."""
         read = (e for e in walk(array) if isinstance(e, Name) and (e.type.rank or value_of(e) is None))
-        return all(isinstance(self.env.get(e.id), Call | Index) for e in read)
+        known = (self.env.get(e.id) for e in read)
+        return all(isinstance(e, Call | Index) and self._is_of_places(e) for e in known)
 
     def divisions(self, expr: Expr) -> None:
         """ZeroDivisionError where a symbolic integer divides by what may be zero."""

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from .. import ir
+from .. import construct, ir
 from ..construct import value_of
 from ..dims import ONE, ZERO, Dim
 from ..operations import ROWS
 from ..passes.tree import loads
-from ..program import Call, Const, Expr, Index, Name, Type, children, map_children, walk
+from ..program import Call, Const, Expr, Index, Item, Name, NewAxis, Slice, Type, children, map_children, walk
 from ..table.moves import pull_broadcast
 from ..templates import definition, definition_text, names_in
 from .context import Place
@@ -40,6 +40,7 @@ class Prepare(Indexing):
             case Const() | Name():
                 return expr
             case Index(base, items):
+                base, items = _cut(base, items)
                 base = self.prepare(base)
                 return replace(expr, base=base, items=self.items(base, items))
             case Call(op):
@@ -221,6 +222,20 @@ class Prepare(Indexing):
 
 def _replaced(expr: Expr, old: Expr, new: Expr) -> Expr:
     return new if expr == old else map_children(expr, lambda e: _replaced(e, old, new))
+
+
+def _cut(base: Expr, items: tuple[Item, ...]) -> tuple[Expr, tuple[Item, ...]]:
+    """What is taken of an expression: of an argsort of which the head is taken no more is computed."""
+    if not isinstance(base, Call) or base.op != "argsort":
+        return base, items
+    axis = base.get("axis") % base.type.rank
+    at = [k for k, item in enumerate(items) if not isinstance(item, NewAxis)]
+    match items[at[axis]] if axis < len(at) else None:
+        case Slice(step=1, first=first, extent=extent) if first == ZERO and extent != base.type.shape[axis]:
+            head = construct.call("argleast", *base.args, axis=axis, count=extent)
+            whole = Slice(None, None, 1, ZERO, extent)
+            return head, (*items[: at[axis]], whole, *items[at[axis] + 1 :])
+    return base, items
 
 
 def _hint(expr: Expr) -> str:

@@ -99,6 +99,31 @@ def argsort(a: Array, y: Array) -> None:
         width = 2 * width
 
 
+def argleast(a: Array, count: int, y: Array) -> None:
+    """The first `count` of argsort: each element takes its place among the least so far, which move up."""
+    n = a.shape[0]
+    if count <= 8:
+        least = np.zeros(count, dtype=a.dtype)
+        for j in range(count):
+            y[j] = 0
+        for i in range(n):
+            p = a[i]
+            v = p
+            at = i
+            for j in range(count):
+                q = least[j]
+                later = y[j]
+                ahead: Any = (p < q) | ((q != q) & (p == p)) | (j >= i)  # and so it is ahead of all that follow
+                least[j] = np.where(ahead, v, q)
+                y[j] = np.where(ahead, at, later)
+                v = np.where(ahead, q, v)
+                at = np.where(ahead, later, at)
+        return
+    order = np.argsort(a)
+    for j in range(count):
+        y[j] = order[j]
+
+
 def sort(a: Array, y: Array) -> None:
     """A few elements are exchanged with their neighbours: many such rows go side by side. NaN last."""
     n = a.shape[0]

@@ -29,6 +29,12 @@ def _positions(args: list[Type], static: dict[str, Any]) -> Type:
     return Type("i64", _same(args, static).shape)
 
 
+def _first_positions(args: list[Type], static: dict[str, Any]) -> Type:
+    shape = list(_same(args, static).shape)
+    shape[static["axis"]] = static["count"]
+    return Type("i64", tuple(shape))
+
+
 def _indices(a: Type, indices: Type) -> None:
     if not indices.is_integer:
         raise TypingError("type", f"indices are integers, got {indices.dtype}", "use .astype(np.int64)")
@@ -77,6 +83,7 @@ add(
     Row("cumsum", "np.cumsum", _AXIS, "body", _running, (_BACK.format("dy"),), body=bodies.cumsum, each="rest"),
     Row("cumprod", "np.cumprod", _AXIS, "body", _running, (_CUMPROD,), body=bodies.cumprod, each="rest", shared=_FIRST),
     Row("argsort", "np.argsort", _SORT, "body", _positions, ZERO, body=bodies.argsort, each="vector"),
+    Row("argleast", "", "a, axis: axis = -1, count: extent = None", "body", _first_positions, ZERO, body=bodies.argleast, each="vector"),
     Row("sort", "np.sort", _SORT, "body", _same, DEFINED, body=bodies.sort, each="vector", define=_SORTED),
     Row("take", "np.take", "a, indices, axis: axis = None", "alias", _taken, DEFINED, define=_take),
     Row("take_along_axis", "np.take_along_axis", "a, indices, axis: axis = -1", "alias", _taken_along, DEFINED, define=_take_along),
