@@ -12,6 +12,7 @@ from functools import cache, lru_cache
 from typing import Any, Union
 
 from .node import node, remembered
+from .samples import refuted
 
 
 @node
@@ -416,6 +417,7 @@ def product(dims: Iterable[Dim]) -> Dim:
 Facts = Mapping[str, tuple[Dim, Dim]]  # symbol -> (lowest, highest) value; a symbol without a fact is an extent, >= 0
 ANY = (Dim.of(-(2**62)), Dim.of(2**62))  # what is known of a configuration integer
 MOST_CASES = 8  # of an extent that depends on choices
+SOON = 20  # questions after which it is tried by numbers whether there is a proof at all
 MOST_ASKED = 1000  # questions of a proof: those that are found ask some hundred, and others may go on for ever
 
 
@@ -426,7 +428,7 @@ def nonnegative(dim: Dim, facts: Facts | None = None) -> bool:
 
 @lru_cache(maxsize=2**16)  # a helper that is called often asks the same of each call
 def _proven(dim: Dim, facts: tuple[tuple[str, tuple[Dim, Dim]], ...]) -> bool:
-    return _Proof(dict(facts)).holds(dim)
+    return _Proof(dict(facts)).of(dim)
 
 
 class _Proof:
@@ -438,9 +440,17 @@ class _Proof:
         self.inwards = list(reversed(list(facts)))  # inner loops first: their ranges may name outer variables
         self.asked: dict[Dim, bool] = {}
 
+    def of(self, dim: Dim) -> bool:
+        self.most = SOON
+        return self.holds(dim) or (len(self.asked) >= SOON and not refuted(dim, self.facts) and self.at_length(dim))
+
+    def at_length(self, dim: Dim) -> bool:
+        self.most, self.asked = MOST_ASKED, {}
+        return self.holds(dim)
+
     def holds(self, dim: Dim) -> bool:
         if dim not in self.asked:
-            if len(self.asked) == MOST_ASKED:
+            if len(self.asked) == self.most:
                 return False
             self.asked[dim] = False
             self.asked[dim] = self._tried(dim)

@@ -127,14 +127,14 @@ def _split(loop: For, kernel: Kernel) -> tuple[list[Stmt], Kernel] | None:
     if not body:
         return None
     groups = (batch + (LANES - FEWEST if state.last is not None else 0)) // LANES
-    if mixed or _has_rows_beside(loop.body):
-        worth = _worth(state)
-        if worth is None or worth.value == 0:
-            return None
-        groups *= worth  # 0 or 1, told by the extents of a call
-    count = Dim.of(state.names.fresh("groups"))
+    worth = _worth(state) if mixed or _has_rows_beside(loop.body) else Dim.of(1)
+    if worth is None or worth.value == 0:
+        return None
+    name = state.names.fresh("groups")
+    count = groups if worth.value is not None else Dim.of(name)
     pair: list[Stmt] = [For(state.group, Dim.of(0), count, body, "map"), replace(loop, lo=count * LANES)]
-    pair = [named(*count.symbols(), groups, tuple(pair))]
+    if worth.value is None:  # told by the extents of a call
+        pair = [named(name, groups * worth, tuple(pair))]
     return pair, replace(kernel, buffers=(*kernel.buffers, *state.made))
 
 

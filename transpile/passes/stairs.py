@@ -12,10 +12,11 @@ over the rows around the rectangles.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 
-from ..dims import ZERO, Dim, Facts, largest, maximum, minimum, nonnegative
+from ..dims import ZERO, Atom, Dim, Facts, largest, maximum, minimum, nonnegative
 from ..ir import For, Stmt
 from .addends import addends
 from .nests import State, axes_of, widened
@@ -37,8 +38,8 @@ class Stairs(State):
         loop = replace(loop, body=map_stmts(loop.body, partial(_numbered_alone, loop.var)))
         inside = (*around, loop)
         facts = {x.var: (x.lo, x.hi - 1) for x in inside}
-        sides = {s.var for s in walk(loop.body) if isinstance(s, For) and _is_side(s, loop.var, facts)}
-        found = self.in_products(map_stmts(loop.body, partial(_squared, sides)), inside, sides) if sides else sides
+        sides = {s.var: s for s in walk(loop.body) if isinstance(s, For) and _is_side(s, loop.var, facts)}
+        found = self.in_products(map_stmts(loop.body, partial(_squared, sides)), inside, sides) if sides else set()
         if not found:
             return (was,)
         steps = self.in_steps(loop, found, sized)
@@ -46,7 +47,7 @@ class Stairs(State):
         self.uses.subtract(a.buffer for a in accesses((loop,)))
         return (steps,)
 
-    def in_products(self, body: Body, around: tuple[For, ...], sides: set[str], rows: int = -1) -> set[str]:
+    def in_products(self, body: Body, around: tuple[For, ...], sides: Mapping[str, For], rows: int = -1) -> set[str]:
         """The sides of a triangle that are loops of products of matrices, of which the last loop `around` is an axis,
         too, were it a square."""
         rows %= len(around)
@@ -55,8 +56,9 @@ class Stairs(State):
             if isinstance(stmt, For) and stmt.kind == "map":
                 terms = addends(stmt, self.private(stmt), Names(self.names.taken)) or (stmt,)
                 wide = widened(terms, [(x, self.own(x) - self.sums) for x in around])
-                if any(around[rows].var in axes_of(around, term) for term in wide):
-                    found |= sides & {x.var for x in (*around, *perfect(stmt)[0])}
+                row = around[rows].var
+                if any(row in axes_of(around, term) and not _is_window(term, row, sides) for term in wide):
+                    found |= sides.keys() & {x.var for x in (*around, *perfect(stmt)[0])}
                 else:
                     found |= self.in_products(stmt.body, (*around, stmt), sides, rows)
         return found
@@ -124,6 +126,20 @@ def _is_side(loop: For, row: str, facts: Facts) -> bool:
     return not is_short and not is_steep(loop.lo) and not is_steep(loop.hi)
 
 
+def _is_window(term: Stmt, row: str, sides: Mapping[str, For]) -> bool:
+    """Whether rows are places of a window, of which elements around the edge have less: they are few mostly. Where a
+    side ends at a size all the same, it is the window, and the rows are elements."""
+    beside = {n for a in accesses((term,)) for d in a.index or () if row in d.symbols() for n in d.symbols()}
+    return not all(_is_capped(sides[n], row) for n in beside & sides.keys())
+
+
+def _is_capped(side: For, row: str) -> bool:
+    match side.hi.symbol:
+        case Atom("min", args) if row not in side.lo.symbols():
+            return any(row not in d.symbols() for d in args)
+    return False
+
+
 def _numbered_alone(row: str, stmt: Stmt) -> Body:
     """A loop over x[row + 1 + j] goes over x[j], from row + 1 on."""
     if not isinstance(stmt, For) or row not in stmt.lo.symbols() | stmt.hi.symbols():
@@ -137,5 +153,5 @@ def _numbered_alone(row: str, stmt: Stmt) -> Body:
     return (replace(stmt, lo=stmt.lo + first, hi=stmt.hi + first, body=body),)
 
 
-def _squared(sides: set[str], stmt: Stmt) -> Body:
+def _squared(sides: Collection[str], stmt: Stmt) -> Body:
     return (replace(stmt, lo=ZERO, hi=Dim.of("+")) if isinstance(stmt, For) and stmt.var in sides else stmt,)

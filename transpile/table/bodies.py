@@ -109,7 +109,7 @@ def argleast(a: Array, count: int, y: Array) -> None:
         for i in range(n):
             p = a[i]
             v = p
-            at = i
+            at: Any = i
             for j in range(count):
                 q = least[j]
                 later = y[j]
