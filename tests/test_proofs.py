@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layerc.build.driver import build
-from layerc.transpile.dims import ANY, Atom, Dim, largest, maximum, minimum, nonnegative
+from layerc.build.driver import build, compile_module, read_module
+from layerc.transpile.dims import ANY, Atom, Dim, _Proof, _proven, largest, maximum, minimum, nonnegative
 from layerc.transpile.emit_text import _unary
+from layerc.transpile.samples import refuted
 
 N, K, S, I, J = (Dim.of(name) for name in ("N", "K", "s", "i", "j"))
 COUNT = (N - K) // S  # of windows, less one
@@ -46,6 +47,7 @@ NOT_PROVEN = [
 @pytest.mark.parametrize(("dim", "facts"), PROVEN, ids=str)
 def test_proves(dim: Dim, facts: Any) -> None:
     assert nonnegative(dim, facts)
+    assert not refuted(dim, facts)
     assert all(value >= 0 for value in _values(dim, facts))
 
 
@@ -53,6 +55,22 @@ def test_proves(dim: Dim, facts: Any) -> None:
 def test_does_not_prove(dim: Dim, facts: Any) -> None:
     assert not nonnegative(dim, facts)
     assert any(value < 0 for value in _values(dim, facts))
+
+
+@pytest.mark.parametrize("file", ["examples/layers.py", "runtime/layers/pooling.py"])
+def test_no_number_refutes_what_is_proven(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[bool] = []
+
+    def at_length(proof: Any, dim: Dim) -> bool:
+        proven = _Proof(proof.facts).at_length(dim)
+        found.append(proven)
+        assert not (proven and refuted(dim, proof.facts)), (dim, proof.facts)
+        return proven
+
+    _proven.cache_clear()
+    monkeypatch.setattr(_Proof, "of", at_length)
+    compile_module(read_module(Path(__file__).parents[1] / file))
+    assert True in found and False in found
 
 
 def _values(dim: Dim, facts: Any) -> list[int]:

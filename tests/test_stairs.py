@@ -11,7 +11,7 @@ import pytest
 from nets import built_from, kernels_in
 from thorough import agrees, same_bits
 
-from layerc.transpile.ir import Product
+from layerc.transpile.ir import For, Product
 from layerc.transpile.passes.tree import walk
 
 pytestmark = pytest.mark.heavy  # a minute of compiling
@@ -192,3 +192,41 @@ def test_each_step_is_products(package: Any, folder: Path) -> None:
     kernels = kernels_in(folder / "stairs.py")
     for (name, method), kernel in kernels.items():
         assert any(isinstance(s, Product) for s in walk(kernel.body)), f"{name}.{method} has no product of matrices"
+
+
+WINDOWS = """
+import numpy as np
+from layerc import Param, layer, real
+
+
+@layer
+def same(x: real["C T"], w: Param[real["D C K"]]) -> real["D T"]:
+    n, k = x.shape[1], w.shape[2]
+    y = np.zeros((w.shape[0], n))
+    for o in range(w.shape[0]):
+        for m in range(x.shape[0]):
+            for a in range(k):
+                for t in range(n):
+                    p = t + a - k // 2
+                    if 0 <= p < n:
+                        y[o, t] += w[o, m, a] * x[m, p]
+    return y
+
+
+@layer
+def causal(x: real["T C"], w: Param[real["K C D"]]) -> real["T D"]:
+    y = np.zeros((x.shape[0], w.shape[2]))
+    for k in range(w.shape[0]):
+        for t in range(k, x.shape[0]):
+            for d in range(w.shape[2]):
+                for c in range(x.shape[1]):
+                    y[t, d] += w[k, c, d] * x[t - k, c]
+    return y
+"""
+
+
+def test_a_window_is_no_triangle(tmp_path: Path) -> None:
+    """Elements around the edge have less of it: a step would hold a window or two."""
+    (tmp_path / "windows.py").write_text(WINDOWS)
+    for (name, method), kernel in kernels_in(tmp_path / "windows.py").items():
+        assert not any(s.var.startswith("step") for s in walk(kernel.body) if isinstance(s, For)), (name, method)

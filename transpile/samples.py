@@ -64,7 +64,7 @@ class _Sample:
         if low > high:
             raise _Nothing
         if high - low > 2**60:  # it may be any number
-            return _NUMBERS[(seed + self.end) % len(_NUMBERS)]
+            return max(low, min(high, _NUMBERS[(seed + self.end) % len(_NUMBERS)]))
         return (low, high)[self.end if self.end < 2 else seed % 2]
 
     def atom(self, atom: Atom) -> int:

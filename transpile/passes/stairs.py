@@ -12,7 +12,6 @@ over the rows around the rectangles.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -24,6 +23,7 @@ from .order import perfect
 from .tree import Body, Names, accesses, map_bodies, map_stmts, nest_anew, rename_buffers, substitute, walk
 
 HEIGHT = 16  # rows of a step, as many as a tile of a product has: of more, more would be left beside the rectangle
+SIZE, ELEMENTS = Dim.of("+"), Dim.of("+elements")  # sides of a square: of one that ends at a size, and of others
 LONG = 4 * HEIGHT  # rows known to be shorter are mostly what is left
 
 
@@ -38,8 +38,9 @@ class Stairs(State):
         loop = replace(loop, body=map_stmts(loop.body, partial(_numbered_alone, loop.var)))
         inside = (*around, loop)
         facts = {x.var: (x.lo, x.hi - 1) for x in inside}
-        sides = {s.var: s for s in walk(loop.body) if isinstance(s, For) and _is_side(s, loop.var, facts)}
-        found = self.in_products(map_stmts(loop.body, partial(_squared, sides)), inside, sides) if sides else set()
+        sides = {s.var for s in walk(loop.body) if isinstance(s, For) and _is_side(s, loop.var, facts)}
+        squared = map_stmts(loop.body, partial(_squared, sides, loop.var))
+        found = self.in_products(squared, inside, sides) if sides else set()
         if not found:
             return (was,)
         steps = self.in_steps(loop, found, sized)
@@ -47,7 +48,7 @@ class Stairs(State):
         self.uses.subtract(a.buffer for a in accesses((loop,)))
         return (steps,)
 
-    def in_products(self, body: Body, around: tuple[For, ...], sides: Mapping[str, For], rows: int = -1) -> set[str]:
+    def in_products(self, body: Body, around: tuple[For, ...], sides: set[str], rows: int = -1) -> set[str]:
         """The sides of a triangle that are loops of products of matrices, of which the last loop `around` is an axis,
         too, were it a square."""
         rows %= len(around)
@@ -57,8 +58,8 @@ class Stairs(State):
                 terms = addends(stmt, self.private(stmt), Names(self.names.taken)) or (stmt,)
                 wide = widened(terms, [(x, self.own(x) - self.sums) for x in around])
                 row = around[rows].var
-                if any(row in axes_of(around, term) and not _is_window(term, row, sides) for term in wide):
-                    found |= sides.keys() & {x.var for x in (*around, *perfect(stmt)[0])}
+                if any(row in axes_of(around, term) and not _is_window(around, term, row) for term in wide):
+                    found |= sides & {x.var for x in (*around, *perfect(stmt)[0])}
                 else:
                     found |= self.in_products(stmt.body, (*around, stmt), sides, rows)
         return found
@@ -126,18 +127,12 @@ def _is_side(loop: For, row: str, facts: Facts) -> bool:
     return not is_short and not is_steep(loop.lo) and not is_steep(loop.hi)
 
 
-def _is_window(term: Stmt, row: str, sides: Mapping[str, For]) -> bool:
+def _is_window(around: tuple[For, ...], term: Stmt, row: str) -> bool:
     """Whether rows are places of a window, of which elements around the edge have less: they are few mostly. Where a
     side ends at a size all the same, it is the window, and the rows are elements."""
-    beside = {n for a in accesses((term,)) for d in a.index or () if row in d.symbols() for n in d.symbols()}
-    return not all(_is_capped(sides[n], row) for n in beside & sides.keys())
-
-
-def _is_capped(side: For, row: str) -> bool:
-    match side.hi.symbol:
-        case Atom("min", args) if row not in side.lo.symbols():
-            return any(row not in d.symbols() for d in args)
-    return False
+    loops = (*around, *perfect(term)[0]) if isinstance(term, For) else around
+    elements = {x.var for x in loops if x.hi == ELEMENTS}
+    return any(row in d.symbols() and elements & d.symbols() for a in accesses((term,)) for d in a.index or ())
 
 
 def _numbered_alone(row: str, stmt: Stmt) -> Body:
@@ -153,5 +148,10 @@ def _numbered_alone(row: str, stmt: Stmt) -> Body:
     return (replace(stmt, lo=stmt.lo + first, hi=stmt.hi + first, body=body),)
 
 
-def _squared(sides: Collection[str], stmt: Stmt) -> Body:
-    return (replace(stmt, lo=ZERO, hi=Dim.of("+")) if isinstance(stmt, For) and stmt.var in sides else stmt,)
+def _squared(sides: set[str], row: str, stmt: Stmt) -> Body:
+    if not isinstance(stmt, For) or stmt.var not in sides:
+        return (stmt,)
+    match stmt.hi.symbol:
+        case Atom("min", args) if row not in stmt.lo.symbols() and any(row not in d.symbols() for d in args):
+            return (replace(stmt, lo=ZERO, hi=SIZE),)
+    return (replace(stmt, lo=ZERO, hi=ELEMENTS),)
