@@ -8,7 +8,7 @@ from nets import built_from, kernels_in
 from thorough import agrees, same_bits
 
 from layerc.transpile.dims import Dim
-from layerc.transpile.ir import For, If, Int, Op
+from layerc.transpile.ir import For
 from layerc.transpile.passes.alike import LANES
 from layerc.transpile.passes.tree import walk
 
@@ -177,14 +177,10 @@ def test_a_sum_that_begins_anew_is_as_long_as_it_is_each_time(folder, of_states)
     """Lanes are asked how many terms they add one by one: those of one step, not those of all."""
     kernels = kernels_in(folder / "of_states.py")
     for method in ("predict", "vjp", "backward"):
-        (choice,) = (s for s in kernels["states", method].body if isinstance(s, If))
-        assert isinstance(choice.cond, Op)
-        margin = choice.cond.args[0]
-        assert isinstance(margin, Int)
+        (groups,) = (s.lo for s in kernels["states", method].body if isinstance(s, For) and s.var.startswith("groups"))
 
-        def taken(k: int, margin: Dim = margin.dim) -> bool:
-            sizes = {"batch": 16, "T": 500, "K": k, "S": 9}
-            return margin.subs({n: Dim.of(v) for n, v in sizes.items()}).value > 0
+        def taken(k: int, groups: Dim = groups) -> bool:
+            return groups.evaluate({"batch": 16, "T": 500, "K": k, "S": 9}) > 0
 
         assert taken(64), method
         assert not taken(65), method
