@@ -178,6 +178,8 @@ sort_int       | np.sort(i, axis=0)                            | i: i64 N M
 sort_nan       | np.sort(np.where(x > 0, np.nan, x), axis=1)   | x: real N M
 argsort        | np.argsort(x, axis=0)                         | x: real N M
 argsort_ties   | np.argsort(x, kind="stable")                  | x: real N M some
+argsort_least  | np.argsort(x, axis=0, stable=True)[:2] + np.argsort(-x, axis=0, kind="stable")[0:2] | x: real N M some
+argsort_head   | np.argsort(x)[:, None, :3]                    | x: real N M
 argsort_nan    | np.argsort(np.where(x > 0, np.nan, x), axis=None, stable=True) | x: real N M
 median         | np.sort(x, axis=1)[:, x.shape[1] // 2]        | x: real N M
 take           | np.take(x, i, axis=1)                         | x: real N M; i: i64 K in M

@@ -184,6 +184,7 @@ CASES += [
     _line("sort", "np.sort(a, axis=0) * b", a=(3, 4), b=(3, 4)),
     _line("sort_last", "np.sort(a) ** 2 + np.sort(a, axis=None)[0]", a=(3, 4)),
     _line("argsort", "a[np.argsort(b)] * b", a=(4,), b=(4,)),
+    _line("argsort_least", "a[np.argsort(b)[:2]] * b[np.argsort(-b)[:2]]", a=(4,), b=(4,)),
     _line("take", "np.take(a, [2, 0, 2], axis=1) ** 2", a=(2, 3)),
     _line("take_rows", "a.take(np.array([[1, 0], [1, 1]]), axis=0) * np.take(a, 1)", a=(2, 3)),
     _line("take_flat", "np.take(a, np.argsort(np.ravel(a))) * np.arange(a.size)", a=(2, 3)),
