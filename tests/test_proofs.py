@@ -57,6 +57,15 @@ def test_does_not_prove(dim: Dim, facts: Any) -> None:
     assert any(value < 0 for value in _values(dim, facts))
 
 
+def test_numbers_refute_what_is_false() -> None:
+    assert refuted(N - I * 2, {"i": (Dim.of(0), N - 1)})
+    assert refuted(N - K, {})
+    assert refuted(S, {"s": ANY})
+    assert refuted(minimum(N, S), {"s": ANY})
+    assert not refuted(N - I - 1, {"i": (Dim.of(0), N - 1)})
+    assert not refuted(-I - 1, {"i": (N + 1, N)})  # a loop that does not run shows nothing
+
+
 @pytest.mark.parametrize("file", ["examples/layers.py", "runtime/layers/pooling.py"])
 def test_no_number_refutes_what_is_proven(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[bool] = []
