@@ -15,9 +15,13 @@ left out is 0 at every point; that of the roundings is left out with it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
+from ..transpile import construct
+from ..transpile.clean import live_before
+from ..transpile.construct import value_of
+from ..transpile.dims import Dim
 from ..transpile.operations import ROWS
 from ..transpile.program import (
     Assign,
@@ -28,6 +32,7 @@ from ..transpile.program import (
     Function,
     If,
     Index,
+    Item,
     Name,
     Pop,
     Pull,
@@ -38,15 +43,19 @@ from ..transpile.program import (
     Type,
     While,
     assigned,
+    children,
     map_children,
     names,
     read,
+    stmt_exprs,
     walk_stmts,
 )
+from ..transpile.program import stored as stored_in
 from ..transpile.renaming import map_stmt
 from ..transpile.values import Fresh
 from .blocks import taken
 from .growth import Growth, Lost, growth, stays, stored
+from .stores import is_whole
 
 _MOST = 16  # states of one origin at one place: beyond, nothing is claimed
 
@@ -152,7 +161,7 @@ def _idle(function: Function, made: set[str]) -> frozenset[str]:
             case Pull(names=several):
                 other |= set(several)
     found = {n for n in found - other if n in types and types[n].is_float}
-    function = _with_places(function)
+    function = _with_wholes(_with_places(function), found)
     while found:
         walk_through = _Walk({n: types[n] for n in found}, set())
         walk_through.block(function.body, {_State()})
@@ -181,6 +190,52 @@ def _with_places(function: Function) -> Function:
         return tuple(map_stmt(stmt, put, block, lambda n: n) for stmt in body)
 
     return replace(function, body=block(function.body)) if places else function
+
+
+def _with_wholes(function: Function, found: Set[str]) -> Function:
+    """With `o[...] = o[d] * a` for `for d in range(D): o[d] = o[d] * a`: all elements grow alike there, and each once.
+
+    For those who ask how values grow only: one element stands for all of them."""
+
+    def block(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        done: list[Stmt] = []
+        for stmt in body:
+            done += _of_elements(stmt) if isinstance(stmt, For) and not stored_in((stmt,)) & found else (stmt,)
+            if done[-1:] == [stmt]:
+                done[-1] = map_stmt(stmt, lambda e: e, block, lambda n: n)
+        return tuple(done)
+
+    return replace(function, body=block(function.body))
+
+
+def _of_elements(loop: For) -> Sequence[Stmt]:
+    """The body of a loop that goes over all elements of arrays, each on its own; the loop, if it does anything else."""
+    arrays, stop = stored_in((loop,)), value_of(loop.stop)
+
+    def is_own(items: Sequence[Item]) -> bool:
+        return len(items) == 1 and isinstance(items[0], At) and value_of(items[0].index) == Dim.of(loop.var)
+
+    def alone(expr: Expr) -> bool:
+        match expr:
+            case Name(id=id):
+                return id not in arrays
+            case Index(base=Name(id=id), items=items) if id in arrays:
+                return is_own(items)
+        return all(map(alone, children(expr)))
+
+    done: list[Stmt] = []
+    for stmt in loop.body:
+        match stmt:
+            case Store(base=base, items=items, value=value, op=op) if is_own(items) and base.type.shape == (stop,):
+                value = construct.call(op, construct.index(base, items), value) if op else value
+                done.append(Assign(base.id, construct.call("broadcast_to", value, shape=base.type.shape), stmt.span))
+            case Assign():
+                done.append(stmt)
+            case _:
+                return (loop,)
+    carried = live_before(loop.body) & assigned(loop.body) - arrays
+    single = loop.start == construct.const(0) and loop.step == 1 and not carried
+    return done if arrays and single and all(alone(e) for s in loop.body for e in stmt_exprs(s)) else (loop,)
 
 
 def _behind(lost: set[str], makers: Mapping[str, set[str]]) -> set[str]:
@@ -261,6 +316,8 @@ class _Walk:
                 yield state.given(name, growth(value, known))
             case Store(base=base) if base.id in self.chosen:
                 yield from self._at_places(base.id, state)
+            case Store(base=base, items=items, value=value, op=None) if is_whole(items):
+                yield state.given(base.id, growth(construct.call("broadcast_to", value, shape=base.type.shape), known))
             case Store(base=base, value=value):
                 yield state.given(base.id, stored(known.get(base.id), growth(value, known), stmt))
             case Push(value=value):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from layerc.adjoint.keep import Kept
+from layerc.adjoint.rescaled import by_final_largest
 from layerc.build.answers import Answers
 from layerc.build.compiler import Compiler, find
 from layerc.build.gradients import Gradients, gradient_source, gradients_of
@@ -106,12 +107,19 @@ def read_module(source: Path) -> Module:
     read.
     """
     try:
-        return check_file(source)
+        module = check_file(source)
     except UnicodeDecodeError as error:
         reporter = Reporter()
         report_no_utf8(error, source.name, reporter)
         reporter.raise_if_any()
         raise
+    return replace(module, layers=tuple(map(_prepared, module.layers)))
+
+
+def _prepared(layer: Layer) -> Layer:
+    """A layer whose functions say what is computed in the order that is best for both passes."""
+    forward = layer.forward and by_final_largest(layer.forward)
+    return replace(layer, predict=by_final_largest(layer.predict), forward=forward)
 
 
 @deep()
