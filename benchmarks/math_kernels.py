@@ -21,6 +21,7 @@ PROBE = Path(__file__).parent.parent / "tests" / "math_probe.c"
 FLAGS = "-std=gnu11 -O3 -march=native -mprefer-vector-width=512 -fno-math-errno -fno-trapping-math -fopenmp-simd"
 N, RUNS = 4096, 40
 
+POWERS = ("power4", "power5", "power6")
 ROOTS = ("root4", "power34", "power32", "over_root2", "over_root4", "over_power34", "over_power32")
 # Kernels whose C name differs from NumPy's; None: libm has no such function.
 LIBM = {
@@ -33,7 +34,7 @@ LIBM = {
     **dict.fromkeys(
         ("sigmoid", "digamma", "trigamma", "logit", "log_expit", "sign", "floor_div", "heaviside", "xlogy", "logaddexp")
     ),
-    **dict.fromkeys(("sin_near", "cos_near", *ROOTS)),
+    **dict.fromkeys(("sin_near", "cos_near", *POWERS, *ROOTS)),
 }
 DOMAIN = {
     **dict.fromkeys(("log", "log2", "log10", "sqrt", "pow", "gammaln", "digamma", "xlogy", *ROOTS), (0.01, 5)),

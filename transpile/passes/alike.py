@@ -221,12 +221,12 @@ class Alike:
         return {name for name in self.wide if self.table[name].kind == "list"}
 
     def is_stack(self, stmt: Grow) -> bool:
-        """Whether a list holds numbers, or arrays of so many, and only its end is touched: a lane that is done has an
-        end, too."""
+        """Whether a list holds numbers, or arrays of one extent, and only its end is touched: a lane that is done has
+        an end, too."""
         list_ = self.table[stmt.buffer]
         end = list_.shape[0]
         mine = [a for a in accesses(self.loop.body) if a.buffer == stmt.buffer and a.index is not None]
-        if stmt.lent or any(n.value is None for n in list_.shape[1:]) or stmt.count != end + 1:
+        if stmt.lent or any(any(dim_loads(n)) for n in list_.shape[1:]) or stmt.count != end + 1:
             return False
         return all(a.index[:1] == (end,) for a in mine if a.index) and all(
             load.buffer in self.wide for load in dim_loads(end)

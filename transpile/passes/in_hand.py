@@ -7,7 +7,8 @@
 
 Elements that walk through such loops together (`lanes`) then have a vector for each of the numbers, and go to memory,
 where those of a neighbour are some places further, once before the loop and once behind it. Nothing is added in another
-order. The short loops of such an element are written out.
+order. The short loops of such an element are written out. What a `while` goes along at each turn, a row of an argument,
+is fetched first.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ..dims import ZERO, Dim, product
-from ..ir import Buffer, For, Kernel, Load, Stmt, Store
+from ..ir import Buffer, For, Kernel, Load, Stmt, Store, While
 from .alike import is_recurrence
 from .depend import Memory
 from .elements import MOST, elements
@@ -69,7 +70,47 @@ class _State:
     def element(self, loop: For, memory: Memory, around: tuple[str, ...]) -> For:
         body = tuple(new for s in loop.body for new in (self.held(s, memory, around) if is_recurrence(s) else (s,)))
         written = _written_out(body)
-        return replace(loop, body=body if written is None else written)
+        loop = replace(loop, body=body if written is None else written)
+        return self.with_rows(loop, memory, around) if any(isinstance(s, While) for s in loop.body) else loop
+
+    def with_rows(self, loop: For, memory: Memory, around: tuple[str, ...]) -> For:
+        """An element with each row that belongs to it fetched first, and left where it was if something is added to it:
+        its neighbours' lie far apart."""
+        before, behind = list[Stmt](), list[Stmt]()
+        known = memory.root.keys()
+        body, mine = loop.body, [a for a in accesses(loop.body) if a.buffer in known]  # but what is in hand already
+        for name in sorted({a.buffer for a in mine if self.table[a.buffer].kind in ("in", "out")}):
+            found = [a for a in mine if memory.root[a.buffer] == memory.root[name]]
+            row = self.row(name, found, around)
+            if row is None:
+                continue
+            own = Buffer(self.names.fresh(name), self.table[name].dtype, (self.table[name].shape[-1],), "temp")
+            self.made.append(own)
+            self.table[own.name] = own
+            body = map_places(body, partial(_moved, name, own.name, (len(row) - 1,)))
+            k = Dim.of(self.names.fresh("k"))
+            there = (*row[:-1], k)
+            fetch, leave = (
+                Store(own.name, (k,), Load(name, there, own.dtype)),
+                Store(name, there, Load(own.name, (k,), own.dtype)),
+            )
+            before.append(For(str(k), ZERO, own.shape[0], (fetch,), "map"))
+            behind += [For(str(k), ZERO, own.shape[0], (leave,), "map")] if any(a.writes for a in found) else []
+        return replace(loop, body=(*before, *body, *behind)) if before else loop
+
+    def row(self, name: str, found: list[Access], around: tuple[str, ...]) -> Index | None:
+        """Where the row lies, all of which some loop goes along, if nothing else of the array is read."""
+        first, extent = found[0].index, self.table[name].shape[-1]
+        if not first or len(first) < 2 or around[-1] not in {v for d in first[:-1] for v in d.symbols()}:
+            return None
+        if any(a.buffer != name for a in found) or (any(a.writes for a in found) and not _are_own(first[:-1], around)):
+            return None
+        if any(a.index is None or a.index[:-1] != first[:-1] or any(map(any, map(dim_loads, a.index))) for a in found):
+            return None
+        loops = ((x, a) for a in found for x in a.loops if x.kind == "map" and x.lo == ZERO and x.hi == extent)
+        outer = {v for d in first[:-1] for v in d.symbols()}
+        along = any((a.index or ())[-1] == Dim.of(x.var) for x, a in loops)
+        return first if along and outer <= {*around, *self.kernel.dims} else None
 
     def held(self, walked: Stmt, memory: Memory, around: tuple[str, ...]) -> Body:
         """A loop, with what it goes back to in numbers, those fetched before and left behind."""

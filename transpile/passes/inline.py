@@ -17,7 +17,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from ..dims import ONE, ZERO, Dim
-from ..ir import Buffer, Cast, Expr, For, Kernel, Load, Op, Product, Stmt, Store
+from ..ir import Buffer, Cast, Expr, For, Kernel, Load, Op, Product, Stmt, Store, While
 from ..node import remembered
 from ..operations import flops
 from .fold import simplify
@@ -43,6 +43,7 @@ from .work import effort
 
 CHEAP_FLOPS, CHEAP_LOADS, CHEAP_SHARED, MOST_NODES = 8, 2, 4, 60
 MOST_TWICE = 300  # nodes of what is told more than once: each line that says it twice would be twice as long
+AGAIN_FLOPS = 2  # of what a recurrence would compute again in each turn
 ONCE_FLOPS = 1  # of what is made once, and would be for each example
 DEAR_FLOPS = 16  # of a number: loops that do not change it need not be asked to leave it out
 
@@ -211,6 +212,8 @@ def _worth(variables: tuple[str, ...], value: Expr, rest: Body, buffer: Buffer, 
         return False
     if effort(value) > ONCE_FLOPS and any(_for_each(a, limits.batch) for a in uses):
         return False
+    if cost(value, last) > AGAIN_FLOPS and _in_each_turn(rest, uses, buffer.name):
+        return False
     few = len(memory) <= CHEAP_LOADS or (len({*memory} - rows) <= CHEAP_LOADS and 0 < len(rows) <= limits.shared)
     if few and cost(value, last) <= CHEAP_FLOPS:
         return True
@@ -222,6 +225,14 @@ def _worth(variables: tuple[str, ...], value: Expr, rest: Body, buffer: Buffer, 
 def _is_picked(load: Load, variable: str) -> bool:
     """Whether neighbours are looked up one by one: a window would look up each of them again and again."""
     return any(variable in symbols(inner) for d in load.index for inner in dim_loads(d))
+
+
+def _in_each_turn(rest: Body, uses: list[Access], name: str) -> bool:
+    """Whether turns of a loop in order would compute again what has been computed before it."""
+    turns = ((loop, use) for use in uses for loop in use.loops if loop.kind == "seq")
+    if any(not any(loop.var in d.symbols() for d in use.index or ()) for loop, use in turns):
+        return True
+    return any(isinstance(s, While) and any(a.buffer == name for a in accesses((s,))) for s in walk(rest))
 
 
 def _for_each(use: Access, batch: str | None) -> bool:

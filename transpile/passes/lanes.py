@@ -30,7 +30,7 @@ from functools import partial, reduce
 from itertools import takewhile
 
 from ..dims import Dim, largest, maximum, minimum, product
-from ..ir import FLOATS, Buffer, Const, For, If, Int, Kernel, Op, Product, Stmt, Store, While
+from ..ir import FLOATS, Buffer, Const, For, If, Int, Kernel, Load, Op, Product, Stmt, Store, While
 from ..operations import flops
 from .alike import LANES, MANY_LANES, NARROW, asks_of_some, is_recurrence
 from .asking import asking
@@ -235,8 +235,8 @@ def _elements(nest: For, around: tuple[For, ...], kernel: Kernel) -> Iterator[tu
     """The map loops inside a nest of them that have a `while` for each iteration, or a recurrence, or a row, along
     whose elements memory lies, and no map loop inside, but for those over what all of them ask; with those around."""
     inside = [s for s in walk(nest.body) if isinstance(s, For) and s.kind == "map"]
-    own = own_temporaries(kernel, nest) if inside else set()
     table = {b.name: b for b in kernel.buffers}
+    own = own_temporaries(kernel, nest) | _own_lists(nest, table) if inside else set()
     if all(_is_asked_by_all(s, nest, own, table) for s in inside) and nest.lo == Dim.of(0):
         rows = any(a.index and a.buffer in own for a in accesses(inside))
         apart = rows or any(is_recurrence(s) or asks_of_some(s) for s in nest.body)
@@ -248,31 +248,52 @@ def _elements(nest: For, around: tuple[For, ...], kernel: Kernel) -> Iterator[tu
             yield from _elements(stmt, (*around, nest), kernel)
 
 
+def _own_lists(nest: For, table: Mapping[str, Buffer]) -> set[str]:
+    """Lists, which each iteration begins anew: whether they may have lanes `Alike.is_stack` asks."""
+    return {a.buffer for a in accesses((nest,)) if table[a.buffer].kind == "list"}
+
+
 def _is_asked_by_all(loop: For, nest: For, own: Collection[str], table: Mapping[str, Buffer]) -> bool:
     """Whether it reads, and adds to, memory that iterations of the nest share, or that lies beside what the iteration
     before has of it, and sets none but what is their `own`: numbers, and rows."""
+    if _moves_a_row(loop, own):
+        return True
     along = [a for a in accesses((loop,)) if any(loop.var in d.symbols() for d in a.index or ())]
     beside = {a for a in along if a.index and step(a.index, table[a.buffer].shape, nest.var) == 1}
     shared = not any(nest.var in d.symbols() for a in along if a not in beside for d in a.index or ())
-    shared = shared and not any(any(dim_loads(d)) for a in along for d in a.index or ())
+    shared = shared and not any(
+        any(dim_loads(d)) for a in along if table[a.buffer].kind != "list" for d in a.index or ()
+    )
     alone = not any(isinstance(s, For) for s in walk(loop.body)) and not any(dim_loads(loop.hi))
     sets = any(a.mode not in ("r", "add") for a in along if a.buffer not in own)
     return alone and shared and nest.var not in loop.hi.symbols() and not sets
 
 
+def _moves_a_row(loop: For, own: Collection[str]) -> bool:
+    """Whether it does nothing but fetch a row, or leave one."""
+    match loop.body:
+        case (Store(buffer, index, Load(other, place), None),):
+            return (buffer in own and index == (Dim.of(loop.var),)) or (other in own and place == (Dim.of(loop.var),))
+    return False
+
+
 def _terms(loops: Iterable[For], kernel: Kernel) -> Dim:
-    """How many numbers at most a lane adds one by one to another in map loops inside these."""
+    """How many numbers at most a lane adds one by one to another in map loops inside these, or moves."""
     facts = Memory.of(kernel).facts
     counts = [
         s.hi - s.lo
         for loop in loops
         for s in walk(loop.body)
-        if isinstance(s, For) and s.kind == "map" and any(isinstance(x, Store) and x.op == "add" for x in s.body)
+        if isinstance(s, For) and s.kind == "map" and any(_adds_or_moves(x) for x in s.body)
     ]
     most = Dim.of(0)
     for count in dict.fromkeys(counts):
         most = maximum(most, count, facts)
     return most
+
+
+def _adds_or_moves(stmt: Stmt) -> bool:
+    return isinstance(stmt, Store) and (stmt.op == "add" or (stmt.op is None and isinstance(stmt.value, Load)))
 
 
 def _is_along_memory(loop: For, table: Mapping[str, Buffer], most: int = FEW_APART) -> bool:

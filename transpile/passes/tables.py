@@ -14,17 +14,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from types import MappingProxyType
 
 from ..dims import Atom, Dim
-from ..ir import Buffer, Cast, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store
+from ..ir import Buffer, Cast, Expr, For, If, Int, Kernel, Load, Op, Stmt, Store, While
 from .depend import Memory
 from .order import rebuild
 from .predicate import harmless
 from .tree import Body, Names, accesses, bodies, dim_loads, loads, map_all, map_bodies, map_expr, parts, roots, written
 from .work import effort
 
+TURNS = For("turn of a while", Dim.of(0), Dim.of("turns of a while"), (), "seq")  # no names of a program
 EMPTY: Mapping[str, Expr] = MappingProxyType({})
 LONGEST = 200  # parts of an expression that is told in full
 LONG = 8  # iterations
@@ -61,14 +63,14 @@ class _State:
     def body(self, body: Body, around: tuple[For, ...]) -> Body:
         found: list[Stmt] = []
         for stmt in body:
-            if isinstance(stmt, For):
+            if isinstance(stmt, (For, While)):
                 before, stmt = self.tabulated(stmt, around)
-                found += [*before, replace(stmt, body=self.body(stmt.body, (*around, stmt)))]
-            else:
-                found.append(map_bodies(stmt, lambda b: self.body(b, around)))
+                found += before
+            inside = (*around, stmt) if isinstance(stmt, For) else around
+            found.append(map_bodies(stmt, partial(self.body, around=inside)))
         return tuple(found)
 
-    def tabulated(self, stmt: For, around: tuple[For, ...]) -> tuple[list[Stmt], For]:
+    def tabulated(self, stmt: Stmt, around: tuple[For, ...]) -> tuple[list[Stmt], Stmt]:
         """The loops that fill tables, and the nest that reads them."""
         known: dict[Expr, Expr] = {}
         filled: dict[Expr, str] = {}
@@ -88,7 +90,6 @@ class _State:
         if not known:
             return [], stmt
         (nest,) = map_all((stmt,), lambda e: known.get(e, e))
-        assert isinstance(nest, For)
         return before, nest
 
     def table(self, found: _Candidate, around: tuple[For, ...]) -> tuple[str, Stmt] | None:
@@ -133,7 +134,7 @@ class _State:
                 if self.is_own(stmt, body[k:]) and _may_be_told(full := _in_full(stmt.value, told)):
                     told[stmt.buffer] = full
             some = seldom or (isinstance(stmt, If) and any(True for _ in loads(stmt.cond)))
-            inner = (*loops, stmt) if isinstance(stmt, For) else loops
+            inner = (*loops, stmt if isinstance(stmt, For) else TURNS) if isinstance(stmt, (For, While)) else loops
             for block in bodies(stmt):
                 yield from self.candidates(block, inner, level, changed, told, some)
 
