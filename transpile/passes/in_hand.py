@@ -71,7 +71,9 @@ class _State:
         body = tuple(new for s in loop.body for new in (self.held(s, memory, around) if is_recurrence(s) else (s,)))
         written = _written_out(body)
         loop = replace(loop, body=body if written is None else written)
-        return self.with_rows(loop, memory, around) if any(isinstance(s, While) for s in loop.body) else loop
+        examples = self.kernel.batch is not None and loop.hi == Dim.of(self.kernel.batch)  # `lanes` has groups of them
+        searches = any(isinstance(s, While) for s in loop.body)
+        return self.with_rows(loop, memory, around) if searches and not examples else loop
 
     def with_rows(self, loop: For, memory: Memory, around: tuple[str, ...]) -> For:
         """An element with each row that belongs to it fetched first, and left where it was if something is added to it:
