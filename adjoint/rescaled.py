@@ -134,9 +134,13 @@ class _Rescaled:
         if update is None or update.new not in self.idle:
             raise _Other
         if update.new != update.top.id and self.reads[update.new] != own[update.new]:
-            raise _Other
+            raise _Other  # it is read behind the loop
+        if update.new != update.top.id and update.new in live_before(loop.body):
+            raise _Other  # or by the next turn
         sums = _Sums(loop, update)
         body = sums.body()
+        if not sums.scaled:
+            raise _Other
         largest, kept = self._largest(loop, update)
         if kept:
             assert isinstance(update.score, Name)
@@ -156,7 +160,7 @@ class _Rescaled:
         body, score = tuple(rename_block(body, new)), rename_expr(score, new)
         if _is_cheap(body, score):
             return [replace(loop, body=(*body, _grown(top, score, span)))], None
-        if not isinstance(update.score, Name):
+        if not isinstance(update.score, Name) or update.score.type.is_weak:
             raise _Other
         extent = construct.trips(loop.start, loop.stop, 1)
         assert extent is not None

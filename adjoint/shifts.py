@@ -48,6 +48,7 @@ from ..transpile.program import (
     names,
     read,
     stmt_exprs,
+    walk,
     walk_stmts,
 )
 from ..transpile.program import stored as stored_in
@@ -233,9 +234,11 @@ def _of_elements(loop: For) -> Sequence[Stmt]:
                 done.append(stmt)
             case _:
                 return (loop,)
-    carried = live_before(loop.body) & assigned(loop.body) - arrays
+    carried = live_before(loop.body) & (assigned(loop.body) - arrays)
     single = loop.start == construct.const(0) and loop.step == 1 and not carried
-    return done if arrays and single and all(alone(e) for s in loop.body for e in stmt_exprs(s)) else (loop,)
+    told = [e for s in loop.body for e in stmt_exprs(s)]
+    chosen = any(isinstance(e, Call) and e.op == "where" for top in told for e in walk(top))  # for some elements only
+    return done if arrays and single and not chosen and all(map(alone, told)) else (loop,)
 
 
 def _behind(lost: set[str], makers: Mapping[str, set[str]]) -> set[str]:
@@ -317,7 +320,8 @@ class _Walk:
             case Store(base=base) if base.id in self.chosen:
                 yield from self._at_places(base.id, state)
             case Store(base=base, items=items, value=value, op=None) if is_whole(items):
-                yield state.given(base.id, growth(construct.call("broadcast_to", value, shape=base.type.shape), known))
+                found = growth(value, known)
+                yield state.given(base.id, found and replace(found, axes=found.at(base.type.rank)))
             case Store(base=base, value=value):
                 yield state.given(base.id, stored(known.get(base.id), growth(value, known), stmt))
             case Push(value=value):

@@ -128,6 +128,7 @@ LEFT = {
         {},
     ),
     "another": (ROWS, BRANCH.replace("    m = x[t]\n", "    m = x[t]\n    l = l + 0.5\n"), {}),
+    "apart": (SUMS, "m = max(m, x[t])\n", {"end": "m + np.log(l + np.sum(np.exp(x - m)))"}),
     "behind": (SUMS, LINE, {"end": "new + np.log(l)", "begin": "x[0]\n    new = m", "total": "1.0", "start": "1"}),
 }
 ALL = {**CHANGED, **LEFT}
