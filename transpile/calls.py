@@ -156,6 +156,8 @@ class Calls:
     def _convert_call(self: Any, node: Any, dotted: str) -> Value:
         if len(node.args) != 1 or node.keywords:
             raise self.fail(node, "type", f"{dotted} takes one argument")
+        if dotted == "float" and (number := _written(node.args[0])) is not None:
+            return construct.const(number)
         expr = self.typed(node.args[0])
         if dotted in BUILTIN_DTYPES and expr.type.rank:
             raise self.fail(node, "type", f"{dotted}() takes a scalar", f"use .astype({dotted}) for arrays")
@@ -215,6 +217,16 @@ class Calls:
 def _instead(attr: str) -> str:
     """Of a method that arrays have not here: what to write, or what it misspells."""
     return METHODS.get(attr) or ("" if exists(f"np.ndarray.{attr}") else nearest(attr, _OF_ARRAYS))
+
+
+def _written(node: Any) -> float | None:
+    """The number that float("-inf") means."""
+    if not isinstance(node, gast.Constant) or not isinstance(node.value, str):
+        return None
+    try:
+        return float(node.value)
+    except ValueError:
+        return None
 
 
 __all__ = ["Calls"]

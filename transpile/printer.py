@@ -174,7 +174,7 @@ class Printer:
     def print_cast(self, expr: Call) -> Any:
         value, dtype = self.tree(expr.args[0]), expr.get("dtype")
         if not expr.type.rank:
-            if dtype in ("f32", "f64", "i32"):
+            if dtype in ("f32", "f64", "i32") or (dtype == "i64" and expr.args[0].type.is_integer):  # int(a) stays i32
                 return ast.Call(func=_dotted(_DTYPES[dtype]), args=[value], keywords=[])
             return ast.Call(
                 func=_dotted({"i64": "int", "int": "int", "bool": "bool"}.get(dtype, "float")),
