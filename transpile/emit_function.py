@@ -8,7 +8,7 @@ from .dims import Dim, product
 from .emit_loops import Exit, Loops, can_fail
 from .emit_names import arguments, plain, prototype
 from .emit_storage import Region, Storage, plan, stored_first
-from .emit_text import C_OPS, Speller, bare, extreme
+from .emit_text import C_OPS, Speller, bare, dtype_of, extreme
 from .emit_vectors import Mask
 from .emit_zeros import never_minus_zero
 from .ir import Buffer, Check, Comment, Const, Expr, For, Grow, If, Kernel, Load, Op, Product, Stmt, Store, While
@@ -279,6 +279,8 @@ class Function:
         if stmt.op is None and (own := self.carried.get(stmt.buffer)):
             self.put(f"{own} = (lc_part_{self.dtype}){{0}};")
         place, value = self.spell.place(stmt.buffer, stmt.index), bare(self.spell.expr(stmt.value))
+        if stmt.op in ("or", "and") and dtype_of(stmt.value) == "bool":
+            value = f"({value}) != 0"  # gcc 12 moves where it keeps a _Bool that bytes are or-ed into, into the stack
         buffer = self.spell.root(stmt.buffer)
         head = ""
         if buffer.name in waiting:
