@@ -11,6 +11,7 @@ from nets import built_from, kernels_in
 from thorough import agrees, same_bits
 
 from layerc.build.driver import compile_module, read_module
+from layerc.transpile.dims import Dim
 from layerc.transpile.ir import For, If, Product
 from layerc.transpile.passes.tree import walk
 
@@ -285,7 +286,6 @@ def test_the_same_bits_on_any_threads(package, name):
         ("of_rows", "backward", 3),
         ("hinge", "pullback", 3),
         ("gated", "backward", 6),
-        ("logsum", "predict", 0),  # the weights lie along the sum
         ("logsum", "pullback", 3),
         ("until", "predict", 0),
         ("chained", "predict", 0),
@@ -310,3 +310,11 @@ def test_what_goes_along_memory_does_so_in_both(folder, package):
     an axis of the product."""
     body = kernels_in(folder / "recurring.py")["maxout", "predict"].body
     assert {str(n) for s in walk(body) if isinstance(s, Product) for _, n in s.axes} == {"batch", "O", "D"}
+
+
+def test_a_logarithm_of_a_sum_as_it_goes_is_a_product(folder, package):
+    """For each row, whose scores are there before any of them is added: no loop in order over them."""
+    parts = compile_module(read_module(folder / "recurring.py"), upto="products").parts
+    (whole,) = (p.kernel for p in parts if (p.layer.name, p.method) == ("logsum", "predict"))
+    assert sum(isinstance(s, Product) for s in walk(whole.body)) == 1
+    assert {s.hi for s in walk(whole.body) if isinstance(s, For) and s.kind == "seq"} <= {Dim.of("O")}
