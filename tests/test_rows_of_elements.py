@@ -8,9 +8,13 @@ import pytest
 from nets import built_from, kernels_in
 from thorough import agrees, same_bits
 
+from layerc.build.driver import compile_module, read_module
 from layerc.transpile.dims import Dim
-from layerc.transpile.ir import For, Load, Op
+from layerc.transpile.ir import For, Load, Op, Store
 from layerc.transpile.passes.alike import MANY_LANES
+from layerc.transpile.passes.asking import asking
+from layerc.transpile.passes.flatten import flat_elements
+from layerc.transpile.passes.in_hand import in_hand
 from layerc.transpile.passes.tree import own_exprs, parts, walk
 
 TEXT = '''
@@ -57,6 +61,20 @@ def quantile(u: real["N"], mu: real["N K"], log_s: real["N K"]) -> real["N"]:
 
 
 @layer
+def beside(x: real["N K"], w: Param[real["K"]]) -> real["N"]:
+    """The row of the next element, which the last one has not."""
+    N, K = x.shape
+    y = np.zeros(N)
+    for n in range(N):
+        v, k = 0.4 + 0.1 * n, 0
+        while n + 1 < N and abs(v) > 0.3 and k < 5:
+            v = 0.4 * v + 0.1 * np.sum(np.sin(x[n + 1] * v) * w)
+            k += 1
+        y[n] = v
+    return y
+
+
+@layer
 def settles(x: real["N K"], w: Param[real["K"]]) -> real["N"]:
     """A row of the element is read turn after turn, and no turn may be made for some."""
     N, K = x.shape
@@ -73,6 +91,7 @@ SHAPES = {
     "inverse": ("n", "k", "k"),
     "quantile": ("n", "n k", "n k"),
     "settles": ("n k", "k"),
+    "beside": ("n k", "k"),
 }
 OWN = {"inverse": (), "quantile": ("mu", "log_s"), "settles": ("x",)}
 
@@ -117,7 +136,7 @@ def wide(kernel) -> list[For]:
     return [s for s in walk(kernel.body) if isinstance(s, For) and s.hi == Dim.of(MANY_LANES)]
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", [n for n in SHAPES if n != "beside"])
 def test_neighbours_run_together(package, folder, name):
     of = {m: k for (layer, m), k in kernels_in(folder / "rows_of_elements.py").items() if layer == name}
     for method in ("predict", "backward"):
@@ -155,3 +174,14 @@ def test_what_no_turn_changes_is_computed_before_them(package, folder):
     ]
     full = [s for s in walk(kernel.body) if isinstance(s, For) and s.hi == Dim.of("N") // MANY_LANES]
     assert len(exps) <= 2 * len(full), "a table for each of the two loops at most"
+
+
+def test_a_row_that_may_not_be_there_is_not_fetched(folder, package):
+    parts = compile_module(read_module(folder / "rows_of_elements.py"), upto="steps").parts
+    kernels = {p.layer.name: asking(flat_elements(p.kernel)) for p in parts if p.method == "predict"}
+    for name, rows in (("settles", 1), ("beside", 0)):
+        (nest,) = (s for s in kernels[name].body if isinstance(s, For))
+        held = in_hand(nest, kernels[name])
+        inside = walk((held[0],)) if held else ()
+        fetched = [s for s in inside if isinstance(s, Store) and s.value.__class__ is Load and s.value.buffer == "x"]
+        assert len(fetched) == rows, name

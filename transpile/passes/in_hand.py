@@ -7,8 +7,8 @@
 
 Elements that walk through such loops together (`lanes`) then have a vector for each of the numbers, and go to memory,
 where those of a neighbour are some places further, once before the loop and once behind it. Nothing is added in another
-order. The short loops of such an element are written out. What a `while` goes along at each turn, a row of an argument,
-is fetched first.
+order. The short loops of such an element are written out. What a `while` goes along at each turn, a row of an argument
+or a result, is fetched first, and left behind it if something was added.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class _State:
         body, mine = loop.body, [a for a in accesses(loop.body) if a.buffer in known]  # but what is in hand already
         for name in sorted({a.buffer for a in mine if self.table[a.buffer].kind in ("in", "out")}):
             found = [a for a in mine if memory.root[a.buffer] == memory.root[name]]
-            row = self.row(name, found, around)
+            row = self.row(name, found, memory, around)
             if row is None:
                 continue
             own = Buffer(self.names.fresh(name), self.table[name].dtype, (self.table[name].shape[-1],), "temp")
@@ -92,15 +92,13 @@ class _State:
             body = map_places(body, partial(_moved, name, own.name, (len(row) - 1,)))
             k = Dim.of(self.names.fresh("k"))
             there = (*row[:-1], k)
-            fetch, leave = (
-                Store(own.name, (k,), Load(name, there, own.dtype)),
-                Store(name, there, Load(own.name, (k,), own.dtype)),
-            )
+            fetch = Store(own.name, (k,), Load(name, there, own.dtype))
+            leave = Store(name, there, Load(own.name, (k,), own.dtype))
             before.append(For(str(k), ZERO, own.shape[0], (fetch,), "map"))
             behind += [For(str(k), ZERO, own.shape[0], (leave,), "map")] if any(a.writes for a in found) else []
         return replace(loop, body=(*before, *body, *behind)) if before else loop
 
-    def row(self, name: str, found: list[Access], around: tuple[str, ...]) -> Index | None:
+    def row(self, name: str, found: list[Access], memory: Memory, around: tuple[str, ...]) -> Index | None:
         """Where the row lies, all of which some loop goes along, if nothing else of the array is read."""
         first, extent = found[0].index, self.table[name].shape[-1]
         if not first or len(first) < 2 or around[-1] not in {v for d in first[:-1] for v in d.symbols()}:
@@ -109,6 +107,8 @@ class _State:
             return None
         if any(a.index is None or a.index[:-1] != first[:-1] or any(map(any, map(dim_loads, a.index))) for a in found):
             return None
+        if not all(memory.in_range(d, n) for d, n in zip(first[:-1], self.table[name].shape)):
+            return None  # asked for by some turns only, perhaps
         loops = ((x, a) for a in found for x in a.loops if x.kind == "map" and x.lo == ZERO and x.hi == extent)
         outer = {v for d in first[:-1] for v in d.symbols()}
         along = any((a.index or ())[-1] == Dim.of(x.var) for x, a in loops)

@@ -273,18 +273,21 @@ def _moves_a_row(loop: For, own: Collection[str]) -> bool:
     """Whether it does nothing but fetch a row, or leave one."""
     match loop.body:
         case (Store(buffer, index, Load(other, place), None),):
+            if any(map(any, map(dim_loads, (*index, *place, loop.hi)))):
+                return False
             return (buffer in own and index == (Dim.of(loop.var),)) or (other in own and place == (Dim.of(loop.var),))
     return False
 
 
 def _terms(loops: Iterable[For], kernel: Kernel) -> Dim:
-    """How many numbers at most a lane adds one by one to another in map loops inside these, or moves."""
-    facts = Memory.of(kernel).facts
+    """How many numbers at most a lane adds one by one to another in map loops inside these, or has of a row that is
+    fetched, left, or on a list."""
+    facts, table = Memory.of(kernel).facts, {b.name: b for b in kernel.buffers}
     counts = [
         s.hi - s.lo
         for loop in loops
         for s in walk(loop.body)
-        if isinstance(s, For) and s.kind == "map" and any(_adds_or_moves(x) for x in s.body)
+        if isinstance(s, For) and s.kind == "map" and any(_adds_or_moves(x, table) for x in s.body)
     ]
     most = Dim.of(0)
     for count in dict.fromkeys(counts):
@@ -292,8 +295,11 @@ def _terms(loops: Iterable[For], kernel: Kernel) -> Dim:
     return most
 
 
-def _adds_or_moves(stmt: Stmt) -> bool:
-    return isinstance(stmt, Store) and (stmt.op == "add" or (stmt.op is None and isinstance(stmt.value, Load)))
+def _adds_or_moves(stmt: Stmt, table: Mapping[str, Buffer]) -> bool:
+    if not isinstance(stmt, Store):
+        return False
+    moved = {stmt.buffer, stmt.value.buffer} if isinstance(stmt.value, Load) and stmt.op is None else set()
+    return stmt.op == "add" or table[stmt.buffer].kind == "list" or any(table[n].kind in ("in", "out") for n in moved)
 
 
 def _is_along_memory(loop: For, table: Mapping[str, Buffer], most: int = FEW_APART) -> bool:
