@@ -113,6 +113,7 @@ CHANGED = {
     "elements": (SCORES, ELEMENTS, {}),
     "triangle": (SCORES, ELEMENTS, {"stop": "i + 1"}),
     "in_branch": (SCORES, IN_BRANCH, {}),
+    "masked": (SCORES, "if k[j, 0] > 9.0:\n    s = -np.inf\n" + ELEMENTS.lstrip(), {}),
     "line": (SUMS, LINE, {}),
     "from_first": (SUMS, LINE, {"begin": "x[0]", "total": "1.0", "start": "1"}),
 }
@@ -216,3 +217,15 @@ def test_no_scores(package, name):
     with np.errstate(all="ignore"):
         want = layer.reference(*values)
     np.testing.assert_array_equal(layer(*values), want)
+
+
+@pytest.mark.parametrize("at", [[0], [1], [0, 1], [8], slice(None)], ids=str)
+def test_infinite_scores_that_are_kept_in_a_row(package, at):
+    """NumPy's nan where the first is: what comes then is lost."""
+    for dtype, close in ((np.float64, 1e-11), (np.float32, 1e-5)):
+        q, k, v = drawn("masked", 9, 4, dtype)
+        k[:, at, 0] = 10.0
+        with np.errstate(all="ignore"):
+            want = package.masked.reference(*(a.astype(float) for a in (q, k, v)))
+        assert np.isnan(want).all() == (at == [0] or at == [0, 1] or at == slice(None))
+        np.testing.assert_allclose(package.masked(q, k, v), want, close, close)
