@@ -10,15 +10,16 @@ import pytest
 HEAVY = frozenset(
     f"test_{name}"
     for name in """
-        abreast acceleration across ahead as_written before bounds built_net carry channels chunks clipped
-        combed common cutoff dear decide deepen distribute_rows early edges elide emit ends enemy enemy_programs
-        fission found fusion fuzz gangs gathered halting held in_place interchange kept_extremes kinds lanes
-        lanes_of_elements lanes_of_places lanes_of_rows layout less_than_none near net_ahead
-        numbers_that_iterate ode45 of_pixels once operands options outputs outward overlap padded passes past
-        periods pixels products proofs quotients races random random_windows reductions regroup rescaled rows
-        rows_of_elements running searches sections select set_windows shares shifts short_rows slabs sorted_rows
-        specialise stacks steps strands tables tails triangles trusted truths turn turns unchanged undo units
-        usual ways weights_used_twice while_elements windows
+        abreast acceleration across ahead as_written before beside bounds built_net by_hand carry channels
+        chunks clipped combed common cutoff dear decide deepen distribute_rows distribute_views early edges
+        elide emit ends enemy enemy_programs extremes fission found fusion fuzz gangs gathered halting held
+        in_place interchange inward kept_extremes kinds lanes lanes_of_elements lanes_of_places lanes_of_rows
+        layout less_than_none lives near nested net_ahead numbers_that_iterate ode45 of_pixels once operands
+        options outputs outward overlap padded passes past periods phases pixels pooled products proofs
+        quotients races random random_windows reductions regroup rescaled rows rows_of_elements running searches
+        sections select set_windows shares shifts short_rows slabs sorted_rows specialise stacks steps strands
+        tables tails triangles trusted truths turn turns unchanged undo units usual ways weights_used_twice
+        while_elements windows windows_of_recurrences
     """.split()
 )
 

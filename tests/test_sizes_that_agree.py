@@ -61,6 +61,25 @@ def rotary(x: real["T D"], angle: Param[real["D//2"]]) -> real["T D"]:
 
 
 @layer
+def halves(x: real["T D"]) -> real["T D"]:
+    """A count of every second place is the greater half, which is what D // 2 leaves."""
+    t, d = x.shape
+    half = d // 2
+    angle = np.arange(t)[:, None] / 100.0 ** (np.arange(0, d, 2) / d)
+    c, s = np.cos(angle), np.sin(angle)
+    a, b = x[:, :half], x[:, half:]
+    return np.concatenate([a * c - b * s, b * c + a * s], axis=-1)
+
+
+@layer
+def scores(q: real["T D"], k: real["S D"]) -> real["T S"]:
+    half = q.shape[1] // 2
+    c = np.cos(np.arange(q.shape[0])[:, None] * np.ones(half))
+    turned = np.concatenate([q[:, :half] * c, q[:, half:] * c], axis=-1)
+    return np.einsum("id,jd->ij", turned, k) * np.tensordot(turned, k, axes=([1], [1]))
+
+
+@layer
 def quarters(x: real["H W"]) -> real["H//2 W//2"]:
     a, b = np.maximum(x[::2, ::2], x[1::2, ::2]), np.maximum(x[::2, 1::2], x[1::2, 1::2])
     return np.maximum(a, b)
@@ -135,6 +154,8 @@ CASES = {
     "same": [([(3, t, 4), (k,)], {}) for t in (1, 6) for k in (1, 2, 3, 4, 9)],
     "dilated": [([(3, t, 4), (3,)], {"dilation": d}) for t in (1, 2, 9) for d in (1, 2, 4)],
     "rotary": [([(3, 5, d), (d // 2,)], {}) for d in (2, 6, 32)],
+    "halves": [([(3, 5, d)], {}) for d in (2, 6, 32)],
+    "scores": [([(3, 5, d), (3, 4, d)], {}) for d in (2, 6, 32)],
     "quarters": [([(3, h, w)], {}) for h, w in [(2, 2), (4, 6), (8, 34)]],
     "crossed": [([(3, 5, d)], {}) for d in (2, 6, 32)],
     "leading": [([(3, t, 4), (k,)], {"n": n}) for t, k, n in [(6, 2, 3), (3, 3, 3), (5, 1, 0), (1, 1, 1)]],
@@ -158,6 +179,8 @@ def test_is_as_numpy_where_sizes_agree(package, name):
 
 ODD = [
     ("rotary", [(3, 5, 7), (3,)], {}, "operands could not be broadcast together"),
+    ("halves", [(3, 5, 7)], {}, "operands could not be broadcast together"),
+    ("scores", [(3, 5, 7), (3, 4, 7)], {}, "operands could not be broadcast together"),
     ("quarters", [(3, 4, 5)], {}, "operands could not be broadcast together"),
     ("crossed", [(3, 4, 5)], {}, "operands could not be broadcast together"),
     ("leading", [(3, 2, 4), (1,)], {"n": 3}, "operands could not be broadcast together"),
@@ -201,6 +224,9 @@ def test_what_is_one_for_all_sizes():
     assert same_extent(minimum(N + 1, K + 1), minimum(N, K) + 1)
     assert not same_extent(minimum(N, K), N)
     assert not same_extent((N + 1) // 2, N // 2)
+    assert same_extent((N + 1) // 2, N - N // 2)
+    assert same_extent((N + K + 5) // 2, N + K - (N + K) // 2 + 2)
+    assert not same_extent((N + 2) // 3, N - N // 3)
 
 
 def test_what_is_one_for_some():

@@ -161,14 +161,15 @@ class ArrayCalls:
             raise TypingError("shape", f"{len(left)} axes of a against {len(right)} of b")
         left = [normal_axes(x, a.type.rank)[0] for x in left]
         right = [normal_axes(x, b.type.rank)[0] for x in right]
+        first = _LETTERS[: a.type.rank]
+        rest = iter(_LETTERS[a.type.rank :])
+        second = "".join(first[left[right.index(k)]] if k in right else next(rest) for k in range(b.type.rank))
+        a, b = self._agreeing([a, b], [first, second], node)
         for x, y in zip(left, right, strict=True):  # einsum would broadcast what tensordot does not
             if not same_extent(a.type.shape[x], b.type.shape[y]):
                 raise TypingError(
                     "shape", f"axis {x} of a has extent {a.type.shape[x]}, axis {y} of b {b.type.shape[y]}"
                 )
-        first = _LETTERS[: a.type.rank]
-        rest = iter(_LETTERS[a.type.rank :])
-        second = "".join(first[left[right.index(k)]] if k in right else next(rest) for k in range(b.type.rank))
         summed = {first[x] for x in left}
         out = "".join(c for c in first + second if c not in summed)
         return construct.call("einsum", a, b, spec=((first, second), out), span=self.span(node))

@@ -572,8 +572,8 @@ def _by_minima(dim: Dim) -> Dim:
 
 
 def _reduced(dim: Dim) -> Dim:
-    """With quotients of numerators that differ by less than what they are divided by: (N - 1)//2 is (N + 1)//2 - 1, and
-    (min(a, b) + 1)//2 the lesser of two."""
+    """With quotients of numerators that differ by less than what they are divided by: (N + 3)//4 is (N - 1)//4 + 1, the
+    greater half, (N + 1)//2, is N - N//2, and (min(a, b) + 1)//2 the lesser of two."""
 
     def of(atom: Symbol) -> Dim:
         if not isinstance(atom, Atom) or atom.kind not in ("floordiv", "max", "min"):
@@ -592,7 +592,10 @@ def _reduced(dim: Dim) -> Dim:
             p, q = (_reduced((arg + number) // b) for arg in inner.args)
             return (maximum if inner.kind == "max" else minimum)(p, q)
         count = number // b.value
-        return (a - count * b.value) // b + count
+        rest = a - count * b.value
+        if b.value == 2 and number % 2:
+            return rest - 1 - (rest - 1) // 2 + count
+        return rest // b + count
 
     return dim.rebuilt(of)
 

@@ -114,6 +114,7 @@ class SpecialCalls(ArrayCalls):
         ):
             help = "a letter an axis, those of the result once each and among the operands': 'ij,jk->ik'"
             raise self.fail(node.args[0], "type", f"cannot read the subscripts {text!r}", help)
+        operands = self._agreeing(operands, specs, node)
         made = pairwise.einsum(specs, out, operands, self.span(node))
         if len(operands) == 1 and set(out) == set(left):  # nothing is summed: NumPy gives a view
             return _seen_as(operands[0], left, out, self.span(node))
