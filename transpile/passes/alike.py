@@ -47,6 +47,7 @@ from .tree import (
     symbols,
     touched,
     walk,
+    written,
 )
 
 LANES = 16
@@ -104,6 +105,9 @@ class Alike:
             own = buffer.kind == "temp" and self.table[root[name]].kind == "temp" and not self.outside[root[name]]
             if buffer.kind == "list" or own:
                 self.wide[name] = self.add_wide(name, buffer.dtype, buffer.shape, buffer.kind)
+        kept = self.memory.roots(written(self.loop.body))
+        # Places that are known before the loop, one for all lanes.
+        self.given = {n for n in touched(self.loop.body) if not self.table[n].shape and root[n] not in kept}
 
     def _of_all(self) -> list[str]:
         """Integers of recurrences that each turn makes anew, the same for all lanes: places that counters tell."""
@@ -248,7 +252,10 @@ class Alike:
 
     def is_own(self, load: Load) -> bool:
         """Whether each lane has a number of its own for it, or all have one."""
-        return not load.index and (load.buffer in self.wide or load.buffer in self.same)
+        return not load.index and (load.buffer in self.wide or self.is_of_all(load))
+
+    def is_of_all(self, load: Load) -> bool:
+        return load.buffer in self.same or load.buffer in self.given
 
     def same_for_all(self, cond: Expr) -> bool:
         """Whether all examples go the same way."""

@@ -36,6 +36,7 @@ from .alike import LANES, MANY_LANES, NARROW, asks_of_some, is_recurrence
 from .asking import asking
 from .depend import Memory
 from .flatten import flat_elements
+from .in_blocks import MOST_TERMS, InBlocks
 from .in_hand import in_hand
 from .once import own_temporaries
 from .products import step
@@ -56,6 +57,7 @@ from .tree import (
     own_exprs,
     parts,
     rename_buffers,
+    roots,
     spelled_out,
     walk,
 )
@@ -63,7 +65,6 @@ from .work import work
 
 FEW_APART = 16  # numbers of an element: its neighbour's lie behind them
 FEWEST = 4  # examples of a group: fewer go one by one
-MOST_TERMS = 64  # a lane adds one by one: more would round worse than NumPy's sums in pairs
 MOST_BYTES = 2**26  # of a thread's arrays with an axis of lanes
 SEARCHING = 4  # flops of an iteration that only looks for something
 MAP_SHARE = 16  # flops in map loops that one flop in a chain of dependent ones is worth
@@ -111,9 +112,12 @@ def _float_flops(loop: Stmt) -> int:
 
 
 def _split(loop: For, kernel: Kernel) -> tuple[list[Stmt], Kernel] | None:
-    recurrences = [s for s in walk(loop.body) if is_recurrence(s)]
-    if not recurrences:
+    if not any(map(is_recurrence, walk(loop.body))):
         return None
+    alone, blocks = loop, InBlocks({b.name: b for b in kernel.buffers}, roots(kernel), Names.of(kernel))
+    loop = replace(loop, body=blocks.body(loop.body))
+    kernel, given = _with(kernel, blocks.made, alone, loop), kernel
+    recurrences = [s for s in walk(loop.body) if is_recurrence(s)]
     mixed = any(isinstance(s, For) and s.kind == "map" for s in walk(tuple(recurrences)))
     batch = loop.hi
     if loop.lo != Dim.of(0) or any(dim_loads(batch)) or (batch.value is not None and batch.value < LANES):
@@ -127,15 +131,20 @@ def _split(loop: For, kernel: Kernel) -> tuple[list[Stmt], Kernel] | None:
     if not body:
         return None
     groups = (batch + (LANES - FEWEST if state.last is not None else 0)) // LANES
-    worth = _worth(state) if mixed or _has_rows_beside(loop.body) else Dim.of(1)
+    worth = _worth(state, blocks.wide) if mixed or _has_rows_beside(loop.body) else Dim.of(1)
     if worth is None or worth.value == 0:
         return None
     name = state.names.fresh("groups")
     count = groups if worth.value is not None else Dim.of(name)
-    pair: list[Stmt] = [For(state.group, Dim.of(0), count, body, "map"), replace(loop, lo=count * LANES)]
+    pair: list[Stmt] = [For(state.group, Dim.of(0), count, body, "map"), replace(alone, lo=count * LANES)]
     if worth.value is None:  # told by the extents of a call
         pair = [named(name, groups * worth, tuple(pair))]
-    return pair, replace(kernel, buffers=(*kernel.buffers, *state.made))
+    return pair, replace(given, buffers=(*given.buffers, *state.made))
+
+
+def _with(kernel: Kernel, made: list[Buffer], loop: For, new: For) -> Kernel:
+    body = _in_place_of(loop, (new,), kernel.body) if made else kernel.body
+    return replace(kernel, buffers=(*kernel.buffers, *made), body=body)
 
 
 def _has_rows_beside(body: Body) -> bool:
@@ -327,8 +336,8 @@ def _recurrences(nest: For) -> int:
     return sum(is_recurrence(s) for s in walk(nest.body))
 
 
-def _worth(state: Together) -> Dim | None:
-    """More than 0 where lanes are faster, and add as exactly; None where nothing is known."""
+def _worth(state: Together, exact: Collection[str]) -> Dim | None:
+    """More than 0 where lanes are faster, and add as exactly, or to one of those; None where nothing is known."""
     alone, together = Dim.of(0), Dim.of(0)
     groups = (state.loop.hi + (LANES - FEWEST)) // LANES
     narrow = Dim.of(NARROW) - _flag(
@@ -349,7 +358,7 @@ def _worth(state: Together) -> Dim | None:
             short = not in_map or (times[-1].value or NARROW) < NARROW
             few = Dim.of(1) if short else _flag(narrow - times[-1])  # iterations: no vector's worth
             alone, together = alone + effort * few, together + effort * (Dim.of(1) - few)
-            if stmt.op in ("add", "mul"):
+            if stmt.op in ("add", "mul") and stmt.buffer not in exact:
                 used = set().union(*(d.symbols() for d in stmt.index)) if stmt.index else set()
                 maps = takewhile(partial(_goes_on, stmt), zip(loops[::-1], times[::-1]))
                 terms = [t for loop, t in maps if loop.var not in used]  # others are added one by one anyway

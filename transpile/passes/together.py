@@ -341,7 +341,7 @@ class Together(SideBySide):
 
     def is_looked_up(self, index: Index) -> bool:
         """Whether it is another place for each lane."""
-        return any(load.buffer not in self.same for d in index for load in dim_loads(d))
+        return not all(self.is_of_all(load) for d in index for load in dim_loads(d))
 
 
 def _has_turns(known: Turns, times: Dim, end: str, mask: Expr | None) -> bool:
