@@ -8,6 +8,7 @@
                                   s += real(wide)
 
 The error of a float32 sum stays that of NumPy's pairwise one, as in `accumulate`, whose blocks are those of a vector.
+Sums that a recurrence makes at each turn are short (the features of a cell), or rows that are vectors as they are.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from ..dims import Dim, minimum
 from ..ir import Buffer, Cast, Const, For, Load, Stmt, Store
+from .alike import is_recurrence
 from .tree import Body, Index, Names, dim_loads, map_bodies, own_accesses, walk
 
 MOST_TERMS = 64  # a lane adds one by one: more would round worse than NumPy's sums in pairs
@@ -41,7 +43,7 @@ class InBlocks:
         if isinstance(stmt, For) and stmt.kind == "map":
             sums = [place for place in dict.fromkeys(self._sums(stmt, ())) if self._is_alone(place, stmt)]
         if not isinstance(stmt, For) or not sums:
-            yield map_bodies(stmt, self.body)
+            yield stmt if is_recurrence(stmt) else map_bodies(stmt, self.body)
             return
         wides = {place: self._add(place[0], "wide", "f64") for place in sums}
         self.wide |= set(wides.values())
