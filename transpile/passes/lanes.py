@@ -114,9 +114,8 @@ def _float_flops(loop: Stmt) -> int:
 def _split(loop: For, kernel: Kernel) -> tuple[list[Stmt], Kernel] | None:
     if not any(map(is_recurrence, walk(loop.body))):
         return None
-    alone, blocks = loop, InBlocks({b.name: b for b in kernel.buffers}, roots(kernel), Names.of(kernel))
-    loop = replace(loop, body=blocks.body(loop.body))
-    kernel, given = _with(kernel, blocks.made, alone, loop), kernel
+    alone, given = loop, kernel
+    loop, kernel, exact = _with_blocks(alone, given)
     recurrences = [s for s in walk(loop.body) if is_recurrence(s)]
     mixed = any(isinstance(s, For) and s.kind == "map" for s in walk(tuple(recurrences)))
     batch = loop.hi
@@ -131,7 +130,7 @@ def _split(loop: For, kernel: Kernel) -> tuple[list[Stmt], Kernel] | None:
     if not body:
         return None
     groups = (batch + (LANES - FEWEST if state.last is not None else 0)) // LANES
-    worth = _worth(state, blocks.wide) if mixed or _has_rows_beside(loop.body) else Dim.of(1)
+    worth = _worth(state, exact) if mixed or _has_rows_beside(loop.body) else Dim.of(1)
     if worth is None or worth.value == 0:
         return None
     name = state.names.fresh("groups")
@@ -142,9 +141,15 @@ def _split(loop: For, kernel: Kernel) -> tuple[list[Stmt], Kernel] | None:
     return pair, replace(given, buffers=(*given.buffers, *state.made))
 
 
-def _with(kernel: Kernel, made: list[Buffer], loop: For, new: For) -> Kernel:
-    body = _in_place_of(loop, (new,), kernel.body) if made else kernel.body
-    return replace(kernel, buffers=(*kernel.buffers, *made), body=body)
+def _with_blocks(loop: For, kernel: Kernel) -> tuple[For, Kernel, set[str]]:
+    """With its long sums in blocks; and what these are added to."""
+    blocks = InBlocks({b.name: b for b in kernel.buffers}, roots(kernel), Names.of(kernel))
+    body = blocks.body(loop.body)
+    if not blocks.made:
+        return loop, kernel, set()
+    new = replace(loop, body=body)
+    buffers = (*kernel.buffers, *blocks.made)
+    return new, replace(kernel, buffers=buffers, body=_in_place_of(loop, (new,), kernel.body)), blocks.wide
 
 
 def _has_rows_beside(body: Body) -> bool:
