@@ -173,8 +173,8 @@ def test_steps_of_many_states(of_states, examples, t, k, s):
         of_states.states(*values)
 
 
-def test_sums_of_any_length_go_in_blocks(folder, of_states):
-    """Lanes add one by one: how long the rows are that each step sums up is nothing that a call has to be asked for."""
+def test_sums_go_in_blocks(folder, of_states):
+    """Rows of some blocks keep their recurrence in lanes; longer ones are vectors as they are."""
     kernels = kernels_in(folder / "of_states.py")
     for method in ("predict", "vjp", "backward"):
         (groups,) = (s.lo for s in kernels["states", method].body if isinstance(s, For) and s.var.startswith("groups"))
@@ -184,4 +184,5 @@ def test_sums_of_any_length_go_in_blocks(folder, of_states):
 
         assert taken(64), method
         assert taken(65), method
+        assert not taken(1000), method
         assert any(b.dtype == "f64" and b.shape == (Dim.of(LANES),) for b in kernels["states", method].buffers), method

@@ -67,6 +67,7 @@ FEW_APART = 16  # numbers of an element: its neighbour's lie behind them
 FEWEST = 4  # examples of a group: fewer go one by one
 MOST_BYTES = 2**26  # of a thread's arrays with an axis of lanes
 SEARCHING = 4  # flops of an iteration that only looks for something
+MOST_BLOCKS = 4  # of a sum: rows that are longer are vectors as they are
 MAP_SHARE = 16  # flops in map loops that one flop in a chain of dependent ones is worth
 
 
@@ -363,11 +364,11 @@ def _worth(state: Together, exact: Collection[str]) -> Dim | None:
             short = not in_map or (times[-1].value or NARROW) < NARROW
             few = Dim.of(1) if short else _flag(narrow - times[-1])  # iterations: no vector's worth
             alone, together = alone + effort * few, together + effort * (Dim.of(1) - few)
-            if stmt.op in ("add", "mul") and stmt.buffer not in exact:
+            if stmt.op in ("add", "mul"):
                 used = set().union(*(d.symbols() for d in stmt.index)) if stmt.index else set()
                 maps = takewhile(partial(_goes_on, stmt), zip(loops[::-1], times[::-1]))
                 terms = [t for loop, t in maps if loop.var not in used]  # others are added one by one anyway
-                good.append(_flag(MOST_TERMS - product(terms)))
+                good.append(_flag((MOST_BLOCKS if stmt.buffer in exact else MOST_TERMS) - product(terms)))
     except ValueError:
         return None
     if alone.terms:
