@@ -95,7 +95,7 @@ def test_sums_are_as_exact_as_those_in_pairs(package):
     assert np.abs(found / exact - 1).max() < 3e-7
 
 
-def test_they_run_together_whatever_the_length(package, folder):
+def test_they_run_together(package, folder):
     for (layer, which), kernel in kernels_in(folder / "sums_of.py").items():
         if layer == "soft_edit":
             assert any(isinstance(s, For) and s.hi == Dim.of(LANES) for s in walk(kernel.body)), which

@@ -41,7 +41,7 @@ class InBlocks:
     def _stmt(self, stmt: Stmt) -> Iterator[Stmt]:
         sums: list[Place] = []
         if isinstance(stmt, For) and stmt.kind == "map":
-            sums = [place for place in dict.fromkeys(self._sums(stmt, ())) if self._is_alone(place, stmt)]
+            sums = [place for place in self._sums(stmt, ()) if self._is_alone(place, stmt)]
         if not isinstance(stmt, For) or not sums:
             yield stmt if is_recurrence(stmt) else map_bodies(stmt, self.body)
             return
